@@ -1,0 +1,38 @@
+"""Exceptions: what is raised at the edge of the library.
+
+A target that cannot be recovered is not an exception but a
+:class:`revelu.Status`.  What is raised here is a bad argument, a bad file, or a
+target that answers nonsense.  Every class derives from :class:`ReveluError`.
+"""
+
+
+class ReveluError(Exception):
+    """Base class of everything that revelu raises on purpose."""
+
+
+class InputError(ReveluError, ValueError):
+    """An argument, an input array or an option that makes no sense."""
+
+
+class FormatError(InputError):
+    """A file that cannot be read or written, or does not hold a network."""
+
+
+class UntrustedError(InputError):
+    """A target whose opening would execute code, opened without trust."""
+
+
+class MissingExtraError(ReveluError, ImportError):
+    """An optional dependency is needed and absent; the message names the extra."""
+
+
+class TargetError(ReveluError):
+    """The target is unreachable or answered nonsense (NaN, infinite, wrong shape)."""
+
+
+class LimitReachedError(ReveluError):
+    """The budget of queries or of seconds forbids the next batch.
+
+    Solvers catch it and return what they have; it reaches a caller only from a
+    bare ``oracle(X)``.
+    """

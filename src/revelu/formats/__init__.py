@@ -1,0 +1,1 @@
+"""Arrays to and from files; the suffix decides the format."""

@@ -1,0 +1,6 @@
+"""The black box: counts, budgets, batches, box, noise floor."""
+
+from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.oracle import BATCH_ROWS, Oracle
+
+__all__ = ["BATCH_ROWS", "PHASES", "Ledger", "Oracle"]

@@ -1,0 +1,239 @@
+"""The black box: asked in batches, counted, budgeted, checked."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.oracle.ledger import PHASES, Ledger
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+# Rows in one request.  A constant, so that batches are cut alike whatever the
+# number of workers, and small enough that a request of 784 float64 is 6 MB.
+BATCH_ROWS = 1024
+
+Ask = Callable[[FloatArray], Any]
+Listener = Callable[["Oracle", str], None]
+
+
+class Oracle:
+    """A target that can be asked, and nothing else.
+
+    Parameters
+    ----------
+    ask : callable, (n, dim_in) -> (n,) or (n, k)
+        The target.  Rows are cut into batches of ``batch_rows``.
+    dim_in : int
+        Number of inputs.
+    name : str
+        What messages and reports call it.
+    budget : int, optional
+        Most queries that may ever be asked; never one over.
+    box : (lo, hi), optional
+        Every coordinate of every query must lie in it.
+    executor : concurrent.futures.Executor, optional
+        Where batches run; ``ask`` must be picklable if it is made of processes.
+    batch_rows : int
+        Most rows of one request.
+    max_seconds : float, optional
+        No batch is begun later than this after the first question.
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        dim_in: int,
+        *,
+        name: str = "callable",
+        budget: int | None = None,
+        box: tuple[float, float] | None = None,
+        executor: Executor | None = None,
+        batch_rows: int = BATCH_ROWS,
+        max_seconds: float | None = None,
+    ) -> None:
+        if not callable(ask):
+            raise InputError(f"a target must be callable, got {type(ask).__name__}")
+        if int(dim_in) != dim_in or dim_in < 1:
+            raise InputError(f"dim_in must be a positive whole number, got {dim_in!r}")
+        if budget is not None and (int(budget) != budget or budget < 0):
+            raise InputError(f"budget must be a whole number of queries, got {budget!r}")
+        if box is not None and not (np.isfinite(box).all() and box[0] < box[1]):
+            raise InputError(f"box needs finite lo < hi, got {box!r}")
+        if batch_rows < 1:
+            raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
+        self._ask = ask
+        self.dim_in = int(dim_in)
+        self.name = name
+        self.budget = None if budget is None else int(budget)
+        self.box = None if box is None else (float(box[0]), float(box[1]))
+        self.executor = executor
+        self.batch_rows = batch_rows
+        self.max_seconds = max_seconds
+        self.listener: Listener | None = None
+        self._dim_out: int | None = None
+        self._counts = dict.fromkeys(PHASES, 0)
+        self._n_rounds = 0
+        self._phase = "recover"
+        self._started: float | None = None
+
+    @property
+    def dim_out(self) -> int:
+        """Number of outputs; known from the first answer on.
+
+        Raises
+        ------
+        InputError
+            Before the first answer.
+        """
+        if self._dim_out is None:
+            raise InputError("dim_out is known once a query has been answered")
+        return self._dim_out
+
+    @property
+    def n_queries(self) -> int:
+        """Queries asked so far."""
+        return sum(self._counts.values())
+
+    @property
+    def remaining(self) -> int | None:
+        """Queries that the budget still allows; None where there is no budget."""
+        return None if self.budget is None else self.budget - self.n_queries
+
+    @property
+    def current_phase(self) -> str:
+        """The phase that queries are booked under."""
+        return self._phase
+
+    def affords(self, n_queries: int) -> bool:
+        """Whether ``n_queries`` more are within the budget."""
+        return self.remaining is None or n_queries <= self.remaining
+
+    def ledger(self) -> Ledger:
+        """Return a snapshot of the counts."""
+        return Ledger(self.n_queries, self._n_rounds, dict(self._counts))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Book the queries made inside under ``name``."""
+        if name not in PHASES:
+            raise InputError(f"unknown phase {name!r}; known: {', '.join(PHASES)}")
+        before, self._phase = self._phase, name
+        try:
+            yield
+        finally:
+            self._phase = before
+
+    def __call__(self, X: ArrayLike) -> FloatArray:
+        """Ask one round of queries.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_in)
+
+        Returns
+        -------
+        ndarray, shape (n, dim_out)
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape, is not finite or leaves the box.
+        LimitReachedError
+            If the round does not fit the budget or the time is over; nothing of
+            it has been asked then.
+        TargetError
+            If an answer is not finite or has another shape.
+        """
+        X = self._checked_queries(X)
+        if not len(X):
+            return np.empty((0, self._dim_out or 0))
+        self._check_limits(len(X))
+        batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
+        self._n_rounds += 1
+        answers: list[FloatArray] = []
+        for batch, raw in zip(batches, self._answers(batches), strict=True):
+            done = sum(map(len, answers))
+            answers.append(self._checked_answer(raw, batch, done))
+            if self.listener is not None:
+                self.listener(self, self._phase)
+        return np.concatenate(answers)
+
+    def _answers(self, batches: list[FloatArray]) -> Iterator[Any]:
+        """Send the batches; what is sent is booked before it is sent."""
+        if self.executor is not None:
+            self._counts[self._phase] += sum(map(len, batches))
+            yield from self.executor.map(self._ask, batches)
+            return
+        for batch in batches:
+            self._check_time()
+            self._counts[self._phase] += len(batch)
+            yield self._ask(batch)
+
+    def _checked_queries(self, X: ArrayLike) -> FloatArray:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.dim_in:
+            raise InputError(f"expected queries of shape (n, {self.dim_in}), got {X.shape}")
+        if not np.isfinite(X).all():
+            raise InputError("a query holds a number that is not finite")
+        if self.box is not None and len(X):
+            lo, hi = self.box
+            if X.min() < lo or X.max() > hi:
+                row = int(np.flatnonzero((X < lo).any(1) | (X > hi).any(1))[0])
+                raise InputError(f"query {row} leaves the box [{lo:g}, {hi:g}]")
+        return X
+
+    def _check_limits(self, n_queries: int) -> None:
+        self._check_time()
+        if not self.affords(n_queries):
+            raise LimitReachedError(
+                f"{n_queries} more queries do not fit the budget of {self.budget} "
+                f"({self.n_queries} asked)"
+            )
+
+    def _check_time(self) -> None:
+        now = time.monotonic()
+        if self._started is None:
+            self._started = now
+        if self.max_seconds is not None and now - self._started > self.max_seconds:
+            raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
+
+    def _checked_answer(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
+        """Give an answer the shape (n, k), or name what is wrong with it."""
+        try:
+            Y = np.asarray(raw, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TargetError(f"{self.name} answered what is not numbers: {error}") from None
+        if Y.ndim == 1:
+            Y = Y[:, None]
+        if Y.ndim != 2 or len(Y) != len(batch) or Y.shape[1] == 0:
+            raise TargetError(
+                f"{self.name} answered shape {np.shape(raw)} to {len(batch)} queries; "
+                f"expected ({len(batch)},) or ({len(batch)}, k)"
+            )
+        if self._dim_out is None:
+            self._dim_out = Y.shape[1]
+        elif Y.shape[1] != self._dim_out:
+            raise TargetError(
+                f"{self.name} answered {Y.shape[1]} outputs after {self._dim_out} before"
+            )
+        if not np.isfinite(Y).all():
+            row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
+            where = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
+            raise TargetError(
+                f"{self.name} answered {Y[row, column]} in output {column} to row "
+                f"{first + row} of round {self._n_rounds}, x = {where}"
+            )
+        return Y
