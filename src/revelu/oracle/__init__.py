@@ -1,6 +1,7 @@
 """The black box: counts, budgets, batches, box, noise floor."""
 
 from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.noise import NoiseFloor, measure_noise
 from revelu.oracle.oracle import BATCH_ROWS, Oracle
 
-__all__ = ["BATCH_ROWS", "PHASES", "Ledger", "Oracle"]
+__all__ = ["BATCH_ROWS", "PHASES", "Ledger", "NoiseFloor", "Oracle", "measure_noise"]

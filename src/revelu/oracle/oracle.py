@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.log_ratios import log_ratios
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -83,15 +84,17 @@ class Oracle:
         self.batch_rows = batch_rows
         self.max_seconds = max_seconds
         self.listener: Listener | None = None
+        self.takes_log_ratios = False
         self._dim_out: int | None = None
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = 0
         self._phase = "recover"
+        self._joined = self._in_round = False
         self._started: float | None = None
 
     @property
     def dim_out(self) -> int:
-        """Number of outputs; known from the first answer on.
+        """Number of outputs (of log-ratios, where they are taken); known from an answer on.
 
         Raises
         ------
@@ -100,7 +103,7 @@ class Oracle:
         """
         if self._dim_out is None:
             raise InputError("dim_out is known once a query has been answered")
-        return self._dim_out
+        return self._dim_out - self.takes_log_ratios
 
     @property
     def n_queries(self) -> int:
@@ -136,6 +139,15 @@ class Oracle:
         finally:
             self._phase = before
 
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        """Count the calls made inside as one round: none depends on another's answer."""
+        before, self._joined, self._in_round = self._joined, True, False
+        try:
+            yield
+        finally:
+            self._joined, self._in_round = before, False
+
     def __call__(self, X: ArrayLike) -> FloatArray:
         """Ask one round of queries.
 
@@ -156,31 +168,53 @@ class Oracle:
             it has been asked then.
         TargetError
             If an answer is not finite or has another shape.
+
+        Notes
+        -----
+        Where log-ratios are taken, a probability that has underflowed gives an
+        infinite answer: the target is *saturated* there and says nothing.
         """
         X = self._checked_queries(X)
         if not len(X):
-            return np.empty((0, self._dim_out or 0))
+            return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
         batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
-        self._n_rounds += 1
+        self._n_rounds += not self._in_round
+        self._in_round = self._in_round or self._joined
         answers: list[FloatArray] = []
         for batch, raw in zip(batches, self._answers(batches), strict=True):
             done = sum(map(len, answers))
             answers.append(self._checked_answer(raw, batch, done))
             if self.listener is not None:
                 self.listener(self, self._phase)
-        return np.concatenate(answers)
+        Y = np.concatenate(answers)
+        return log_ratios(Y) if self.takes_log_ratios else Y
 
     def _answers(self, batches: list[FloatArray]) -> Iterator[Any]:
         """Send the batches; what is sent is booked before it is sent."""
         if self.executor is not None:
             self._counts[self._phase] += sum(map(len, batches))
-            yield from self.executor.map(self._ask, batches)
+            with self._naming_failures():
+                yield from self.executor.map(self._ask, batches)
             return
         for batch in batches:
             self._check_time()
             self._counts[self._phase] += len(batch)
-            yield self._ask(batch)
+            with self._naming_failures():
+                raw = self._ask(batch)
+            yield raw
+
+    @contextmanager
+    def _naming_failures(self) -> Iterator[None]:
+        """Turn what a target raises into a TargetError that names the target."""
+        try:
+            yield
+        except (ReveluError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise TargetError(
+                f"{self.name} failed on a query: {type(error).__name__}: {error}"
+            ) from error
 
     def _checked_queries(self, X: ArrayLike) -> FloatArray:
         X = np.ascontiguousarray(X, dtype=np.float64)

@@ -1,0 +1,118 @@
+"""Remove the neurons that no answer can tell apart."""
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+
+from revelu.network.network import Network
+from revelu.network.symmetries import Layers, unit_rows
+from revelu.types import BoolArray, FloatArray, IntArray
+
+# Rounding leaves a duplicate's row some 1e-16 off and a cancelled column as
+# small; the closest kinks that are told apart in float64 are 1e-10 apart.
+RTOL = 1e-12
+
+
+def simplify(network: Network, rtol: float = RTOL) -> Network:
+    """Remove what no query can identify, the function staying as it is.
+
+    - Neurons on one hyperplane are merged: in every layer those of the same
+      orientation, in the last hidden layer also those of opposite orientation,
+      whose difference is affine and goes to ``skip``.
+    - Neurons whose weights, or whose outgoing weights after merging, are zero or
+      negligible are folded into constants.
+
+    The depth is kept, even where a layer is left with width 0.
+
+    Parameters
+    ----------
+    network : Network
+    rtol : float
+        Two rows ``(w, b)`` of norm 1 are one hyperplane if no entry differs by
+        more.  A neuron is negligible if in every row that reads it ``|a| norm(w)``
+        is at most ``rtol`` times the row's largest.
+
+    Returns
+    -------
+    Network
+        Its ``skip``, where there is one, has ``c = 0``: the constant is in the
+        last bias.
+
+    Examples
+    --------
+    >>> import revelu.network as rn
+    >>> network = rn.Network([[[1.0], [2.0], [0.0]], [[3.0, 4.0, 5.0]]], [[1, 2, 6], [0]])
+    >>> rn.simplify(network)([[0.0]]).tolist(), rn.simplify(network).architecture
+    ([[41.0]], (1, 1, 1))
+    """
+    return simplify_tracked(network, rtol)[0]
+
+
+def simplify_tracked(network: Network, rtol: float = RTOL) -> tuple[Network, tuple[IntArray, ...]]:
+    """Simplify, and tell which neurons stayed.
+
+    Parameters
+    ----------
+    network, rtol
+        As for :func:`simplify`.
+
+    Returns
+    -------
+    simplified : Network
+    kept : tuple of ndarray of int
+        For each hidden layer, the indices in ``network`` of the neurons that
+        stayed; the first of a merged group stands for it.
+    """
+    layers = Layers(network)
+    kept = [np.arange(k, dtype=np.intp) for k in network.architecture[1:-1]]
+    # What goes from one layer may leave an earlier one unread, hence the loop;
+    # each turn but the last removes a neuron.
+    removed = True
+    while removed:
+        removed = False
+        for i in range(layers.n_hidden):
+            gone = _remove_from(layers, i, rtol)
+            kept[i] = kept[i][~gone]
+            removed = removed or bool(gone.any())
+    return layers.to_network(), tuple(kept)
+
+
+def _remove_from(layers: Layers, i: int, rtol: float) -> BoolArray:
+    """Merge and fold hidden layer ``i``; returns which neurons went, (k_i,)."""
+    # A row's largest term is taken before merging: where all of a row cancels,
+    # what is left of it is rounding.
+    largest = _terms(layers, i).max(axis=1, initial=0.0)
+    leaders, signs, ratios = _groups(layers.hyperplanes(i), rtol, up_to_sign=layers.is_last(i))
+    if layers.is_last(i):
+        layers.flip(signs)
+    layers.merge(i, leaders, ratios)
+    gone: BoolArray = (_terms(layers, i) <= rtol * largest[:, None]).all(axis=0)
+    layers.fold(i, gone)
+    return gone
+
+
+def _terms(layers: Layers, i: int) -> FloatArray:
+    """``|a_rj| norm(w_j)`` for each row r that reads neuron j of hidden layer i."""
+    norms: FloatArray = np.linalg.norm(layers.weights[i], axis=1)
+    return np.abs(layers.readers(i)) * norms
+
+
+def _groups(
+    rows: FloatArray, rtol: float, *, up_to_sign: bool
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Group rows ``(w, b)`` by hyperplane.
+
+    Row j is ``signs[j] * ratios[j]`` times row ``leaders[j]``, the first of its group.
+    """
+    unit = unit_rows(rows)
+    distance = cdist(unit, unit, "chebyshev")
+    if up_to_sign:
+        distance = np.minimum(distance, cdist(unit, -unit, "chebyshev"))
+    _, labels = connected_components(csr_array(distance <= rtol), directed=False)
+    first = np.unique(labels, return_index=True)[1].astype(np.intp)
+    leaders = first[labels]
+    norms = np.linalg.norm(rows, axis=1)
+    ratios = np.divide(norms, norms[leaders], out=np.ones(len(rows)), where=norms[leaders] > 0)
+    signs = np.where((unit * unit[leaders]).sum(axis=1) < 0, -1.0, 1.0)
+    return leaders, signs, ratios

@@ -1,0 +1,89 @@
+"""Targets that know their truth: random ones, adversarial ones, ones outside the class.
+
+``KINDS[name](widths, seed=0)`` is a :class:`revelu.Network`;
+``OUTSIDE[name](widths, seed=0)`` is a callable ``(n, widths[0]) -> (n, widths[-1])``
+that is no ReLU network.  Both are what tests and benchmarks iterate over.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from revelu.network.network import Network
+from revelu.network.zoo.adversarial import (
+    sign_ambiguous,
+    with_bumps,
+    with_close_kinks,
+    with_dead_neurons,
+    with_duplicates,
+    with_far_biases,
+    with_near_duplicates,
+    with_tiny_weights,
+)
+from revelu.network.zoo.outside import random_answers, square, step, tanh_network
+from revelu.network.zoo.plain import affine, constant, random_network, scaled
+from revelu.types import FloatArray
+
+__all__ = [
+    "KINDS",
+    "OUTSIDE",
+    "affine",
+    "constant",
+    "random_answers",
+    "random_network",
+    "scaled",
+    "sign_ambiguous",
+    "square",
+    "step",
+    "tanh_network",
+    "with_bumps",
+    "with_close_kinks",
+    "with_dead_neurons",
+    "with_duplicates",
+    "with_far_biases",
+    "with_near_duplicates",
+    "with_tiny_weights",
+]
+
+
+class _Kind(Protocol):
+    def __call__(self, widths: Sequence[int], *, seed: int = 0) -> Network: ...
+
+
+class _OutsideKind(Protocol):
+    def __call__(
+        self, widths: Sequence[int], *, seed: int = 0
+    ) -> Callable[[FloatArray], FloatArray]: ...
+
+
+def _sign_ambiguous(widths: Sequence[int], *, seed: int = 0) -> Network:
+    return sign_ambiguous(widths[0], seed=seed)
+
+
+def _affine(widths: Sequence[int], *, seed: int = 0) -> Network:
+    return affine(widths[0], widths[-1], seed=seed)
+
+
+def _constant(widths: Sequence[int], *, seed: int = 0) -> Network:
+    return constant(widths[0], widths[-1], seed=seed)
+
+
+KINDS: dict[str, _Kind] = {
+    "random": random_network,
+    "dead_neurons": with_dead_neurons,
+    "duplicates": with_duplicates,
+    "near_duplicates": with_near_duplicates,
+    "tiny_weights": with_tiny_weights,
+    "close_kinks": with_close_kinks,
+    "bumps": with_bumps,
+    "far_biases": with_far_biases,
+    "sign_ambiguous": _sign_ambiguous,
+    "affine": _affine,
+    "constant": _constant,
+}
+
+OUTSIDE: dict[str, _OutsideKind] = {
+    "tanh": tanh_network,
+    "square": square,
+    "step": step,
+    "random_answers": random_answers,
+}

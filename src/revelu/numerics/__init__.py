@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: mathematics with a textbook name."""

@@ -1,0 +1,158 @@
+"""The noise floor of a target's answers: the unit of every tolerance.
+
+The floor is read off fourth differences of the answers at seven equally spaced
+points, so near each other that a kink between them is unlikely.  An affine
+function has none; a smooth one has ``f'''' h^4``, which is below rounding; what
+remains is the noise of one answer times ``sqrt(70)``, the norm of (1, -4, 6, -4, 1).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.errors import TargetError
+from revelu.oracle.log_ratios import are_probabilities, log_ratios
+from revelu.oracle.oracle import Oracle
+from revelu.types import FloatArray
+
+# Eight stencils of seven points, and eight rows asked again: 64 queries.
+_RADII = (1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 0.3, 30.0)
+_STENCIL = 7
+_STEP = 1e-4
+_FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+_FOURTH_NORM = float(np.linalg.norm(_FOURTH))
+_SECOND_NORM = 6.0**0.5
+
+# A row answered alone and inside a batch may be summed in another order, which
+# moves its last bits; what moves more than this many units is not rounding.
+_REPEAT_ULPS = 256.0
+
+# Second differences count as curvature when all five of a stencil exceed the noise
+# by this factor with one sign: a kink disturbs two of the five at most.
+_CURVED_FACTOR = 16.0
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """How precisely a target answers.
+
+    The standard error of output ``k`` at ``x`` is modelled as
+    ``nu[k] * scale[k] * sqrt(1 + |x|^2 / d)``: rounding is relative to the terms
+    that are summed, and those grow with the radius.
+
+    Attributes
+    ----------
+    law : str
+        ``"float64"``, ``"float32"``, or ``"random"`` where repeated rows differ.
+    nu : ndarray, shape (k,)
+        Relative standard error of an answer.
+    scale : ndarray, shape (k,)
+        Root mean square of ``|f(x)| / sqrt(1 + |x|^2 / d)``.
+    spread : ndarray, shape (k,)
+        Standard deviation of the outputs over the inputs seen.
+    curved : float
+        Fraction of the places seen at which the target curves.
+    repeat_difference : float
+        Largest difference between two answers to one row, relative to ``scale``.
+    """
+
+    law: str
+    nu: FloatArray
+    scale: FloatArray
+    spread: FloatArray
+    curved: float
+    repeat_difference: float
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether repeated rows got the same answer up to rounding."""
+        return self.law != "random"
+
+    @property
+    def half_digits(self) -> float:
+        """The square root of the floor: half of the digits that an answer has."""
+        return float(np.sqrt(self.nu.max()))
+
+
+def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFloor:
+    """Measure the noise floor with 64 queries in two rounds.
+
+    Where the answers turn out to be probabilities, the oracle is switched to
+    log-ratios, and the floor is that of the log-ratios.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    seed : int or SeedSequence
+
+    Raises
+    ------
+    TargetError
+        If the target is saturated everywhere.
+    LimitReachedError
+        If the budget is under 64.
+    """
+    rng = np.random.default_rng(seed)
+    X = _stencils(rng, oracle.dim_in)
+    again = np.arange(8) * _STENCIL
+    with oracle.phase("noise"):
+        Y = oracle(X)
+        Y_again = oracle(X[again])
+    law, eps = _law(Y)
+    if are_probabilities(Y, eps):
+        oracle.takes_log_ratios = True
+        Y, Y_again = log_ratios(Y), log_ratios(Y_again)
+    alive = np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1)
+    if not alive.any():
+        raise TargetError(f"{oracle.name} is saturated: some class always has probability 0")
+    growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+    lifted = (Y / growth[:, None]).reshape(len(_RADII), _STENCIL, -1)[alive]
+    scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
+    unit = np.where(scale > 0, scale, 1.0)
+    differences = np.abs(Y_again - Y[again])[alive] / growth[again][alive, None] / unit
+    repeat_difference = float(differences.max())
+    if repeat_difference > _REPEAT_ULPS * eps * np.sqrt(oracle.dim_in):
+        law = "random"
+    sigma = _fourth_difference_noise(lifted)
+    # The floor of the floor: the rounding of an inner product of length d.
+    nu = np.maximum(np.median(sigma, axis=0) / unit, 0.5 * eps * np.sqrt(oracle.dim_in))
+    return NoiseFloor(
+        law=law,
+        nu=nu,
+        scale=scale,
+        spread=Y[np.isfinite(Y).all(axis=1)].std(axis=0),
+        curved=_fraction_curved(lifted, np.maximum(sigma, nu * scale)),
+        repeat_difference=repeat_difference,
+    )
+
+
+def _stencils(rng: np.random.Generator, d: int) -> FloatArray:
+    """Return the stencils, shape (len(_RADII) * _STENCIL, d), one after another."""
+    radii = np.asarray(_RADII)[:, None, None]
+    centres = rng.standard_normal((len(_RADII), 1, d))
+    directions = rng.standard_normal((len(_RADII), 1, d))
+    offsets = _STEP * (np.arange(_STENCIL) - _STENCIL // 2)[None, :, None]
+    return np.asarray((radii * (centres + offsets * directions)).reshape(-1, d))
+
+
+def _law(Y: FloatArray) -> tuple[str, float]:
+    """Tell whether the answers are float32 numbers, and the unit roundoff."""
+    with np.errstate(over="ignore"):
+        is_float32 = np.array_equal(Y.astype(np.float32).astype(np.float64), Y)
+    # Small whole numbers are float32 numbers too: they prove nothing.
+    if is_float32 and not np.array_equal(Y, np.rint(Y)):
+        return "float32", float(np.finfo(np.float32).eps)
+    return "float64", float(np.finfo(np.float64).eps)
+
+
+def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:
+    """Standard error of an answer, by stencil and output."""
+    windows = np.lib.stride_tricks.sliding_window_view(lifted, 5, axis=1) @ _FOURTH
+    return np.sqrt((windows**2).mean(axis=1)) / _FOURTH_NORM
+
+
+def _fraction_curved(lifted: FloatArray, sigma: FloatArray) -> float:
+    second = np.diff(lifted, 2, axis=1)
+    one_sign = np.abs(np.sign(second).sum(axis=1)) == second.shape[1]
+    large = np.abs(second).min(axis=1) > _CURVED_FACTOR * _SECOND_NORM * sigma
+    return float((one_sign & large).any(axis=1).mean())

@@ -1,0 +1,349 @@
+"""All kinks of a piecewise affine function along a line (DG21, Algorithm 1).
+
+Algorithm 1 bisects for one kink at a time and compares gradients for equality.
+Here all kinks are sought together, one round of queries a level: every two
+neighbouring pieces are intersected, and the intersection ``t*`` is *proved* by a
+query on either side of it, of which one must lie on the left piece and the other
+on the right one.  (That ``f(t*)`` lies on both proves nothing: the left piece can
+re-enter inside the right one's line.)  Where the proof fails, its two points are
+the seed of a piece in between.  About four queries a kink.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.probe.line import Ask, Line
+from revelu.probe.piece import Piece
+from revelu.types import FloatArray
+
+# A tolerance is this many standard errors: one false alarm in 1e15 if Gaussian.
+SIGMAS = 8.0
+
+# Two points delta apart give a slope to sigma/delta, which puts the intersection
+# with a piece a distance away to about nu/delta: delta must exceed that by far,
+# hence a multiple of sqrt(nu) for the half-distance of a proof.
+_DELTA_FACTOR = 10.0
+
+# A gap this many half-distances wide between two proved pieces is a kink, or a
+# cluster that the proof cannot take apart.
+_CLOSED = 4.0
+
+# The end pieces are met at tan(theta) = 1/delta, so that their two points are as far
+# apart in theta as any other pair.
+_OUTER_RATIO = 8.0
+
+_MAX_ROUNDS = 64
+
+# Rounds double the pieces; a function that shows this many with hardly a kink
+# proved has no pieces.
+_HOPELESS_PIECES = 192
+_HOPELESS_FRACTION = 0.05
+
+
+@dataclass
+class LineScan:
+    """The pieces of a function along a line.
+
+    Attributes
+    ----------
+    line : Line
+    sigma : ndarray, shape (k,)
+        Standard error of a lifted answer.
+    pieces : list of Piece
+        From left to right.
+    kinks : ndarray, shape (len(pieces) - 1,)
+        Where neighbouring pieces meet, in ``t``.
+    jumps : ndarray, shape (len(pieces) - 1, k)
+        Change of ``df/dt`` from left to right.
+    is_single : ndarray of bool
+        Whether a gap is proved to hold a single kink; else a cluster.
+    complete : bool
+        Whether every gap was closed.
+    message : str
+        Why not, in words.
+    """
+
+    line: Line
+    sigma: FloatArray
+    pieces: list[Piece]
+    kinks: FloatArray
+    jumps: FloatArray
+    is_single: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    complete: bool
+    message: str = ""
+
+
+@dataclass
+class _Gap:
+    """What is to be done between two neighbouring pieces."""
+
+    verdict: str  # "merge" | "kink" | "cluster" | "ask" | "stuck"
+    ask: list[float] = field(default_factory=list)
+    kink: float = np.nan
+
+
+class KinkSearch:
+    """The search of :func:`find_kinks`; state between its rounds."""
+
+    def __init__(
+        self, ask: Ask, line: Line, nu: float, scale: FloatArray, rng: np.random.Generator,
+        reach: float,
+    ) -> None:
+        self.ask, self.line, self.rng = ask, line, rng
+        self.nu, self.scale = nu, scale
+        self.delta = _DELTA_FACTOR * float(np.sqrt(nu))
+        self.projection = rng.standard_normal(len(scale)) / np.where(scale > 0, scale, 1.0)
+        self.reach = min(reach, 1.0 / self.delta)
+        self.pieces: list[Piece] = []
+        self.sum_squares = np.zeros_like(scale)
+        self.n_asked = 0
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Standard error of a lifted answer, by output."""
+        seen = np.sqrt(self.sum_squares / max(self.n_asked, 1))
+        return np.asarray(self.nu * np.maximum(self.scale, seen))
+
+    def query(self, ts: list[float]) -> FloatArray:
+        g = self.line.lifted(self.ask, np.asarray(ts))
+        self.sum_squares = self.sum_squares + (g**2).sum(axis=0)
+        self.n_asked += len(ts)
+        return g
+
+    def run(self) -> LineScan:
+        """Alternate between analysing the gaps and one round of queries."""
+        self._start()
+        message = "the search did not end within its rounds"
+        for _ in range(_MAX_ROUNDS):
+            gaps = self._merge_and_analyse()
+            wanted = [t for gap in gaps for t in gap.ask] + self._companions()
+            closed = sum(gap.verdict in ("kink", "cluster") for gap in gaps)
+            if not wanted:
+                message = ""
+                break
+            if len(self.pieces) > _HOPELESS_PIECES and closed < _HOPELESS_FRACTION * len(gaps):
+                message = (
+                    f"{len(self.pieces)} places on a line all belong to different pieces: "
+                    "the function has no affine pieces that can be resolved"
+                )
+                break
+            self._insert(gaps, sorted(set(wanted)))
+        return self._scan(gaps, message)
+
+    def _start(self) -> None:
+        """End pieces and three pairs between them."""
+        T = self.reach
+        thetas = np.pi * (np.arange(3) + self.rng.uniform(0.2, 0.8, 3)) / 3 - np.pi / 2
+        inner = [t for t in np.tan(thetas) if abs(t) < T / _OUTER_RATIO]
+        starts = [(-T, -T / _OUTER_RATIO)]
+        starts += [(t, t + 2 * self.delta * (1 + t * t)) for t in inner]
+        starts += [(T / _OUTER_RATIO, T)]
+        g = self.query([t for pair in starts for t in pair])
+        self.pieces = [
+            Piece(list(pair), list(g[2 * i : 2 * i + 2])) for i, pair in enumerate(starts)
+        ]
+
+    def _merge_and_analyse(self) -> list[_Gap]:
+        """Merge what is one piece, absorb strays, then look at every gap."""
+        self._absorb()
+        i = 0
+        while i + 1 < len(self.pieces):
+            if self._is_one(self.pieces[i], self.pieces[i + 1]):
+                left, right = self.pieces[i], self.pieces.pop(i + 1)
+                self.pieces[i] = Piece(left.ts + right.ts, left.gs + right.gs)
+                i = max(i - 1, 0)
+            else:
+                i += 1
+        return [self._analyse(a, b) for a, b in zip(self.pieces, self.pieces[1:], strict=False)]
+
+    def _fits(self, piece: Piece, t: float, g: FloatArray) -> bool:
+        value, weight = piece.extrapolate(t)
+        return bool((np.abs(value - g) <= SIGMAS * self.sigma * np.hypot(1.0, weight)).all())
+
+    def _is_one(self, left: Piece, right: Piece) -> bool:
+        """Whether two pieces lie on one line, by the widest support there is."""
+        if len(left.ts) < 2 and len(right.ts) < 2:
+            return False
+        ts, gs = left.ts + right.ts, left.gs + right.gs
+        if len(left.ts) > 1 and not self._fits(left, right.ts[-1], right.gs[-1]):
+            return False
+        if len(right.ts) > 1 and not self._fits(right, left.ts[0], left.gs[0]):
+            return False
+        joined = Piece(ts, gs)
+        inner = zip(ts[1:-1], gs[1:-1], strict=True)
+        return all(self._fits(joined, t, g) for t, g in inner)
+
+    def _absorb(self) -> None:
+        """Hand a stray point to the neighbour on whose line it lies.
+
+        A pair with a kink between its points spans a line that is no piece; its
+        points lie on its neighbours.
+        """
+        for i in range(len(self.pieces) - 1):
+            left, right = self.pieces[i], self.pieces[i + 1]
+            while 0 < len(right.ts) <= 2 and len(left.ts) >= 2 and self._takes(left, right, 0):
+                left.ts.append(right.ts.pop(0))
+                left.gs.append(right.gs.pop(0))
+            while 0 < len(left.ts) <= 2 and len(right.ts) >= 2 and self._takes(right, left, -1):
+                right.ts.insert(0, left.ts.pop())
+                right.gs.insert(0, left.gs.pop())
+        self.pieces = [piece for piece in self.pieces if piece.ts]
+
+    def _takes(self, taker: Piece, giver: Piece, end: int) -> bool:
+        t, g = giver.ts[end], giver.gs[end]
+        if not self._fits(taker, t, g):
+            return False
+        pairs = sorted([*zip(taker.ts, taker.gs, strict=True), (t, g)], key=lambda p: p[0])
+        wide = Piece([p[0] for p in pairs], [p[1] for p in pairs])
+        return all(self._fits(wide, s, h) for s, h in pairs[1:-1])
+
+    def _analyse(self, left: Piece, right: Piece) -> _Gap:
+        a, b = left.ts[-1], right.ts[0]
+        width = np.arctan2(b - a, 1.0 + a * b)
+        if len(left.ts) < 2 or len(right.ts) < 2:
+            return _Gap("ask")  # its companion is asked for
+        cut = left.meet(right, self.sigma)
+        proved = len(left.ts) > 2 and len(right.ts) > 2
+        delta = max(self.delta, SIGMAS * cut.error)
+        single = cut.excess <= SIGMAS
+        if a < cut.t < b and cut.error < width and (single or width <= _CLOSED * delta):
+            if width <= _CLOSED * delta and proved:
+                return _Gap("kink" if single else "cluster", kink=cut.t)
+        # Several kinks: the intersection is no kink, but a good place to split at.
+        # One fixed projection of the outputs makes it the scalar search.
+        guess = cut.t if single else left.meet_projected(right, self.projection)
+        if a < guess < b and cut.error < width:
+            step = min(delta, width / 4) * (1.0 + guess**2)
+            ask = [t for t in (guess - step, guess + step) if a < t < b]
+            if ask and delta < width / 2:
+                return _Gap("ask", ask)
+        if proved and width <= _CLOSED * self.delta:
+            return _Gap("cluster", kink=_between(a, b, 0.5))
+        if width <= 2.0 * self.delta:
+            return _Gap("ask", _unproved_middles(left, right)) if not proved else _Gap("stuck")
+        middle = _between(a, b, self.rng.uniform(0.3, 0.7))
+        step = min(self.delta, float(width) / 8) * (1.0 + middle**2)
+        return _Gap("ask", [middle - step, middle + step])
+
+    def _companions(self) -> list[float]:
+        """A second point for every piece that has one only."""
+        wanted = []
+        for i, piece in enumerate(self.pieces):
+            if len(piece.ts) > 1:
+                continue
+            t = piece.ts[0]
+            lo = self.pieces[i - 1].ts[-1] if i else -np.inf
+            hi = self.pieces[i + 1].ts[0] if i + 1 < len(self.pieces) else np.inf
+            step = 2.0 * self.delta * (1.0 + t * t)
+            wanted.append(t + min(step, (hi - t) / 3) if hi - t > t - lo else
+                          t - min(step, (t - lo) / 3))
+        return wanted
+
+    def _insert(self, gaps: list[_Gap], ts: list[float]) -> None:
+        """Ask at ``ts`` and give each answer to the piece it lies on, or a new one."""
+        answers = dict(zip(ts, self.query(ts), strict=True))
+        updated = [self.pieces[0]]
+        for right in self.pieces[1:]:
+            left = updated[-1]
+            new = [(t, answers.pop(t)) for t in ts if left.ts[-1] < t < right.ts[0] and t in answers]
+            strays = []
+            for t, g in new:
+                if not strays and len(left.ts) > 1 and self._fits(left, t, g):
+                    left.ts.append(t)
+                    left.gs.append(g)
+                else:
+                    strays.append((t, g))
+            tail: list[tuple[float, FloatArray]] = []
+            while strays and len(right.ts) > 1 and self._fits(right, *strays[-1]):
+                tail.insert(0, strays.pop())
+            if strays:
+                updated.append(Piece([t for t, _ in strays], [g for _, g in strays]))
+            right.ts[:0] = [t for t, _ in tail]
+            right.gs[:0] = [g for _, g in tail]
+            updated.append(right)
+        for t, g in answers.items():  # a point within a piece
+            piece = next(p for p in updated if p.ts[0] < t < p.ts[-1])
+            where = int(np.searchsorted(piece.ts, t))
+            piece.ts.insert(where, t)
+            piece.gs.insert(where, g)
+        self.pieces = [part for piece in updated for part in self._split(piece)]
+
+    def _split(self, piece: Piece) -> list[Piece]:
+        """Take a piece apart where an inner point does not lie on its line."""
+        inner = zip(piece.ts[1:-1], piece.gs[1:-1], strict=True)
+        if all(self._fits(piece, t, g) for t, g in inner):
+            return [piece]
+        if len(piece.ts) == 3:
+            # Two of the three may share a piece; the next round tells which.
+            return [Piece([t], [g]) for t, g in zip(piece.ts, piece.gs, strict=True)]
+        half = len(piece.ts) // 2
+        return [
+            *self._split(Piece(piece.ts[:half], piece.gs[:half])),
+            *self._split(Piece(piece.ts[half:], piece.gs[half:])),
+        ]
+
+    def _scan(self, gaps: list[_Gap], message: str) -> LineScan:
+        kinks, jumps, single = [], [], []
+        for gap, left, right in zip(gaps, self.pieces, self.pieces[1:], strict=False):
+            cut = left.meet(right, self.sigma) if min(len(left.ts), len(right.ts)) > 1 else None
+            kinks.append(gap.kink)
+            single.append(gap.verdict == "kink")
+            jumps.append(cut.jump if cut is not None else np.full_like(self.scale, np.nan))
+        stuck = sum(gap.verdict not in ("kink", "cluster") for gap in gaps)
+        if stuck and not message:
+            message = f"the answers jump at {stuck} place(s) of a line: not continuous"
+        return LineScan(
+            line=self.line,
+            sigma=self.sigma,
+            pieces=self.pieces,
+            kinks=np.asarray(kinks, dtype=np.float64),
+            jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), -1),
+            is_single=np.asarray(single, dtype=bool),
+            complete=not message,
+            message=message,
+        )
+
+
+def find_kinks(
+    ask: Ask,
+    line: Line,
+    nu: float,
+    scale: FloatArray,
+    rng: np.random.Generator,
+    reach: float = np.inf,
+) -> LineScan:
+    """Find every kink of a piecewise affine function along a line.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n, k)
+    line : Line
+    nu : float
+        Noise of a lifted answer relative to ``scale``, or to what the line shows.
+    scale : ndarray, shape (k,)
+    rng : numpy.random.Generator
+        Decides where a gap without an intersection is split.
+    reach : float
+        Largest ``|t|`` to ask at.
+
+    Returns
+    -------
+    LineScan
+        ``complete`` is False, with a message, where the search gave up.
+
+    Notes
+    -----
+    Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
+    """
+    return KinkSearch(ask, line, nu, scale, rng, reach).run()
+
+
+def _between(a: float, b: float, fraction: float) -> float:
+    """The point a fraction of the angle on from ``a`` to ``b``."""
+    turn = np.tan(fraction * np.arctan2(b - a, 1.0 + a * b))
+    return float((a + turn) / (1.0 - a * turn))
+
+
+def _unproved_middles(left: Piece, right: Piece) -> list[float]:
+    return [(p.ts[0] + p.ts[-1]) / 2 for p in (left, right) if len(p.ts) == 2]

@@ -1,0 +1,99 @@
+"""A piece of a line: where it was seen, what it extrapolates to, where two meet."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the lines of two pieces meet.
+
+    Attributes
+    ----------
+    t : float
+    error : float
+        Standard error of ``theta = arctan(t)``.
+    jump : ndarray, shape (k,)
+        Change of ``df/dt`` from the left piece to the right one.
+    excess : float
+        By how many standard errors the change is more than one kink makes: several
+        outputs that change at one point change along one direction.
+    """
+
+    t: float
+    error: float
+    jump: FloatArray
+    excess: float
+
+
+@dataclass
+class Piece:
+    """Points of one line, and the lifted answers there.
+
+    Attributes
+    ----------
+    ts : list of float
+        Increasing.
+    gs : list of ndarray, shape (k,)
+    """
+
+    ts: list[float]
+    gs: list[FloatArray]
+
+    def extrapolate(self, t: float) -> tuple[FloatArray, float]:
+        """Return the lifted value at ``t`` and its error in units of one answer's.
+
+        The line is spanned by the two extreme points.  With
+        ``c_i = 1/sqrt(1 + t_i^2)`` the lifted values obey
+        ``g = w1 g1 + w2 g2``, ``w1 = c (t2 - t) / (c1 (t2 - t1))`` and likewise.
+        """
+        t1, t2 = self.ts[0], self.ts[-1]
+        c = 1.0 / np.hypot(1.0, t)
+        w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
+        w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
+        return w1 * self.gs[0] + w2 * self.gs[-1], float(np.hypot(w1, w2))
+
+    def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
+        """Intersect with the piece to the right.
+
+        The difference of the two, ``D(t) = right(t) - left(t)``, is affine in ``t``
+        before the lift: ``D = jump (t - t*)``.  It is evaluated at the far ends of
+        both supports, where one of the two is known without extrapolation.
+        """
+        a, b = self.ts[0], right.ts[-1]
+        value_a, weight_a = right.extrapolate(a)
+        value_b, weight_b = self.extrapolate(b)
+        unit = np.where(sigma > 0, sigma, 1.0)
+        D = np.stack([(value_a - self.gs[0]) / unit, (right.gs[-1] - value_b) / unit])
+        # One kink: D has rank one over the outputs.
+        _, _, vt = np.linalg.svd(D, full_matrices=False)
+        A, B = D @ vt[0]
+        lift_a, lift_b = np.hypot(1.0, a), np.hypot(1.0, b)
+        errors = np.hypot(1.0, [weight_a, weight_b])
+        rest = np.linalg.norm(D - np.outer([A, B], vt[0]), axis=1)
+        excess = float((rest / errors).max()) if len(sigma) > 1 else 0.0
+        rise = B * lift_b - A * lift_a
+        if rise == 0.0:
+            return Meeting(np.nan, np.inf, np.zeros_like(sigma), excess)
+        t = a + (b - a) * (-A * lift_a) / rise
+        # D(theta) = J sin(theta - theta*), so an error e of D moves theta* by e / J.
+        slope = abs(rise) / (b - a) / np.hypot(1.0, t)
+        c = np.hypot(self.extrapolate(t)[1], right.extrapolate(t)[1])
+        return Meeting(float(t), float(c / slope), self._jump(D, unit, t, a, b), excess)
+
+    def meet_projected(self, right: "Piece", projection: FloatArray) -> float:
+        """Where the two lines meet in one combination of the outputs."""
+        parts = [
+            Piece([p.ts[0], p.ts[-1]], [projection[None] @ p.gs[0], projection[None] @ p.gs[-1]])
+            for p in (self, right)
+        ]
+        return parts[0].meet(parts[1], np.ones(1)).t
+
+    @staticmethod
+    def _jump(D: FloatArray, unit: FloatArray, t: float, a: float, b: float) -> FloatArray:
+        """Least squares for ``D_i = jump * (t_i - t) / lift_i`` over both ends."""
+        arms = np.array([(a - t) / np.hypot(1.0, a), (b - t) / np.hypot(1.0, b)])
+        return np.asarray(unit * (arms @ D) / (arms @ arms))

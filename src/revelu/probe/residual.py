@@ -1,0 +1,29 @@
+"""What is left of an oracle when a known network is taken off."""
+
+from contextlib import AbstractContextManager
+
+from revelu.network import Network
+from revelu.oracle import Oracle
+from revelu.types import FloatArray
+
+
+class Residual:
+    """The function ``oracle(X) - network(X)``, asked at the oracle's cost.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    network : Network
+    """
+
+    def __init__(self, oracle: Oracle, network: Network) -> None:
+        self.oracle, self.network = oracle, network
+        self.dim_in = oracle.dim_in
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Ask one round, (n, d) -> (n, k)."""
+        return self.oracle(X) - self.network(X)
+
+    def round(self) -> AbstractContextManager[None]:
+        """Count the calls made inside as one round."""
+        return self.oracle.round()

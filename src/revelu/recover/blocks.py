@@ -1,0 +1,93 @@
+"""Which pieces of a line are worth a Jacobian.
+
+With k outputs a kink's jump along the line is already the neuron's output column, so
+the rows of several neurons between two measured Jacobians follow from one difference
+``dJ = sum_j a_j w_j^T`` while their columns are independent.  Two outputs are left
+spare where there are enough: they show a corrupted coordinate.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.types import BoolArray, FloatArray
+
+# A measured piece costs 1; what makes its error worse costs a part of another piece.
+_UNSOLVED_COST = 1e3
+_NARROW_COST = 0.02
+_WORST_NARROW = 0.3
+_CONDITION_COST = 0.05
+
+# Columns whose smallest singular value is below this are too dependent to tell apart.
+_INDEPENDENT = 0.02
+
+
+@dataclass(frozen=True)
+class Block:
+    """The kinks between two measured pieces: kinks ``start`` to ``stop - 1``.
+
+    The measured pieces have the numbers ``start`` and ``stop``.
+    """
+
+    start: int
+    stop: int
+    is_solvable: bool
+
+
+def choose_blocks(
+    columns: FloatArray, half_gaps: FloatArray, is_single: BoolArray, min_half_gap: float
+) -> list[Block]:
+    """Cut a line into blocks, by dynamic programming over its pieces.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (m, k)
+        Unit output columns, a row a kink.
+    half_gaps : ndarray, shape (m + 1,)
+        Half the angle that each piece covers.
+    is_single : ndarray of bool, shape (m,)
+        Whether a kink is one neuron.
+    min_half_gap : float
+        A piece narrower than this gives no Jacobian worth having.
+
+    Returns
+    -------
+    list of Block
+        From left to right, covering every kink.
+    """
+    m, k = columns.shape
+    longest = max(1, k - 2)
+    narrow = np.minimum(_NARROW_COST * (np.median(half_gaps) / half_gaps) ** 2, _WORST_NARROW)
+    best = np.full(m + 1, np.inf)
+    before = np.zeros(m + 1, dtype=int)
+    solvable = np.zeros(m + 1, dtype=bool)
+    best[0] = 0.0
+    for stop in range(1, m + 1):
+        if half_gaps[stop] < min_half_gap and stop < m:
+            continue
+        for start in range(stop - 1, -1, -1):
+            if np.isfinite(best[start]):
+                cost, ok = _block_cost(columns[start:stop], is_single[start:stop], longest)
+                total = best[start] + cost + 1.0 + narrow[stop]
+                if total < best[stop]:
+                    best[stop], before[stop], solvable[stop] = total, start, ok
+                if not ok and stop - start > longest:
+                    break
+    blocks = []
+    stop = m
+    while stop > 0:
+        start = int(before[stop])
+        blocks.append(Block(start, stop, bool(solvable[stop])))
+        stop = start
+    return blocks[::-1]
+
+
+def _block_cost(columns: FloatArray, is_single: BoolArray, longest: int) -> tuple[float, bool]:
+    r = len(columns)
+    if r == 1 and is_single.all():
+        return 0.0, True
+    if r <= longest and is_single.all():
+        smallest = float(np.linalg.svd(columns, compute_uv=False)[-1])
+        if smallest >= _INDEPENDENT:
+            return -_CONDITION_COST * np.log10(smallest), True
+    return _UNSOLVED_COST * r, False
