@@ -69,10 +69,16 @@ def test_a_disguised_copy_is_the_network(widths, seed, flip):
 def test_a_true_skip_is_compared_too(seed):
     rng = np.random.default_rng(seed)
     plain = zoo.random_network([5, 7, 6, 2], seed)
-    truth = Network(plain.weights, plain.biases, (rng.normal(size=(2, 7)), rng.normal(size=2)))
+    V, c = rng.normal(size=(2, 7)), rng.normal(size=2)
+    truth = Network(plain.weights, plain.biases, (V, c))
     assert align(disguised(truth, seed + 1), truth).max_parameter_error < 1e-10
-    missing = align(disguised(plain, seed + 1), truth)
-    assert missing.max_parameter_error > 1e-2
+    # The constant counts as the last bias; what is left to tell is V, in units of
+    # the first hidden layer's rows.
+    moved = [*plain.biases[:-1], plain.biases[-1] + c]
+    missing = align(disguised(Network(plain.weights, moved), seed + 1), truth)
+    missing_V = np.abs(V * np.linalg.norm(plain.weights[0], axis=1))
+    assert missing.max_parameter_error == pytest.approx(missing_V.max(), rel=1e-9)
+    assert missing.worst_parameter.startswith("skip[0][")
 
 
 @settings(max_examples=30, deadline=None)
@@ -121,6 +127,21 @@ def test_permutations_scales_and_signs_rebuild_the_first_layer():
     np.testing.assert_allclose(np.linalg.norm(rebuilt, axis=1), 1.0)
     assert set(result.signs) == {-1.0, 1.0}
     assert scales.min() > 0
+
+
+def test_permutations_index_the_network_that_was_given():
+    truth = zoo.with_dead_neurons([6, 8, 2], n_dead=2, seed=0)
+    result = align(truth, truth)
+    assert result.aligned.architecture == (6, 6, 2)
+    assert result.permutations[0].tolist() == [2, 3, 4, 5, 6, 7]
+
+
+def test_mirrored_neurons_of_the_first_layer_are_told_apart():
+    network = zoo.random_network([4, 6, 5, 2], seed=0)
+    W, b = [w.copy() for w in network.weights], [v.copy() for v in network.biases]
+    W[0][3:], b[0][3:] = -W[0][:3], -b[0][:3]
+    truth = Network(W, b)
+    assert align(disguised(truth, 1), truth).max_parameter_error < 1e-12
 
 
 def test_first_layer_signs_are_not_free_in_a_deep_network():
@@ -314,6 +335,12 @@ def test_match_rows_tells_near_duplicates_apart():
     B = np.vstack([axis, axis[0] + [0, 1e-9, 0]])
     A = B[[3, 2, 0, 1]] + 1e-12
     np.testing.assert_array_equal(match_rows(A, B)[0], [2, 3, 1, 0])
+
+
+def test_match_rows_does_not_part_equal_rows_for_one_far_off():
+    B = np.array([[0.0, 0.0], [1.0, 0.3]])
+    A = np.array([[1.0, 0.3], [5.0, 0.0]])
+    np.testing.assert_array_equal(match_rows(A, B)[0], [1, 0])
 
 
 def test_match_rows_ignores_a_common_rotation():

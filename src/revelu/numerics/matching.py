@@ -27,8 +27,8 @@ def match_rows(
     signs : ndarray, shape (n,)
         +1 or -1; +1 wherever ``up_to_sign`` is false.
     """
-    # Distances, not their squares: next to costs of order 1 the squares of two
-    # near-duplicates 1e-9 apart would be below the last bit of the assignment.
+    # Distances, not their squares: by the triangle inequality a row that is far
+    # off cannot make it worth while to part two rows that are equal.
     cost = cdist(A, B)
     negated = cdist(A, -B) if up_to_sign else np.full_like(cost, np.inf)
     i, j = linear_sum_assignment(np.minimum(cost, negated))

@@ -105,7 +105,9 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     alive = np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1)
     if not alive.any():
         raise TargetError(f"{oracle.name} is saturated: some class always has probability 0")
-    growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+    # One factor a stencil: an affine function must stay affine along it.
+    centres = X[_STENCIL // 2 :: _STENCIL]
+    growth = np.repeat(np.sqrt(1.0 + (centres**2).mean(axis=1)), _STENCIL)
     lifted = (Y / growth[:, None]).reshape(len(_RADII), _STENCIL, -1)[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)

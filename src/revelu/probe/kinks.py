@@ -29,9 +29,13 @@ _DELTA_FACTOR = 10.0
 # cluster that the proof cannot take apart.
 _CLOSED = 4.0
 
-# The end pieces are met at tan(theta) = 1/delta, so that their two points are as far
-# apart in theta as any other pair.
-_OUTER_RATIO = 8.0
+# The end pieces are met at |t| = 1/delta or where the target's reach ends, by two
+# points this many half-distances apart.
+_OUTER_SPACING = 7.0
+
+# Where a gap has closed to nothing, a continuous function differs by at most the gap's
+# width times the slopes around it; a jump is this many times more.
+_JUMP_FACTOR = 1e4
 
 _MAX_ROUNDS = 64
 
@@ -78,7 +82,7 @@ class LineScan:
 class _Gap:
     """What is to be done between two neighbouring pieces."""
 
-    verdict: str  # "merge" | "kink" | "cluster" | "ask" | "stuck"
+    verdict: str  # "ask" | "kink" | "cluster" | "jump" | "stuck"
     ask: list[float] = field(default_factory=list)
     kink: float = np.nan
 
@@ -118,7 +122,7 @@ class KinkSearch:
         for _ in range(_MAX_ROUNDS):
             gaps = self._merge_and_analyse()
             wanted = [t for gap in gaps for t in gap.ask] + self._companions()
-            closed = sum(gap.verdict in ("kink", "cluster") for gap in gaps)
+            closed = sum(gap.verdict in ("kink", "cluster", "jump") for gap in gaps)
             if not wanted:
                 message = ""
                 break
@@ -135,10 +139,11 @@ class KinkSearch:
         """End pieces and three pairs between them."""
         T = self.reach
         thetas = np.pi * (np.arange(3) + self.rng.uniform(0.2, 0.8, 3)) / 3 - np.pi / 2
-        inner = [t for t in np.tan(thetas) if abs(t) < T / _OUTER_RATIO]
-        starts = [(-T, -T / _OUTER_RATIO)]
+        second = float(np.tan(np.arctan(T) - _OUTER_SPACING * self.delta))
+        inner = [t for t in np.tan(thetas) if abs(t) < second / 2]
+        starts = [(-T, -second)]
         starts += [(t, t + 2 * self.delta * (1 + t * t)) for t in inner]
-        starts += [(T / _OUTER_RATIO, T)]
+        starts += [(second, T)]
         g = self.query([t for pair in starts for t in pair])
         self.pieces = [
             Piece(list(pair), list(g[2 * i : 2 * i + 2])) for i, pair in enumerate(starts)
@@ -219,12 +224,20 @@ class KinkSearch:
             if ask and delta < width / 2:
                 return _Gap("ask", ask)
         if proved and width <= _CLOSED * self.delta:
-            return _Gap("cluster", kink=_between(a, b, 0.5))
+            return _Gap("jump" if self._jumps(left, right) else "cluster", kink=_between(a, b, 0.5))
         if width <= 2.0 * self.delta:
             return _Gap("ask", _unproved_middles(left, right)) if not proved else _Gap("stuck")
         middle = _between(a, b, self.rng.uniform(0.3, 0.7))
         step = min(self.delta, float(width) / 8) * (1.0 + middle**2)
         return _Gap("ask", [middle - step, middle + step])
+
+    def _jumps(self, left: Piece, right: Piece) -> bool:
+        """Whether the two sides of a closed gap differ by more than slopes explain."""
+        a, b = left.ts[-1], right.ts[0]
+        width = np.arctan2(b - a, 1.0 + a * b)
+        apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
+        seen = np.sqrt(self.sum_squares / self.n_asked)
+        return bool((apart > _JUMP_FACTOR * width * np.maximum(self.scale, seen)).any())
 
     def _companions(self) -> list[float]:
         """A second point for every piece that has one only."""
@@ -263,10 +276,11 @@ class KinkSearch:
             right.gs[:0] = [g for _, g in tail]
             updated.append(right)
         for t, g in answers.items():  # a point within a piece
-            piece = next(p for p in updated if p.ts[0] < t < p.ts[-1])
-            where = int(np.searchsorted(piece.ts, t))
-            piece.ts.insert(where, t)
-            piece.gs.insert(where, g)
+            for piece in updated:
+                if piece.ts[0] < t < piece.ts[-1] and t not in piece.ts:
+                    where = int(np.searchsorted(piece.ts, t))
+                    piece.ts.insert(where, t)
+                    piece.gs.insert(where, g)
         self.pieces = [part for piece in updated for part in self._split(piece)]
 
     def _split(self, piece: Piece) -> list[Piece]:
@@ -298,7 +312,7 @@ class KinkSearch:
             sigma=self.sigma,
             pieces=self.pieces,
             kinks=np.asarray(kinks, dtype=np.float64),
-            jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), -1),
+            jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), len(self.scale)),
             is_single=np.asarray(single, dtype=bool),
             complete=not message,
             message=message,

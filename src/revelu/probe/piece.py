@@ -43,31 +43,46 @@ class Piece:
     ts: list[float]
     gs: list[FloatArray]
 
+    def support(self) -> tuple[int, int]:
+        """The two points that span the line best: theta apart by nearest to a right angle.
+
+        Points at both far ends of a line are a straight angle apart in the lift and
+        say next to nothing of what lies between them.
+        """
+        ts = np.asarray(self.ts)
+        last = len(ts) - 1
+        # sin(theta_b - theta_a) = (b - a) / sqrt((1 + a^2) (1 + b^2))
+        from_first = (ts - ts[0]) / np.hypot(1.0, ts) / np.hypot(1.0, ts[0])
+        to_last = (ts[-1] - ts) / np.hypot(1.0, ts) / np.hypot(1.0, ts[-1])
+        i, j = int(np.argmax(to_last)), int(np.argmax(from_first))
+        return (0, j) if from_first[j] >= to_last[i] else (i, last)
+
     def extrapolate(self, t: float) -> tuple[FloatArray, float]:
         """Return the lifted value at ``t`` and its error in units of one answer's.
 
-        The line is spanned by the two extreme points.  With
-        ``c_i = 1/sqrt(1 + t_i^2)`` the lifted values obey
+        With ``c_i = 1/sqrt(1 + t_i^2)`` the lifted values obey
         ``g = w1 g1 + w2 g2``, ``w1 = c (t2 - t) / (c1 (t2 - t1))`` and likewise.
         """
-        t1, t2 = self.ts[0], self.ts[-1]
+        i, j = self.support()
+        t1, t2 = self.ts[i], self.ts[j]
         c = 1.0 / np.hypot(1.0, t)
         w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
         w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
-        return w1 * self.gs[0] + w2 * self.gs[-1], float(np.hypot(w1, w2))
+        return w1 * self.gs[i] + w2 * self.gs[j], float(np.hypot(w1, w2))
 
     def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
         """Intersect with the piece to the right.
 
         The difference of the two, ``D(t) = right(t) - left(t)``, is affine in ``t``
-        before the lift: ``D = jump (t - t*)``.  It is evaluated at the far ends of
-        both supports, where one of the two is known without extrapolation.
+        before the lift: ``D = jump (t - t*)``.  It is evaluated at a support point of
+        either piece, where one of the two is known without extrapolation.
         """
-        a, b = self.ts[0], right.ts[-1]
+        a, b = self.ts[self.support()[0]], right.ts[right.support()[1]]
         value_a, weight_a = right.extrapolate(a)
         value_b, weight_b = self.extrapolate(b)
+        own_a, own_b = self.extrapolate(a)[0], right.extrapolate(b)[0]
         unit = np.where(sigma > 0, sigma, 1.0)
-        D = np.stack([(value_a - self.gs[0]) / unit, (right.gs[-1] - value_b) / unit])
+        D = np.stack([(value_a - own_a) / unit, (own_b - value_b) / unit])
         # One kink: D has rank one over the outputs.
         _, _, vt = np.linalg.svd(D, full_matrices=False)
         A, B = D @ vt[0]
@@ -86,10 +101,7 @@ class Piece:
 
     def meet_projected(self, right: "Piece", projection: FloatArray) -> float:
         """Where the two lines meet in one combination of the outputs."""
-        parts = [
-            Piece([p.ts[0], p.ts[-1]], [projection[None] @ p.gs[0], projection[None] @ p.gs[-1]])
-            for p in (self, right)
-        ]
+        parts = [Piece(p.ts, [projection[None] @ g for g in p.gs]) for p in (self, right)]
         return parts[0].meet(parts[1], np.ones(1)).t
 
     @staticmethod

@@ -325,7 +325,7 @@ def _suspects(
 ) -> dict[int, BoolArray]:
     """Coordinates that a kink between a centre and its query may have corrupted."""
     known = sorted(rows)
-    W = np.array([rows[j] for j in known]).reshape(len(known), -1)
+    W = np.array([rows[j] for j in known]).reshape(len(known), scan.line.v.size - 1)
     suspects = {p: np.zeros(len(values), dtype=bool) for p, values in jacobians.values.items()}
     for p, h in jacobians.steps.items():
         z = slopes[known] * (jacobians.centres[p] - scan.kinks[known])
@@ -372,7 +372,7 @@ def _assemble(
     line = scan.line
     known = sorted(rows)
     u = line.v / (line.v @ line.v)
-    W = np.array([rows[j] @ basis + slopes[j] * u for j in known]).reshape(-1, len(u))
+    W = np.array([rows[j] @ basis + slopes[j] * u for j in known]).reshape(len(known), len(u))
     b = -slopes[known] * scan.kinks[known] - W @ line.x0
     first = scan.pieces[0]
     lo, hi = first.ts[0], first.ts[-1]

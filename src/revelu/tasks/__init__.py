@@ -1,0 +1,1 @@
+"""The jobs a user asks for: where adapters, methods and verification meet."""

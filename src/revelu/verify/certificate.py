@@ -1,0 +1,186 @@
+"""A certificate of a recovered network, by fresh queries only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.confidence import upper_bound
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recovery import Certificate
+from revelu.types import BoolArray, FloatArray
+from revelu.verify.checks import gaussian_inputs, heavy_tailed_inputs, hyperplane_inputs
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Answers and predictions on fresh inputs.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    ratio : ndarray, shape (n,)
+        Largest error of a row over its tolerance; at most 1 where they agree.
+        NaN where the target is saturated and nothing can be compared.
+    errors : ndarray, shape (n, k)
+    is_gaussian : ndarray of bool, shape (n,)
+    n_skipped : int
+        Structural checks that the budget did not allow.
+    """
+
+    X: FloatArray
+    ratio: FloatArray
+    errors: FloatArray
+    is_gaussian: BoolArray
+    n_skipped: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row that could be compared agrees."""
+        compared = self.ratio[~np.isnan(self.ratio)]
+        return bool(len(compared) and (compared <= 1.0).all())
+
+    @property
+    def worst_point(self) -> FloatArray:
+        """The input with the largest error, shape (d,); a Gaussian one where one is wrong."""
+        ratio = np.nan_to_num(self.ratio, nan=0.0)
+        gaussian = np.where(self.is_gaussian, ratio, 0.0)
+        chosen = gaussian if gaussian.max(initial=0.0) > 1.0 else ratio
+        return np.asarray(self.X[int(np.argmax(chosen))])
+
+    def __add__(self, other: "Examination") -> "Examination":
+        return Examination(
+            np.vstack([self.X, other.X]),
+            np.concatenate([self.ratio, other.ratio]),
+            np.vstack([self.errors, other.errors]),
+            np.concatenate([self.is_gaussian, other.is_gaussian]),
+            self.n_skipped + other.n_skipped,
+        )
+
+
+def tolerances(noise: NoiseFloor) -> FloatArray:
+    """The largest |error| of each output that counts as agreement on N(0, I).
+
+    Half of the digits that an answer has: recovery divides differences of answers by
+    the distance of kinks, and kinks nearer than the square root of the noise floor
+    are not told apart by any of its steps.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        In units of the outputs.
+    """
+    # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
+    scale = np.sqrt(2.0) * noise.scale
+    return np.asarray(noise.half_digits * np.maximum(scale, noise.half_digits * scale.max()))
+
+
+def examine(
+    network: Network,
+    oracle: Oracle,
+    noise: NoiseFloor,
+    n_gaussian: int,
+    rng: np.random.Generator,
+    *,
+    structural: bool = True,
+) -> Examination:
+    """Compare a network with its target on fresh inputs, in one round.
+
+    Parameters
+    ----------
+    network : Network
+    oracle : Oracle
+        Queries are booked under ``verify``.
+    noise : NoiseFloor
+    n_gaussian : int
+        Points of N(0, I); fewer where the budget is smaller.
+    rng : numpy.random.Generator
+    structural : bool
+        Also ask heavy tails and both sides of every first-layer hyperplane.
+    """
+    d = oracle.dim_in
+    X = gaussian_inputs(rng, n_gaussian, d)
+    extra = np.empty((0, d))
+    if structural:
+        extra = np.vstack([hyperplane_inputs(rng, network), heavy_tailed_inputs(rng, n_gaussian, d)])
+    room = len(X) + len(extra) if oracle.remaining is None else oracle.remaining
+    # A tight budget goes to the Gaussian points first: the statement rests on them.
+    X = X[:room]
+    n_skipped = max(len(X) + len(extra) - room, 0)
+    extra = extra[: len(extra) - n_skipped]
+    rows = np.vstack([X, extra])
+    with oracle.phase("verify"):
+        Y = oracle(rows)
+    if not len(rows):
+        return Examination(rows, np.empty(0), np.empty((0, network.dim_out)), np.empty(0, bool))
+    return _compare(network, noise, rows, Y, len(X), n_skipped)
+
+
+def _compare(
+    network: Network, noise: NoiseFloor, X: FloatArray, Y: FloatArray, n_gaussian: int, skipped: int
+) -> Examination:
+    seen = np.isfinite(Y).all(axis=1)
+    errors = np.where(seen[:, None], np.where(seen[:, None], Y, 0.0) - network(X), np.nan)
+    # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
+    growth = np.maximum(np.sqrt((1.0 + (X**2).mean(axis=1)) / 2.0), 1.0)
+    tolerance = tolerances(noise) * growth[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.abs(errors) / tolerance
+    ratio = np.where(errors == 0.0, 0.0, ratio).max(axis=1)
+    return Examination(X, ratio, errors, np.arange(len(X)) < n_gaussian, skipped)
+
+
+def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
+    """State what an examination proves.
+
+    Parameters
+    ----------
+    examination : Examination
+    noise : NoiseFloor
+    """
+    compared = ~np.isnan(examination.ratio)
+    gaussian = compared & examination.is_gaussian
+    structural = compared & ~examination.is_gaussian
+    n = int(gaussian.sum())
+    within = examination.ratio <= 1.0
+    errors = examination.errors[gaussian]
+    tolerance = float(tolerances(noise).max())
+    bound = upper_bound(int((gaussian & ~within).sum()), n, CONFIDENCE)
+    spread = float(np.sqrt((noise.spread**2).mean()))
+    rms = float(np.sqrt((errors**2).mean())) if n else 0.0
+    n_structural = int(structural.sum())
+    return Certificate(
+        n_checks=n,
+        max_abs_error=float(np.abs(errors).max(initial=0.0)),
+        nrmse=rms / spread if spread > 0 else rms,
+        fraction_within=float(within[gaussian].mean()) if n else 0.0,
+        tolerance=tolerance,
+        confidence=CONFIDENCE,
+        statement=_statement(examination, n, bound, tolerance, n_structural),
+        n_structural=n_structural,
+        structural_within=float(within[structural].mean()) if n_structural else 1.0,
+        passed=examination.passed and n > 0,
+    )
+
+
+def _statement(
+    examination: Examination, n: int, bound: float, tolerance: float, n_structural: int
+) -> str:
+    if not n:
+        return "nothing was verified: no fresh query was left"
+    percent = f"{100 * bound:.2g}%"
+    text = (
+        f"at {CONFIDENCE:.0%} confidence less than {percent} of N(0, I) inputs differ by more "
+        f"than {tolerance:.2g} ({n:,} fresh checks"
+    )
+    if n_structural:
+        text += f", and {n_structural:,} more at hyperplanes and in the tails"
+    text += ")"
+    if examination.n_skipped:
+        text += f"; the budget left out {examination.n_skipped:,} checks"
+    n_silent = int(np.isnan(examination.ratio).sum())
+    if n_silent:
+        text += f"; {n_silent:,} inputs where the target is saturated could not be compared"
+    return text
