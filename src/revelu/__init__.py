@@ -1,0 +1,81 @@
+"""Recover ReLU networks from what they answer: exactly, with a certificate and a ledger.
+
+Names load on first use (PEP 562): ``import revelu`` alone reads no other package.
+"""
+
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from revelu._version import __version__
+
+if TYPE_CHECKING:
+    from revelu.adapters import open_oracle
+    from revelu.errors import (
+        FormatError,
+        InputError,
+        LimitReachedError,
+        MissingExtraError,
+        ReveluError,
+        TargetError,
+        UntrustedError,
+    )
+    from revelu.network import Alignment, Network, align, load, zoo
+    from revelu.oracle import Ledger, Oracle
+    from revelu.recovery import Certificate, Recovery, Status
+    from revelu.tasks.extract import extract
+
+__all__ = [
+    "Alignment",
+    "Certificate",
+    "FormatError",
+    "InputError",
+    "Ledger",
+    "LimitReachedError",
+    "MissingExtraError",
+    "Network",
+    "Oracle",
+    "Recovery",
+    "ReveluError",
+    "Status",
+    "TargetError",
+    "UntrustedError",
+    "__version__",
+    "align",
+    "extract",
+    "load",
+    "open_oracle",
+    "zoo",
+]
+
+_ROOMS = {
+    "revelu.adapters": ("open_oracle",),
+    "revelu.errors": (
+        "FormatError",
+        "InputError",
+        "LimitReachedError",
+        "MissingExtraError",
+        "ReveluError",
+        "TargetError",
+        "UntrustedError",
+    ),
+    "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
+    "revelu.oracle": ("Ledger", "Oracle"),
+    "revelu.recovery": ("Certificate", "Recovery", "Status"),
+    "revelu.tasks.extract": ("extract",),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,112 @@
-"""Arrays to and from files; the suffix decides the format."""
+"""Arrays to and from files; the suffix decides the format.
+
+A format is a module with ``load(path) -> Arrays`` and
+``dump(path, arrays, dtype, softmax) -> None``; adding one is a line in ``_FORMATS``.
+Each imports its library when it is used.
+"""
+
+import importlib
+import os
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from revelu.errors import FormatError
+from revelu.formats.arrays import Arrays
+
+__all__ = ["Arrays", "check_writable", "load_arrays", "save_arrays", "suffixes"]
+
+_FORMATS = {".npz": "revelu.formats.npz", ".onnx": "revelu.formats.onnx"}
+_DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the formats that can be read and written."""
+    return tuple(_FORMATS)
+
+
+def load_arrays(path: Path) -> Arrays:
+    """Read the arrays of a network.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Returns
+    -------
+    Arrays
+        ``(weights, biases, skip)``.
+
+    Raises
+    ------
+    FormatError
+        If the suffix is unknown, or the file cannot be read or holds no network.
+    """
+    module = _format_of(path)
+    if not path.is_file():
+        raise FormatError(f"{path}: no such file")
+    arrays: Arrays = module.load(path)
+    return arrays
+
+
+def save_arrays(
+    path: Path,
+    weights: list[np.ndarray],
+    biases: list[np.ndarray],
+    skip: tuple[np.ndarray, np.ndarray] | None,
+    dtype: DTypeLike,
+    softmax: bool = False,
+) -> None:
+    """Write the arrays of a network; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    weights, biases, skip
+        As of :class:`revelu.Network`.
+    dtype : float64 or float32
+    softmax : bool
+        End in a softmax; formats without one refuse.
+
+    Raises
+    ------
+    FormatError
+        If the suffix is unknown, or the file cannot be written.
+    """
+    module = _format_of(path)
+    if np.dtype(dtype) not in _DTYPES:
+        raise FormatError(f"{path}: cannot write {np.dtype(dtype)}; float64 or float32")
+    check_writable(path)
+    module.dump(path, Arrays(weights, biases, skip), np.dtype(dtype), softmax)
+
+
+def check_writable(path: Path) -> None:
+    """Check that a network can be written to ``path``, without writing it.
+
+    Raises
+    ------
+    FormatError
+        If the suffix is unknown, the folder is missing, or the path is a folder or
+        may not be written.
+    """
+    path = Path(path)
+    _format_of(path)
+    if path.is_dir():
+        raise FormatError(f"{path}: is a folder")
+    if not path.parent.is_dir():
+        raise FormatError(f"{path}: the folder {path.parent} does not exist")
+    # A file is replaced, not rewritten: it is the folder that must be writable.
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise FormatError(f"{path}: the folder {path.parent} may not be written")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise FormatError(f"{path}: may not be written")
+
+
+def _format_of(path: Path) -> ModuleType:
+    name = _FORMATS.get(Path(path).suffix.lower())
+    if name is None:
+        known = ", ".join(_FORMATS)
+        raise FormatError(f"{path}: unknown suffix {Path(path).suffix!r}; known: {known}")
+    return importlib.import_module(name)

@@ -4,5 +4,15 @@ from revelu.network import zoo
 from revelu.network.alignment import Alignment, align
 from revelu.network.network import Network, load
 from revelu.network.simplify import simplify
+from revelu.network.sums import add_networks, affine_network
 
-__all__ = ["Alignment", "Network", "align", "load", "simplify", "zoo"]
+__all__ = [
+    "Alignment",
+    "Network",
+    "add_networks",
+    "affine_network",
+    "align",
+    "load",
+    "simplify",
+    "zoo",
+]

@@ -148,7 +148,9 @@ class Network:
         )
 
     def __hash__(self) -> int:
-        return hash((self.architecture, self.weights[0].tobytes(), self.biases[-1].tobytes()))
+        # Adding 0.0 turns -0.0, which equals 0.0, into it.
+        first, last = self.weights[0] + 0.0, self.biases[-1] + 0.0
+        return hash((self.architecture, first.tobytes(), last.tobytes()))
 
     def __repr__(self) -> str:
         widths = "-".join(map(str, self.architecture))
@@ -156,7 +158,7 @@ class Network:
         return f"<Network {widths}, {self.n_parameters:,} parameters{tail}>"
 
     def _repr_html_(self) -> str:
-        rows = []
+        rows: list[tuple[object, ...]] = []
         for i, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             kind = "output" if i == len(self.weights) - 1 else "ReLU"
             rows.append((i + 1, kind, W.shape[1], W.shape[0], W.size + b.size))
@@ -199,6 +201,8 @@ def load(path: str | PathLike[str]) -> Network:
 
 
 def _frozen(value: ArrayLike, ndim: int, name: str) -> FloatArray:
+    if np.iscomplexobj(value):
+        raise InputError(f"{name} is complex; weights are real")
     try:
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

@@ -40,7 +40,7 @@ def log_ratios(Y: FloatArray) -> FloatArray:
     ndarray, shape (n, k - 1)
         A row with any probability too small to have digits is infinite.
     """
-    saturated = (Y < _SMALLEST).any(axis=1)
+    saturated = np.asarray((Y < _SMALLEST).any(axis=1))
     L = np.log(np.where(saturated[:, None], 1.0, Y))
     ratios = L[:, :-1] - L[:, -1:]
     ratios[saturated] = np.inf

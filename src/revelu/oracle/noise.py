@@ -150,7 +150,7 @@ def _law(Y: FloatArray) -> tuple[str, float]:
 def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:
     """Standard error of an answer, by stencil and output."""
     windows = np.lib.stride_tricks.sliding_window_view(lifted, 5, axis=1) @ _FOURTH
-    return np.sqrt((windows**2).mean(axis=1)) / _FOURTH_NORM
+    return np.asarray(np.sqrt((windows**2).mean(axis=1)) / _FOURTH_NORM)
 
 
 def _fraction_curved(lifted: FloatArray, sigma: FloatArray) -> float:

@@ -224,9 +224,9 @@ class Oracle:
             raise InputError("a query holds a number that is not finite")
         if self.box is not None and len(X):
             lo, hi = self.box
-            if X.min() < lo or X.max() > hi:
-                row = int(np.flatnonzero((X < lo).any(1) | (X > hi).any(1))[0])
-                raise InputError(f"query {row} leaves the box [{lo:g}, {hi:g}]")
+            outside = np.flatnonzero((np.clip(X, lo, hi) != X).any(axis=1))
+            if len(outside):
+                raise InputError(f"query {outside[0]} leaves the box [{lo:g}, {hi:g}]")
         return X
 
     def _check_limits(self, n_queries: int) -> None:

@@ -1,0 +1,1 @@
+"""Spends queries: lines and their kinks, pieces and their Jacobians, hyperplanes."""

@@ -1,4 +1,4 @@
-"""Does a hyperplane bend the function where it is said to? (DG21, Algorithms 4 and 5)
+"""Whether a hyperplane bends the function where it is said to (DG21, Algorithms 4 and 5).
 
 Both algorithms compare the slopes of ``f`` on the two sides of a point.  Their
 difference, the *strength* of a kink, is 0 at a general point, and its sign says

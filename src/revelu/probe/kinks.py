@@ -82,7 +82,7 @@ class LineScan:
 class _Gap:
     """What is to be done between two neighbouring pieces."""
 
-    verdict: str  # "ask" | "kink" | "cluster" | "jump" | "stuck"
+    verdict: str  # "ask" | "kink" | "cluster" | "jump"
     ask: list[float] = field(default_factory=list)
     kink: float = np.nan
 
@@ -91,7 +91,12 @@ class KinkSearch:
     """The search of :func:`find_kinks`; state between its rounds."""
 
     def __init__(
-        self, ask: Ask, line: Line, nu: float, scale: FloatArray, rng: np.random.Generator,
+        self,
+        ask: Ask,
+        line: Line,
+        nu: float,
+        scale: FloatArray,
+        rng: np.random.Generator,
         reach: float,
     ) -> None:
         self.ask, self.line, self.rng = ask, line, rng
@@ -110,6 +115,7 @@ class KinkSearch:
         return np.asarray(self.nu * np.maximum(self.scale, seen))
 
     def query(self, ts: list[float]) -> FloatArray:
+        """Ask one round and remember how large the answers are."""
         g = self.line.lifted(self.ask, np.asarray(ts))
         self.sum_squares = self.sum_squares + (g**2).sum(axis=0)
         self.n_asked += len(ts)
@@ -132,7 +138,7 @@ class KinkSearch:
                     "the function has no affine pieces that can be resolved"
                 )
                 break
-            self._insert(gaps, sorted(set(wanted)))
+            self._insert(sorted(set(wanted)))
         return self._scan(gaps, message)
 
     def _start(self) -> None:
@@ -212,9 +218,8 @@ class KinkSearch:
         proved = len(left.ts) > 2 and len(right.ts) > 2
         delta = max(self.delta, SIGMAS * cut.error)
         single = cut.excess <= SIGMAS
-        if a < cut.t < b and cut.error < width and (single or width <= _CLOSED * delta):
-            if width <= _CLOSED * delta and proved:
-                return _Gap("kink" if single else "cluster", kink=cut.t)
+        if a < cut.t < b and cut.error < width <= _CLOSED * delta and proved:
+            return _Gap("kink" if single else "cluster", kink=cut.t)
         # Several kinks: the intersection is no kink, but a good place to split at.
         # One fixed projection of the outputs makes it the scalar search.
         guess = cut.t if single else left.meet_projected(right, self.projection)
@@ -226,7 +231,7 @@ class KinkSearch:
         if proved and width <= _CLOSED * self.delta:
             return _Gap("jump" if self._jumps(left, right) else "cluster", kink=_between(a, b, 0.5))
         if width <= 2.0 * self.delta:
-            return _Gap("ask", _unproved_middles(left, right)) if not proved else _Gap("stuck")
+            return _Gap("ask", _unproved_middles(left, right))
         middle = _between(a, b, self.rng.uniform(0.3, 0.7))
         step = min(self.delta, float(width) / 8) * (1.0 + middle**2)
         return _Gap("ask", [middle - step, middle + step])
@@ -249,18 +254,21 @@ class KinkSearch:
             lo = self.pieces[i - 1].ts[-1] if i else -np.inf
             hi = self.pieces[i + 1].ts[0] if i + 1 < len(self.pieces) else np.inf
             step = 2.0 * self.delta * (1.0 + t * t)
-            wanted.append(t + min(step, (hi - t) / 3) if hi - t > t - lo else
-                          t - min(step, (t - lo) / 3))
+            wanted.append(
+                t + min(step, (hi - t) / 3) if hi - t > t - lo else t - min(step, (t - lo) / 3)
+            )
         return wanted
 
-    def _insert(self, gaps: list[_Gap], ts: list[float]) -> None:
+    def _insert(self, ts: list[float]) -> None:
         """Ask at ``ts`` and give each answer to the piece it lies on, or a new one."""
         answers = dict(zip(ts, self.query(ts), strict=True))
         updated = [self.pieces[0]]
         for right in self.pieces[1:]:
             left = updated[-1]
-            new = [(t, answers.pop(t)) for t in ts if left.ts[-1] < t < right.ts[0] and t in answers]
-            strays = []
+            new = [
+                (t, answers.pop(t)) for t in ts if left.ts[-1] < t < right.ts[0] and t in answers
+            ]
+            strays: list[tuple[float, FloatArray]] = []
             for t, g in new:
                 if not strays and len(left.ts) > 1 and self._fits(left, t, g):
                     left.ts.append(t)

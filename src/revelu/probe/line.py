@@ -1,10 +1,10 @@
 """A line through input space, and the lift that makes its noise even.
 
-On ``x(t) = x0 + t v`` with ``v`` orthogonal to ``x0`` and about as long, and ``t = tan(theta)`` the *lifted*
-answer ``g(theta) = cos(theta) f(x(t))`` is, on every piece, a combination of
-``cos(theta)`` and ``sin(theta)``.  Its noise is about constant along the whole
-line, and the kinks of a random line, Cauchy-like in ``t``, are about uniform in
-``theta``.
+On ``x(t) = x0 + t v``, with ``v`` orthogonal to ``x0`` and about as long, and
+``t = tan(theta)``, the *lifted* answer ``g(theta) = cos(theta) f(x(t))`` is on every
+piece a combination of ``cos(theta)`` and ``sin(theta)``.  Its noise is about constant
+along the whole line, and the kinks of a random line, Cauchy-like in ``t``, are about
+uniform in ``theta``.
 """
 
 from collections.abc import Callable

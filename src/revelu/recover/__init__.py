@@ -1,0 +1,1 @@
+"""Methods: a file each, named for what it recovers."""

@@ -12,7 +12,8 @@ from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
-from revelu.recover.two_layer import recover_rest, recover_two_layer, resolve_signs
+from revelu.recover.signs import resolve_signs
+from revelu.recover.two_layer import recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.verify import Examination, certify, examine
@@ -41,7 +42,8 @@ _HOPELESS_NOISE = 1e-3
 # A kink whose strength is off by more than this share is not the predicted one, and
 # more such kinks than this fraction are not a few corrupted neurons.
 _STRENGTH_RTOL = 0.1
-_BENT_FRACTION = 0.2
+_CERTAINLY_BENT = 0.5
+_PROBABLY_BENT = 0.2
 _MAX_STRENGTH_TESTS = 64
 
 
@@ -50,6 +52,9 @@ def extract(
     method: str = "auto",
     budget: int | None = None,
     seed: int = 0,
+    polish: bool = False,
+    box: tuple[float, float] | None = None,
+    inputs: Any = None,
     checks: int = 3000,
     executor: Executor | None = None,
     progress: Listener | None = None,
@@ -69,6 +74,8 @@ def extract(
         Most queries that may be asked, all phases counted; never one over.
     seed : int
         Decides every random choice: same seed, same queries, same result.
+    polish, box, inputs
+        Not supported by this version; refused if given.
     checks : int
         Size of the certificate.
     executor : concurrent.futures.Executor, optional
@@ -105,19 +112,26 @@ def extract(
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     if int(checks) != checks or checks < 1:
         raise InputError(f"checks must be a positive whole number, got {checks!r}")
+    refused = {"polish": polish or None, "box": box, "inputs": inputs}
+    for name in (name for name, value in refused.items() if value is not None):
+        raise InputError(f"{name} is not supported by this version")
     oracle = open_oracle(
-        target, dim_in=dim_in, budget=budget, trust=trust, executor=executor,
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        executor=executor,
         max_seconds=max_seconds,
     )
+    if oracle.box is not None:
+        raise InputError("recovery inside a box is not supported by this version")
     return _Extraction(oracle, int(checks), seed, progress).run()
 
 
 class _Extraction:
     """One extraction: recover, verify, repair, until it passes or gives up."""
 
-    def __init__(
-        self, oracle: Oracle, checks: int, seed: int, progress: Listener | None
-    ) -> None:
+    def __init__(self, oracle: Oracle, checks: int, seed: int, progress: Listener | None) -> None:
         self.oracle, self.checks, self.progress = oracle, checks, progress
         self.seeds = np.random.SeedSequence([_STREAM, *_entropy(seed)])
         self.rng = np.random.default_rng(self.seeds.spawn(1)[0])
@@ -131,7 +145,9 @@ class _Extraction:
             self._tell("measuring the noise floor")
             noise = measure_noise(self.oracle, self.seeds.spawn(1)[0])
         except LimitReachedError as error:
-            return self._finish(replace(best, status=Status.BUDGET_EXHAUSTED, evidence=(str(error),)))
+            return self._finish(
+                replace(best, status=Status.BUDGET_EXHAUSTED, evidence=(str(error),))
+            )
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
         refusal = _refusal(noise)
         if refusal is not None:
@@ -156,13 +172,20 @@ class _Extraction:
         try:
             for repair in range(_MAX_REPAIRS + 1):
                 recovery, seen = self._verify(recovery, noise)
-                if recovery.status is not Status.UNVERIFIED or repair == _MAX_REPAIRS:
+                if recovery.status is not Status.UNVERIFIED:
                     break
-                if repair == 0 and (reason := self._bent(recovery.network)):
-                    return replace(
-                        recovery, status=Status.NOT_IN_CLASS, network=None, certificate=None,
-                        evidence=(reason,),
-                    )
+                if repair in (0, _MAX_REPAIRS):
+                    limit = _CERTAINLY_BENT if repair == 0 else _PROBABLY_BENT
+                    if reason := self._bent(_network(recovery), limit):
+                        return replace(
+                            recovery,
+                            status=Status.NOT_IN_CLASS,
+                            network=None,
+                            certificate=None,
+                            evidence=(reason,),
+                        )
+                if repair == _MAX_REPAIRS:
+                    break
                 recovery = self._repair(recovery, noise, seen.worst_point)
         except LimitReachedError as error:
             recovery = replace(
@@ -195,11 +218,11 @@ class _Extraction:
         log.info("repair: %s", network)
         return replace(recovery, network=network, evidence=tuple(notes))
 
-    def _bent(self, network: Network | None) -> str | None:
+    def _bent(self, network: Network, limit: float) -> str | None:
         """Evidence that hyperplanes end or bend, as those of deeper networks do."""
-        if network is None or not len(network.weights[0]):
-            return None
         W, b = network.weights[0], network.biases[0]
+        if not len(W):
+            return None
         chosen = self.rng.permutation(len(W))[:_MAX_STRENGTH_TESTS]
         X, normals = points_on_hyperplanes(self.rng, W[chosen], b[chosen])
         step = 1e-3 * np.maximum(np.linalg.norm(X, axis=1), 1.0)
@@ -209,7 +232,7 @@ class _Extraction:
         wanted = kink_strengths(network, X, normals, step)
         gap = np.linalg.norm(found - wanted, axis=1)
         off = gap > _STRENGTH_RTOL * np.linalg.norm(wanted, axis=1)
-        if off.mean() <= _BENT_FRACTION:
+        if off.mean() <= limit:
             return None
         return (
             f"{off.sum()} of {len(off)} hyperplanes seen on a line are absent, or bend the "

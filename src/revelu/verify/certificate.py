@@ -104,7 +104,9 @@ def examine(
     X = gaussian_inputs(rng, n_gaussian, d)
     extra = np.empty((0, d))
     if structural:
-        extra = np.vstack([hyperplane_inputs(rng, network), heavy_tailed_inputs(rng, n_gaussian, d)])
+        extra = np.vstack(
+            [hyperplane_inputs(rng, network), heavy_tailed_inputs(rng, n_gaussian, d)]
+        )
     room = len(X) + len(extra) if oracle.remaining is None else oracle.remaining
     # A tight budget goes to the Gaussian points first: the statement rests on them.
     X = X[:room]
@@ -121,7 +123,7 @@ def examine(
 def _compare(
     network: Network, noise: NoiseFloor, X: FloatArray, Y: FloatArray, n_gaussian: int, skipped: int
 ) -> Examination:
-    seen = np.isfinite(Y).all(axis=1)
+    seen = np.asarray(np.isfinite(Y).all(axis=1))
     errors = np.where(seen[:, None], np.where(seen[:, None], Y, 0.0) - network(X), np.nan)
     # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
     growth = np.maximum(np.sqrt((1.0 + (X**2).mean(axis=1)) / 2.0), 1.0)

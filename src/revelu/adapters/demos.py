@@ -1,0 +1,28 @@
+"""The targets that come along, each a network trained on real data."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from revelu.errors import InputError
+
+_DEMOS = {
+    "digits": "64-32-10 classifier (logits) of scikit-learn's 8 x 8 digits, float64",
+}
+
+
+def demos() -> dict[str, str]:
+    """Return the names and descriptions of the demo targets."""
+    return dict(_DEMOS)
+
+
+def demo_path(name: str) -> Path:
+    """Return where the file of a demo lies.
+
+    Raises
+    ------
+    InputError
+        If there is no such demo.
+    """
+    if name not in _DEMOS:
+        raise InputError(f"no demo {name!r}; there are: {', '.join(_DEMOS)}")
+    return Path(str(files("revelu"))) / "demos" / f"{name}.onnx"

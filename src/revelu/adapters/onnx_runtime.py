@@ -1,0 +1,105 @@
+"""ONNX files as targets, run by ONNX Runtime in the precision that they declare."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revelu.errors import FormatError, InputError
+from revelu.formats.onnx import read_model
+from revelu.types import FloatArray
+
+_DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
+
+
+class OnnxTarget:
+    """A file that answers ``(n, d) -> (n, k)``.
+
+    The session is opened on first use and left behind when pickled, so that a process
+    of an executor opens its own.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    dim_in : int, optional
+        Number of inputs, where the file does not say.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or keeps data outside its folder.
+    InputError
+        If the graph is not one vector in, one vector out.
+    """
+
+    def __init__(self, path: Path, dim_in: int | None = None) -> None:
+        read_model(path)
+        self.path = path
+        self._session: Any = None
+        self._output = _only(path, "output", self.session.get_outputs()).name
+        source = _only(path, "input", self.session.get_inputs())
+        self._input, shape = source.name, source.shape
+        if source.type not in _DTYPES:
+            raise InputError(f"{path}: input {source.name!r} is a {source.type}, not a real vector")
+        if len(shape) != 2:
+            raise InputError(f"{path}: input {source.name!r} has shape {shape}, not a vector a row")
+        self._dtype = _DTYPES[source.type]
+        # A fixed first dimension is a batch size: rows are asked so many at a time.
+        self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+        declared = shape[1] if isinstance(shape[1], int) else None
+        if declared is None and dim_in is None:
+            raise InputError(f"{path}: does not say how many inputs it has: give dim_in")
+        if declared is not None and dim_in not in {None, declared}:
+            raise InputError(f"{path}: has {declared} inputs, not {dim_in}")
+        self.dim_in = declared if declared is not None else int(dim_in or 0)
+
+    @property
+    def session(self) -> Any:
+        """The runtime's session, opened on first use."""
+        if self._session is None:
+            self._session = _open_session(self.path)
+        return self._session
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+    def __call__(self, X: FloatArray) -> Any:
+        """Run the file on the rows of ``X``."""
+        X = X.astype(self._dtype)
+        if self._rows is None:
+            return self._run(X)
+        return self._run_fixed(X, self._rows)
+
+    def _run(self, X: np.ndarray) -> Any:
+        return self.session.run([self._output], {self._input: X})[0]
+
+    def _run_fixed(self, X: np.ndarray, rows: int) -> np.ndarray:
+        padded = np.concatenate([X, np.zeros((-len(X) % rows, X.shape[1]), X.dtype)])
+        answers = [self._run(padded[i : i + rows]) for i in range(0, len(padded), rows)]
+        return np.concatenate(answers)[: len(X)]
+
+
+def _open_session(path: Path) -> Any:
+    import onnxruntime  # noqa: PLC0415 - a second that other targets need not wait
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    # One thread: the same sums in the same order, whatever the machine.
+    options.intra_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(
+            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    # The runtime's exceptions share no base class of their own.
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise FormatError(
+            f"{path}: ONNX Runtime cannot run it: {reason[0] if reason else ''}"
+        ) from None
+
+
+def _only(path: Path, kind: str, values: list[Any]) -> Any:
+    if len(values) != 1:
+        names = ", ".join(value.name for value in values)
+        raise InputError(f"{path}: has {len(values)} {kind}s ({names}); one vector is needed")
+    return values[0]

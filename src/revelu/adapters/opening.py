@@ -1,0 +1,135 @@
+"""What a user calls a target, as an oracle."""
+
+import importlib
+import os
+import re
+import sys
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from revelu.adapters.demos import demo_path
+from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.errors import FormatError, InputError, ReveluError, UntrustedError
+from revelu.network import Network, load
+from revelu.oracle import Oracle
+
+_ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+# Opening these unpickles, and unpickling runs whatever the file says.
+_PICKLED = (".joblib", ".pkl", ".pickle", ".pt", ".pth")
+
+
+def open_oracle(
+    target: Any,
+    dim_in: int | None = None,
+    budget: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    box: tuple[float, float] | None = None,
+    *,
+    trust: bool = False,
+    executor: Executor | None = None,
+    max_seconds: float | None = None,
+) -> Oracle:
+    """Open a target.
+
+    Parameters
+    ----------
+    target : Oracle, Network, callable, path or str
+        A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``.  A string is
+        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, or ``module:attribute``.
+    dim_in : int, optional
+        Number of inputs, where the target does not say.
+    budget : int, optional
+        Most queries that may ever be asked.
+    journal : path, optional
+        Not supported by this version.
+    box : (lo, hi), optional
+        Every coordinate of every query must lie in it.
+    trust : bool
+        Allow what executes code to be opened.
+    executor : concurrent.futures.Executor, optional
+        Where batches run.
+    max_seconds : float, optional
+        No batch is begun later than this after the first.
+
+    Returns
+    -------
+    Oracle
+        ``target`` itself if it is one.
+
+    Raises
+    ------
+    InputError
+        If the target is of no known kind or does not say its number of inputs.
+    FormatError
+        If its file cannot be read.
+    UntrustedError
+        If opening it would execute code and ``trust`` is not given.
+    """
+    if journal is not None:
+        raise InputError("journals are not supported by this version")
+    options = {"budget": budget, "box": box, "executor": executor, "max_seconds": max_seconds}
+    if isinstance(target, Oracle):
+        given = [name for name, value in {"dim_in": dim_in, **options}.items() if value is not None]
+        if given:
+            raise InputError(f"an oracle has its own {', '.join(given)}")
+        return target
+    name = str(target) if isinstance(target, str | os.PathLike) else type(target).__name__
+    opened = _open_named(name, dim_in, trust) if isinstance(target, str | os.PathLike) else target
+    return Oracle(opened, _dim_in(opened, name, dim_in), name=name, **options)  # type: ignore[arg-type]
+
+
+def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
+    if name.startswith("demo:"):
+        return OnnxTarget(demo_path(name.removeprefix("demo:")))
+    if name.startswith(("http://", "https://")):
+        raise InputError(f"{name}: served models are not supported by this version")
+    path = Path(name)
+    suffix = path.suffix.lower()
+    if suffix in _PICKLED:
+        if not trust:
+            raise UntrustedError(f"{name}: opening it executes code; --trust allows it")
+        raise InputError(f"{name}: {suffix} files are not supported by this version")
+    if suffix in {".onnx", ".npz"}:
+        if not path.is_file():
+            raise FormatError(f"{name}: no such file")
+        return OnnxTarget(path, dim_in) if suffix == ".onnx" else load(path)
+    if _ATTRIBUTE.fullmatch(name):
+        if not trust:
+            raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
+        return _import(name)
+    raise InputError(
+        f"{name}: no kind of target; known are demo:NAME, .onnx and .npz files, module:attribute"
+    )
+
+
+def _import(name: str) -> Any:
+    module_name, attribute = name.split(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except ReveluError:
+        raise
+    # A module may raise anything while it is imported.
+    except Exception as error:
+        raise InputError(f"{name}: cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
+    return found
+
+
+def _dim_in(target: Any, name: str, dim_in: int | None) -> int:
+    if not callable(target):
+        raise InputError(f"{name} is no kind of target: not a path, not callable")
+    known = getattr(target, "dim_in", None)
+    if known is None and dim_in is None:
+        raise InputError(f"{name} does not say how many inputs it has: give dim_in")
+    if known is not None and dim_in is not None and known != dim_in:
+        raise InputError(f"{name} has {known} inputs, not {dim_in}")
+    if isinstance(target, Network):
+        return target.dim_in
+    return int(known if known is not None else dim_in or 0)

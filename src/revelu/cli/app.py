@@ -1,0 +1,51 @@
+"""The application ``revelu``: its commands, its version, its signals."""
+
+import signal
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from revelu._version import __version__
+from revelu.cli.demos import demos
+from revelu.cli.extract import extract
+
+app = typer.Typer(
+    name="revelu",
+    help="Recover ReLU networks from what they answer: exactly, with a certificate and a ledger.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(extract)
+app.command()(demos)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"revelu {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options before a command; ``--version`` has done its work when this runs."""
+
+
+def main() -> None:
+    """Run the command line and exit with one of :class:`revelu.cli.exit_codes.ExitCode`."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    app()
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Treat a polite request to end as Ctrl-C is treated."""
+    raise KeyboardInterrupt

@@ -1,0 +1,126 @@
+"""``revelu extract``: recover the network behind a target, verify it, write it."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.failures import failures
+from revelu.cli.logs import logs
+from revelu.cli.output import Run, document, print_json, print_summary
+from revelu.cli.progress import ProgressLine
+from revelu.errors import FormatError
+from revelu.recovery import Recovery
+
+
+def extract(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the network, .onnx or .npz; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto or two_layer.")] = "auto",
+    checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
+    dim_in: Annotated[
+        int | None,
+        typer.Option(help="Inputs of a target that does not say.", show_default=False),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Open a target although that executes its code.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
+    ] = 0,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
+    ] = False,
+) -> None:
+    """Recover the network behind TARGET by queries, verify it, write it.
+
+    Exit codes: 0 recovered and certified; 1 finished, not certified (what was found
+    is still written); 2 usage or bad input; 3 budget or time exhausted; 4 target
+    unreachable or answered nonsense; 130 interrupted.
+    """
+    outputs = list(dict.fromkeys(output or []))
+    line = ProgressLine(quiet=quiet or verbose > 0)
+    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+        from revelu import formats
+        from revelu.tasks.extract import extract as recover
+
+        for path in outputs:
+            formats.check_writable(path)
+        started = time.monotonic()
+        with line:
+            recovery = recover(
+                target,
+                method=method,
+                budget=budget,
+                seed=seed,
+                checks=checks,
+                progress=line,
+                dim_in=dim_in,
+                trust=trust,
+                max_seconds=max_seconds,
+            )
+        seconds = time.monotonic() - started
+        written, unwritten = _write(recovery, outputs)
+        run = Run(target, recovery, seconds, seed, written, (*recovery.warnings, *unwritten))
+        if as_json:
+            print_json(document(run))
+        else:
+            print_summary(run, verdict_only=quiet)
+    raise typer.Exit(ExitCode.USAGE if unwritten else of_status(recovery.status))
+
+
+def _write(recovery: Recovery, paths: list[Path]) -> tuple[list[str], list[str]]:
+    """Write what was found, certified or not; one file that fails spares the others."""
+    written: list[str] = []
+    unwritten: list[str] = []
+    for path in paths if recovery.network is not None else ():
+        try:
+            _write_one(recovery, path)
+            written.append(str(path))
+        except FormatError as error:
+            unwritten.append(f"{error}")
+    return written, unwritten
+
+
+def _write_one(recovery: Recovery, path: Path) -> None:
+    """Write one file; a classifier's softmax goes with it where the format can hold it."""
+    from revelu import formats
+
+    network = recovery.network
+    if network is None:
+        return
+    if recovery.details.get("probabilities") and path.suffix == ".onnx":
+        weights, biases = list(network.weights), list(network.biases)
+        formats.save_arrays(path, weights, biases, network.skip, np.dtype(np.float64), softmax=True)
+    else:
+        network.save(path)

@@ -1,0 +1,159 @@
+"""What a command prints: one JSON object, or a summary for people."""
+
+import dataclasses
+import json
+import math
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from revelu._version import __version__
+from revelu.recovery import Recovery, Status
+
+SCHEMA = 1
+
+_VERDICTS = {
+    Status.RECOVERED: ("recovered and certified", "bold green"),
+    Status.PARTIAL: ("partly recovered; not certified", "bold yellow"),
+    Status.NOT_IN_CLASS: ("not recovered: not such a network", "bold red"),
+    Status.NOT_DETERMINISTIC: ("not recovered: the answers follow no law", "bold red"),
+    Status.BUDGET_EXHAUSTED: ("not finished: budget or time exhausted", "bold yellow"),
+    Status.UNVERIFIED: ("NOT certified: fresh queries disagree", "bold red"),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished extraction and what surrounds it.
+
+    Attributes
+    ----------
+    target : str
+    recovery : Recovery
+    seconds : float
+        Wall-clock time of the extraction.
+    seed : int
+    outputs : sequence of str
+        Files written.
+    warnings : sequence of str
+        The recovery's and the command's own.
+    """
+
+    target: str
+    recovery: Recovery
+    seconds: float
+    seed: int
+    outputs: Sequence[str]
+    warnings: Sequence[str]
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Return the JSON-able account of a run."""
+    recovery = run.recovery
+    network, certificate = recovery.network, recovery.certificate
+    return {
+        "schema": SCHEMA,
+        "target": run.target,
+        "status": recovery.status.value,
+        "method": recovery.method,
+        "architecture": None if network is None else list(network.architecture),
+        "parameters": None if network is None else network.n_parameters,
+        "queries": recovery.ledger.n_queries,
+        "rounds": recovery.ledger.n_rounds,
+        "by_phase": dict(recovery.ledger.by_phase),
+        "seconds": run.seconds,
+        "seed": run.seed,
+        "versions": _versions(),
+        "certificate": None if certificate is None else dataclasses.asdict(certificate),
+        "evidence": list(recovery.evidence),
+        "warnings": list(run.warnings),
+        "outputs": list(run.outputs),
+    }
+
+
+def failure_document(status: str, message: str) -> dict[str, Any]:
+    """Return the JSON-able account of an error or an interrupt."""
+    return {"schema": SCHEMA, "status": status, "error": message}
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one strictly valid JSON object on standard output; NaN and infinity as null."""
+    sys.stdout.write(json.dumps(_plain(value), allow_nan=False, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+def print_summary(run: Run, *, verdict_only: bool = False) -> None:
+    """Print a run for people: the verdict first, then what it rests on and what it cost.
+
+    Parameters
+    ----------
+    run : Run
+    verdict_only : bool
+        Leave out all but the first line.
+    """
+    console = Console(highlight=False, soft_wrap=verdict_only)
+    verdict, style = _VERDICTS[run.recovery.status]
+    console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
+    if verdict_only:
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in _rows(run):
+        table.add_row(label, Text(text))
+    console.print(table)
+
+
+def _rows(run: Run) -> list[tuple[str, str]]:
+    """Label and text of each line of the summary."""
+    recovery, ledger = run.recovery, run.recovery.ledger
+    rows = []
+    if (network := recovery.network) is not None:
+        widths = "-".join(map(str, network.architecture))
+        skip = " with an affine skip" if network.skip is not None else ""
+        rows.append(("network", f"{widths}{skip}, {network.n_parameters:,} parameters"))
+    if (certificate := recovery.certificate) is not None:
+        rows.append(("certificate", certificate.statement))
+        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on those fresh checks"))
+    rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds{_rate(recovery)}"))
+    by_phase = ", ".join(f"{name} {n:,}" for name, n in ledger.by_phase.items() if n)
+    rows += [("by phase", by_phase)] if by_phase else []
+    rows.append(("time", f"{run.seconds:.1f} s"))
+    rows += [("evidence", text) for text in recovery.evidence]
+    rows += [("warning", text) for text in run.warnings]
+    mark = "" if recovery.status is Status.RECOVERED else " (not certified)"
+    rows += [("written", f"{path}{mark}") for path in run.outputs]
+    return rows
+
+
+def _rate(recovery: Recovery) -> str:
+    """Queries per parameter, as every table counts them."""
+    if recovery.network is None or recovery.status is not Status.RECOVERED:
+        return ""
+    return f", {recovery.ledger.n_recovery / recovery.network.n_parameters:.2f} per parameter"
+
+
+def _versions() -> dict[str, str]:
+    """Versions of what decides the digits."""
+    parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
+    return {"revelu": __version__, "python": platform.python_version(), **parts}
+
+
+def _plain(value: Any) -> Any:
+    """Replace what JSON has no word for."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):  # a NumPy scalar
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

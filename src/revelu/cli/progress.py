@@ -1,0 +1,62 @@
+"""Progress of a long command: the ledger so far, on standard error."""
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress as Display
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from revelu.tasks.progress import Progress
+
+
+class ProgressLine:
+    """Shows the moments of a task that it is called with, and remembers the count.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing.  Nothing is shown either where standard error is no terminal.
+
+    Attributes
+    ----------
+    n_queries : int
+        Queries answered so far.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.n_queries = 0
+        self._display = Display(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TextColumn("{task.fields[percent]}{task.fields[ledger]}", style="dim"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=quiet or not sys.stderr.isatty(),
+        )
+        self._task = self._display.add_task("starting", total=None, percent="", ledger="")
+
+    def __enter__(self) -> Self:
+        self._display.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._display.stop()
+
+    def __call__(self, event: Progress) -> None:
+        """Show a moment of the task."""
+        self.n_queries = event.n_queries
+        percent = "" if event.fraction is None else f"{event.fraction:.0%}  "
+        self._display.update(
+            self._task,
+            description=f"{event.phase}: {event.message}" if event.message else event.phase,
+            percent=percent,
+            ledger=f"{event.n_queries:,} queries in {event.n_rounds:,} rounds",
+        )

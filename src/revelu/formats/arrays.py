@@ -1,0 +1,38 @@
+"""The arrays of a network, and how a file of them appears whole or not at all."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from revelu.errors import FormatError
+
+
+class Arrays(NamedTuple):
+    """Weights, biases and the affine skip of a network, in this order."""
+
+    weights: list[np.ndarray]
+    biases: list[np.ndarray]
+    skip: tuple[np.ndarray, np.ndarray] | None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write ``content`` beside ``path`` and move it into place.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses; whatever was at ``path`` is still there.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,282 @@
+"""ONNX graphs of dense ReLU networks, written and read.
+
+What is written: ``input (N, d)`` to ``output (N, k)`` by Gemm and Relu; a skip is one
+more Gemm from the last hidden layer's input, added to the output; a classifier ends
+in Softmax.  What is read: the same, and chains of Gemm, MatMul, Add, Relu, Identity
+and Flatten as other tools write them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revelu.errors import FormatError
+from revelu.formats.arrays import Arrays, replace_file
+
+# Current runtimes refuse newer ones, which onnx writes by default.
+IR_VERSION = 10
+OPSET = 17
+
+# Protocol buffers hold no more.
+MAX_BYTES = 2 * 2**30 - 1
+
+
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
+    """Write a graph, checked by onnx's own checker.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be written.
+    """
+    import onnx  # noqa: PLC0415 - half a second that other formats need not wait
+    from onnx import helper  # noqa: PLC0415
+
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    nodes, tensors, last = _layers(arrays, dtype)
+    if softmax:
+        nodes.append(helper.make_node("Softmax", [last], ["output"], axis=1))
+    else:
+        nodes.append(helper.make_node("Identity", [last], ["output"]))
+    d, k = arrays.weights[0].shape[1], arrays.weights[-1].shape[0]
+    graph = helper.make_graph(
+        nodes,
+        "revelu",
+        [helper.make_tensor_value_info("input", kind, ["N", d])],
+        [helper.make_tensor_value_info("output", kind, ["N", k])],
+        tensors,
+    )
+    model = helper.make_model(
+        graph,
+        producer_name="revelu",
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+    )
+    onnx.checker.check_model(model)
+    replace_file(path, model.SerializeToString())
+
+
+def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]:
+    """Nodes, initializers, and the name of the last value."""
+    from onnx import helper, numpy_helper  # noqa: PLC0415
+
+    nodes: list[Any] = []
+    tensors: list[Any] = []
+
+    def gemm(source: str, name: str, W: np.ndarray, b: np.ndarray) -> str:
+        tensors.append(numpy_helper.from_array(np.ascontiguousarray(W, dtype), f"{name}.weight"))
+        tensors.append(numpy_helper.from_array(np.ascontiguousarray(b, dtype), f"{name}.bias"))
+        inputs = [source, f"{name}.weight", f"{name}.bias"]
+        nodes.append(helper.make_node("Gemm", inputs, [name], transB=1))
+        return name
+
+    *hidden, (A, c) = zip(arrays.weights, arrays.biases, strict=True)
+    value = before = "input"
+    for i, (W, b) in enumerate(hidden):
+        before = value
+        if len(W):
+            gemm(value, f"layer_{i}", W, b)
+            nodes.append(helper.make_node("Relu", [f"layer_{i}"], [f"relu_{i}"]))
+            value = f"relu_{i}"
+    if hidden and not A.shape[1]:
+        # No neuron is left in the last hidden layer: the rest is affine.
+        V, e = arrays.skip or (np.zeros((len(A), hidden[-1][0].shape[1])), np.zeros(len(A)))
+        return nodes, tensors, gemm(before, "affine", V, c + e)
+    gemm(value, "last", A, c)
+    if arrays.skip is None:
+        return nodes, tensors, "last"
+    gemm(before, "skip", *arrays.skip)
+    nodes.append(helper.make_node("Add", ["last", "skip"], ["sum"]))
+    return nodes, tensors, "sum"
+
+
+def load(path: Path) -> Arrays:
+    """Read a graph; a final softmax is left off, the logits stay.
+
+    Raises
+    ------
+    FormatError
+        If it is no ONNX file, or no chain of dense ReLU layers; the node that is not
+        understood is named.
+    """
+    from onnx import numpy_helper  # noqa: PLC0415
+
+    graph = read_model(path).graph
+    folder = str(path.parent)
+    constants: dict[str, np.ndarray] = {}
+    try:
+        for tensor in graph.initializer:
+            constants[tensor.name] = numpy_helper.to_array(tensor, base_dir=folder)
+        inputs = [value.name for value in graph.input if value.name not in constants]
+        if len(inputs) != 1 or len(graph.output) != 1:
+            raise FormatError(
+                f"{path}: {len(inputs)} inputs and {len(graph.output)} outputs, not one each"
+            )
+        reader = _Reader(path, constants, inputs[0])
+        for node in graph.node:
+            reader.read(node)
+        return reader.arrays(graph.output[0].name)
+    except FormatError:
+        raise
+    # Tensors of damaged files fail in many ways; whatever it is, the file is at fault.
+    except Exception as error:
+        raise FormatError(f"{path}: not a readable graph: {error}") from None
+
+
+def read_model(path: Path) -> Any:
+    """Parse an ONNX file without its external data, which must lie in its folder.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be parsed, is too large, or refers to data outside its folder.
+    """
+    import onnx  # noqa: PLC0415
+
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
+        model = onnx.load(str(path), load_external_data=False)
+        onnx.checker.check_model(model) if not _external(model.graph) else None
+    except FormatError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise FormatError(f"{path}: not an ONNX file: {reason[0] if reason else ''}") from None
+    folder = path.parent.resolve()
+    for location in _external(model.graph):
+        if not (folder / location).resolve().is_relative_to(folder):
+            raise FormatError(f"{path}: its data {location!r} lies outside its folder")
+        if not (folder / location).is_file():
+            raise FormatError(f"{path}: its data {location!r} is missing")
+    return model
+
+
+def _external(graph: Any) -> list[str]:
+    """Where a graph, its nodes and their subgraphs keep external data."""
+    from onnx import TensorProto  # noqa: PLC0415
+
+    tensors = list(graph.initializer)
+    found: list[str] = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            tensors += [attribute.t, *attribute.tensors]
+            for subgraph in (attribute.g, *attribute.graphs):
+                if subgraph.node or subgraph.initializer:
+                    found += _external(subgraph)
+    for tensor in tensors:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            entries = {entry.key: entry.value for entry in tensor.external_data}
+            found.append(entries.get("location", ""))
+    return found
+
+
+class _Term:
+    """``W h + b`` of layer ``base``'s values ``h``; ``W`` is None for ``h`` itself."""
+
+    def __init__(self, base: int, W: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
+        self.base, self.W, self.b = base, W, b
+
+    def times(self, M: np.ndarray) -> "_Term":
+        b = None if self.b is None else M @ self.b
+        return _Term(self.base, M if self.W is None else M @ self.W, b)
+
+    def plus(self, b: np.ndarray) -> "_Term":
+        return _Term(self.base, self.W, b if self.b is None else self.b + b)
+
+    def layer(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        if self.W is None:
+            raise FormatError(f"{path}: a layer without weights")
+        b = np.zeros(len(self.W), self.W.dtype) if self.b is None else self.b
+        return self.W, np.broadcast_to(b, (len(self.W),))
+
+
+class _Reader:
+    """Follows one value through the nodes of a graph, layer by layer."""
+
+    def __init__(self, path: Path, constants: dict[str, np.ndarray], start: str) -> None:
+        self.path, self.constants = path, constants
+        self.values: dict[str, list[_Term]] = {start: [_Term(0)]}
+        self.layers: list[tuple[np.ndarray, np.ndarray]] = []
+        self.after_softmax = False
+
+    def read(self, node: Any) -> None:
+        """Add the value that a node computes."""
+        from onnx import helper, numpy_helper  # noqa: PLC0415
+
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type == "Constant" and "value" in attributes:
+            self.constants[node.output[0]] = numpy_helper.to_array(attributes["value"])
+            return
+        read = getattr(self, f"_{node.op_type.lower()}", None)
+        if (
+            read is None
+            or node.domain not in {"", "ai.onnx"}
+            or (self.after_softmax and node.op_type != "Identity")
+        ):
+            raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
+        self.values[node.output[0]] = read(node, attributes)
+
+    def arrays(self, output: str) -> Arrays:
+        """Give what was read as arrays; the output is one term, or one and a skip."""
+        terms = sorted(self.values.get(output, []), key=lambda term: -term.base)
+        depth = len(self.layers)
+        if not terms or [term.base for term in terms] != [depth, depth - 1][: len(terms)]:
+            raise FormatError(f"{self.path}: its output is not that of a dense ReLU network")
+        layers = [*self.layers, terms[0].layer(self.path)]
+        skip = terms[1].layer(self.path) if len(terms) > 1 else None
+        return Arrays([W for W, _ in layers], [b for _, b in layers], skip)
+
+    def _one(self, node: Any, name: str) -> _Term:
+        terms = self.values.get(name)
+        if terms is None or len(terms) != 1:
+            raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
+        return terms[0]
+
+    def _constant(self, node: Any, name: str, ndim: int) -> np.ndarray:
+        array = self.constants.get(name)
+        if array is None or array.ndim > ndim or array.dtype.kind != "f":
+            raise FormatError(f"{self.path}: {node.op_type} needs a constant array {name!r}")
+        return array
+
+    def _gemm(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
+        term = self._one(node, node.input[0])
+        M = self._constant(node, node.input[1], 2)
+        M = M if attributes.get("transB", 0) else M.T
+        alpha, beta = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
+        if attributes.get("transA", 0):
+            raise FormatError(f"{self.path}: Gemm with a transposed input is not a layer")
+        term = term.times(M if alpha == 1.0 else alpha * M)
+        if len(node.input) > 2 and node.input[2]:
+            b = self._constant(node, node.input[2], 2).reshape(-1)
+            term = term.plus(b if beta == 1.0 else beta * b)
+        return [term]
+
+    def _matmul(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        return [self._one(node, node.input[0]).times(self._constant(node, node.input[1], 2).T)]
+
+    def _add(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        first, second = node.input
+        for value, other in ((first, second), (second, first)):
+            if value in self.values and other in self.constants:
+                b = self._constant(node, other, 2).reshape(-1)
+                return [self._one(node, value).plus(b)]
+        return [self._one(node, first), self._one(node, second)]
+
+    def _relu(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        term = self._one(node, node.input[0])
+        if term.base != len(self.layers):
+            raise FormatError(f"{self.path}: a ReLU layer that is not in a chain")
+        self.layers.append(term.layer(self.path))
+        return [_Term(len(self.layers))]
+
+    def _identity(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        return self.values.get(node.input[0], [])
+
+    _flatten = _dropout = _identity
+
+    def _softmax(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        """Leave it off; nothing but an Identity may follow."""
+        self.after_softmax = True
+        return self.values.get(node.input[0], [])
