@@ -45,7 +45,7 @@ class Row:
 
     @property
     def unit(self) -> int:
-        """mP = m (d + 2) for one output, the count of parameters for several."""
+        """The unit of queries: mP = m (d + 2) for one output, the count of parameters for several."""
         d, m, k = self.widths
         return m * (d + 2) if k == 1 else m * (d + 1) + k * (m + 1)
 

@@ -1,6 +1,6 @@
 """Train the target of ``demo:digits``: 64-32-10 on scikit-learn's digits, in float64.
 
-    python scripts/train_digits.py --seed 0 -o src/revelu/demos/digits.onnx
+python scripts/train_digits.py --seed 0 -o src/revelu/demos/digits.onnx
 """
 
 import argparse

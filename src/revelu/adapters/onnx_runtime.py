@@ -91,7 +91,7 @@ def _open_session(path: Path) -> Any:
             str(path), sess_options=options, providers=["CPUExecutionProvider"]
         )
     # The runtime's exceptions share no base class of their own.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         reason = str(error).strip().splitlines()
         raise FormatError(
             f"{path}: ONNX Runtime cannot run it: {reason[0] if reason else ''}"

@@ -119,7 +119,7 @@ def _write_one(recovery: Recovery, path: Path) -> None:
     network = recovery.network
     if network is None:
         return
-    if recovery.details.get("probabilities") and path.suffix == ".onnx":
+    if recovery.details.get("probabilities") and path.suffix.lower() == ".onnx":
         weights, biases = list(network.weights), list(network.biases)
         formats.save_arrays(path, weights, biases, network.skip, np.dtype(np.float64), softmax=True)
     else:

@@ -49,7 +49,7 @@ def load(path: Path) -> Arrays:
         raise
     # A damaged archive makes zipfile, zlib and NumPy's header parser raise almost
     # anything; whatever it is, the file is at fault.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         raise FormatError(f"{path}: not a readable .npz archive: {error}") from None
     schema = named.pop("schema", np.array(SCHEMA))
     if schema.shape != () or schema.dtype.kind not in "iu" or int(schema) != SCHEMA:

@@ -120,7 +120,7 @@ def load(path: Path) -> Arrays:
     except FormatError:
         raise
     # Tensors of damaged files fail in many ways; whatever it is, the file is at fault.
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         raise FormatError(f"{path}: not a readable graph: {error}") from None
 
 
@@ -141,7 +141,8 @@ def read_model(path: Path) -> Any:
         onnx.checker.check_model(model) if not _external(model.graph) else None
     except FormatError:
         raise
-    except Exception as error:
+    # The parser, the checker and protobuf raise their own kinds.
+    except Exception as error:  # noqa: BLE001
         reason = str(error).strip().splitlines()
         raise FormatError(f"{path}: not an ONNX file: {reason[0] if reason else ''}") from None
     folder = path.parent.resolve()

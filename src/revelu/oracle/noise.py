@@ -27,6 +27,9 @@ _SECOND_NORM = 6.0**0.5
 # moves its last bits; what moves more than this many units is not rounding.
 _REPEAT_ULPS = 256.0
 
+# Answers that all have this few decimal digits were rounded.
+_FEW_DIGITS = 7
+
 # Second differences count as curvature when all five of a stencil exceed the noise
 # by this factor with one sign: a kink disturbs two of the five at most.
 _CURVED_FACTOR = 16.0
@@ -43,7 +46,8 @@ class NoiseFloor:
     Attributes
     ----------
     law : str
-        ``"float64"``, ``"float32"``, or ``"random"`` where repeated rows differ.
+        ``"float64"``, ``"float32"``, ``"rounded"`` to decimals, or ``"random"`` where
+        repeated rows differ.
     nu : ndarray, shape (k,)
         Relative standard error of an answer.
     scale : ndarray, shape (k,)
@@ -138,12 +142,16 @@ def _stencils(rng: np.random.Generator, d: int) -> FloatArray:
 
 
 def _law(Y: FloatArray) -> tuple[str, float]:
-    """Tell whether the answers are float32 numbers, and the unit roundoff."""
+    """Tell what numbers the answers are, and the unit roundoff."""
     with np.errstate(over="ignore"):
         is_float32 = np.array_equal(Y.astype(np.float32).astype(np.float64), Y)
-    # Small whole numbers are float32 numbers too: they prove nothing.
-    if is_float32 and not np.array_equal(Y, np.rint(Y)):
-        return "float32", float(np.finfo(np.float32).eps)
+    # Small whole numbers are float32 numbers too, and short; so may be the few values
+    # of a function that hardly varies: they prove nothing.
+    if not np.array_equal(Y, np.rint(Y)) and len(np.unique(Y)) > len(Y) // 2:
+        if is_float32:
+            return "float32", float(np.finfo(np.float32).eps)
+        if all(float(f"{y:.{_FEW_DIGITS}g}") == y for y in Y.ravel()):
+            return "rounded", 10.0 ** (1 - _FEW_DIGITS)
     return "float64", float(np.finfo(np.float64).eps)
 
 

@@ -98,9 +98,10 @@ class KinkSearch:
         scale: FloatArray,
         rng: np.random.Generator,
         reach: float,
+        through: bool,
     ) -> None:
         self.ask, self.line, self.rng = ask, line, rng
-        self.nu, self.scale = nu, scale
+        self.nu, self.scale, self.through = nu, scale, through
         self.delta = _DELTA_FACTOR * float(np.sqrt(nu))
         self.projection = rng.standard_normal(len(scale)) / np.where(scale > 0, scale, 1.0)
         self.reach = min(reach, 1.0 / self.delta)
@@ -147,6 +148,7 @@ class KinkSearch:
         thetas = np.pi * (np.arange(3) + self.rng.uniform(0.2, 0.8, 3)) / 3 - np.pi / 2
         second = float(np.tan(np.arctan(T) - _OUTER_SPACING * self.delta))
         inner = [t for t in np.tan(thetas) if abs(t) < second / 2]
+        inner = sorted([*inner, 0.0]) if self.through else inner
         starts = [(-T, -second)]
         starts += [(t, t + 2 * self.delta * (1 + t * t)) for t in inner]
         starts += [(second, T)]
@@ -251,12 +253,12 @@ class KinkSearch:
             if len(piece.ts) > 1:
                 continue
             t = piece.ts[0]
-            lo = self.pieces[i - 1].ts[-1] if i else -np.inf
-            hi = self.pieces[i + 1].ts[0] if i + 1 < len(self.pieces) else np.inf
+            # Into the wider of the two gaps; an end piece has one only.
+            lo = self.pieces[i - 1].ts[-1] if i else t
+            hi = self.pieces[i + 1].ts[0] if i + 1 < len(self.pieces) else t
             step = 2.0 * self.delta * (1.0 + t * t)
-            wanted.append(
-                t + min(step, (hi - t) / 3) if hi - t > t - lo else t - min(step, (t - lo) / 3)
-            )
+            right = hi - t > t - lo
+            wanted.append(t + min(step, (hi - t) / 3) if right else t - min(step, (t - lo) / 3))
         return wanted
 
     def _insert(self, ts: list[float]) -> None:
@@ -334,6 +336,8 @@ def find_kinks(
     scale: FloatArray,
     rng: np.random.Generator,
     reach: float = np.inf,
+    *,
+    through: bool = False,
 ) -> LineScan:
     """Find every kink of a piecewise affine function along a line.
 
@@ -348,6 +352,8 @@ def find_kinks(
         Decides where a gap without an intersection is split.
     reach : float
         Largest ``|t|`` to ask at.
+    through : bool
+        Whether something is known to be at ``t = 0``, which is then asked first.
 
     Returns
     -------
@@ -358,7 +364,7 @@ def find_kinks(
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, reach).run()
+    return KinkSearch(ask, line, nu, scale, rng, reach, through).run()
 
 
 def _between(a: float, b: float, fraction: float) -> float:

@@ -4,7 +4,7 @@ DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its p
 and from the change between two pieces the neurons whose kinks lie between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,6 +61,10 @@ def peel(
     scale: FloatArray,
     rng: np.random.Generator,
     reach: float = np.inf,
+    *,
+    answer_nu: float | None = None,
+    through: bool = False,
+    split_clusters: bool = True,
 ) -> Peeling:
     """Recover every neuron that one line separates (DG21, Algorithm 6, lines 1 to 6).
 
@@ -70,21 +74,31 @@ def peel(
         An oracle, or a residual.
     line : Line
     nu : float
-        Noise floor relative to ``scale``.
+        Noise floor relative to ``scale``; of a residual, that of the known part's errors.
     scale : ndarray, shape (k,)
     rng : numpy.random.Generator
     reach : float
         Largest ``|t|`` to ask at.
+    answer_nu : float, optional
+        Noise floor of the answers alone, which is what a Jacobian suffers from: within
+        a piece the known part's error is affine.  By default ``nu``.
+    through : bool
+        Whether something is known to be at ``t = 0``.
+    split_clusters : bool
+        Leave kinks that are too near each other to another line; else each cluster
+        becomes one neuron, which is right but for the cluster's width.
 
     Raises
     ------
     LimitReachedError
         If the budget ends while the kinks are sought.
     """
-    scan = find_kinks(target, line, nu, scale, rng, reach)
+    scan = find_kinks(target, line, nu, scale, rng, reach, through=through)
+    if not split_clusters:
+        scan = replace(scan, is_single=np.ones_like(scan.is_single))
     if not scan.complete:
         return Peeling(_nothing(scan), len(scan.kinks), scan)
-    return _Peeler(target, scan, nu, rng).run()
+    return _Peeler(target, scan, nu if answer_nu is None else answer_nu, rng).run()
 
 
 def _nothing(scan: LineScan) -> Network:

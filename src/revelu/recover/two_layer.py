@@ -74,10 +74,11 @@ def recover_two_layer(
         )
     left = peeled.n_unresolved
     try:
-        for _ in range(_MAX_LINES):
+        for i in range(_MAX_LINES):
             if not left or peeled.out_of_budget:
                 break
-            network, left = recover_rest(oracle, network, noise, rng)
+            last = i == _MAX_LINES - 1
+            network, left = recover_rest(oracle, network, noise, rng, split_clusters=not last)
     except LimitReachedError:
         peeled.out_of_budget = True
     network, sign_notes = resolve_signs(network, noise.half_digits)
@@ -105,6 +106,8 @@ def recover_rest(
     noise: NoiseFloor,
     rng: np.random.Generator,
     through: FloatArray | None = None,
+    *,
+    split_clusters: bool = True,
 ) -> tuple[Network, int]:
     """Add the neurons that a line shows in what the network leaves unexplained.
 
@@ -117,6 +120,8 @@ def recover_rest(
     rng : numpy.random.Generator
     through : ndarray, shape (d,), optional
         A point where the network is wrong.
+    split_clusters : bool
+        As for :func:`revelu.recover.peeling.peel`.
 
     Returns
     -------
@@ -134,7 +139,17 @@ def recover_rest(
     # of the certificate's tolerance are its errors, not neurons.
     nu = max(0.01 * noise.half_digits, float(noise.nu.max()))
     reach = find_reach(oracle, line)
-    peeled = peel(Residual(oracle, network), line, nu, noise.scale, rng, reach)
+    peeled = peel(
+        Residual(oracle, network),
+        line,
+        nu,
+        noise.scale,
+        rng,
+        reach,
+        answer_nu=float(noise.nu.max()),
+        through=through is not None,
+        split_clusters=split_clusters,
+    )
     if not peeled.scan.complete:
         return network, 1
     merged = simplify(add_networks(network, peeled.network), rtol=0.1 * noise.half_digits)

@@ -13,6 +13,10 @@ from revelu.verify.checks import gaussian_inputs, heavy_tailed_inputs, hyperplan
 
 CONFIDENCE = 0.95
 
+# Half of the digits, but no laxer than this, unless the answers themselves are noisier.
+_LAXEST = 1e-6
+_NOISE_FACTOR = 32.0
+
 
 @dataclass(frozen=True)
 class Examination:
@@ -63,9 +67,10 @@ class Examination:
 def tolerances(noise: NoiseFloor) -> FloatArray:
     """The largest |error| of each output that counts as agreement on N(0, I).
 
-    Half of the digits that an answer has: recovery divides differences of answers by
-    the distance of kinks, and kinks nearer than the square root of the noise floor
-    are not told apart by any of its steps.
+    Half of the digits that a float64 answer has: recovery divides differences of
+    answers by the distance of kinks, and kinks nearer than the square root of the noise
+    floor are not told apart by any of its steps.  Of noisier answers the square root
+    would be lax: there it is a small multiple of the noise itself.
 
     Returns
     -------
@@ -74,7 +79,8 @@ def tolerances(noise: NoiseFloor) -> FloatArray:
     """
     # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
     scale = np.sqrt(2.0) * noise.scale
-    return np.asarray(noise.half_digits * np.maximum(scale, noise.half_digits * scale.max()))
+    rtol = max(min(noise.half_digits, _LAXEST), _NOISE_FACTOR * float(noise.nu.max()))
+    return np.asarray(rtol * np.maximum(scale, rtol * scale.max()))
 
 
 def examine(

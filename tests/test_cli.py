@@ -1,0 +1,488 @@
+"""The command line: exit codes, one JSON object, what is written, what is refused."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from conftest import COMMAND, PATIENCE_SECONDS
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode, of_error, of_status
+from revelu.cli.output import print_json
+from revelu.cli.progress import ProgressLine
+from revelu.recovery import Certificate, Recovery, Status
+from revelu.tasks.progress import Progress
+
+TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
+
+CERTIFICATE = Certificate(
+    n_checks=7,
+    max_abs_error=float("nan"),
+    nrmse=float("inf"),
+    fraction_within=np.float64(0.5),
+    tolerance=1e-8,
+    confidence=0.95,
+    statement="said [in] brackets",
+)
+
+MODULE = """
+import pathlib
+import time
+
+import numpy as np
+
+
+def tanh(X):
+    return np.tanh(X).sum(axis=1)
+
+
+def nan(X):
+    return np.full(len(X), np.nan)
+
+
+def wrong_shape(X):
+    return np.zeros((len(X) + 1, 1))
+
+
+def fails(X):
+    raise RuntimeError("out of order")
+
+
+def relu(X):
+    pathlib.Path("asked").write_text("")
+    return np.maximum(X, 0).sum(axis=1)
+
+
+def sleeps(X):
+    if pathlib.Path("asked").exists():
+        pathlib.Path("asleep").write_text("")
+        time.sleep(600)
+    return relu(X)
+
+
+def random(X, rng=np.random.default_rng(0)):
+    return rng.standard_normal(len(X))
+"""
+
+
+@pytest.fixture
+def module(tmp_path):
+    (tmp_path / "answers.py").write_text(MODULE, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Run the command line in this process."""
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return lambda *arguments: runner.invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def outcome(monkeypatch):
+    """Let the next extraction end as told; the arguments it got are returned."""
+    seen = {}
+
+    def end(result):
+        def extract(target, **options):
+            seen.update(options, target=target)
+            options["progress"](Progress("recover", 1234, 5, "at it", 0.5))
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+        monkeypatch.setattr("revelu.tasks.extract.extract", extract)
+        return seen
+
+    return end
+
+
+def recovery(status=Status.RECOVERED, network=TRUTH, **fields):
+    ledger = revelu.Ledger(20, 3, {"recover": 15, "verify": 5})
+    return Recovery(status, network, ledger, method="two_layer", **fields)
+
+
+def one_object(text):
+    """The JSON object that ``text`` is, strictly."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    assert text.count("\n") == 1
+    return json.loads(text, parse_constant=refuse)
+
+
+# -- the whole way, as a process ---------------------------------------------------
+
+
+def test_readme_command_recovers_the_demo(run_revelu):
+    done = run_revelu("extract", "demo:digits", "-o", "stolen.onnx", "--json")
+    assert done.returncode == ExitCode.CERTIFIED, done.stderr
+    report = one_object(done.stdout)
+    assert done.stderr == ""
+    assert report["status"] == "recovered"
+    assert report["outputs"] == ["stolen.onnx"]
+    assert report["architecture"][0] == 64
+    assert report["architecture"][-1] == 10
+    assert sum(report["by_phase"].values()) == report["queries"]
+    assert report["certificate"]["fraction_within"] == 1.0
+    assert report["certificate"]["n_checks"] == 3000
+
+
+def test_files_answer_as_the_target_does(run_revelu, tmp_path):
+    TRUTH.save(tmp_path / "truth.onnx")
+    done = run_revelu("extract", "truth.onnx", "-o", "a.onnx", "-o", "a.npz", "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    for name in ("a.onnx", "a.npz"):
+        assert name in done.stdout
+        np.testing.assert_allclose(
+            revelu.load(tmp_path / name)(X), TRUTH(X), rtol=0, atol=1e-7 * np.abs(TRUTH(X)).max()
+        )
+
+
+def test_same_seed_same_account(run_revelu, tmp_path):
+    TRUTH.save(tmp_path / "truth.npz")
+    first, second = (
+        one_object(run_revelu("extract", "truth.npz", "--json", "--seed", 5).stdout) for _ in "ab"
+    )
+    assert first.pop("seconds") >= 0
+    assert second.pop("seconds") >= 0
+    assert first == second
+
+
+def test_small_budget_is_exit_3_and_never_exceeded(run_revelu):
+    done = run_revelu("extract", "demo:digits", "--budget", 100, "--json")
+    report = one_object(done.stdout)
+    assert (done.returncode, report["status"]) == (ExitCode.EXHAUSTED, "budget_exhausted")
+    assert report["queries"] <= 100
+    assert report["evidence"]
+
+
+@pytest.mark.parametrize("attribute", ["nan", "wrong_shape", "fails"])
+@pytest.mark.usefixtures("module")
+def test_nonsense_is_exit_4(run_revelu, attribute):
+    done = run_revelu("extract", f"answers:{attribute}", "--trust", "--dim-in", 3)
+    assert done.returncode == ExitCode.TARGET
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"revelu: answers:{attribute} ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("module")
+def test_tanh_is_exit_1_with_evidence(run_revelu):
+    done = run_revelu("extract", "answers:tanh", "--trust", "--dim-in", 3, "-o", "a.npz", "--json")
+    report = one_object(done.stdout)
+    assert (done.returncode, report["status"]) == (ExitCode.NOT_CERTIFIED, "not_in_class")
+    assert report["evidence"]
+
+
+@pytest.mark.usefixtures("module")
+def test_random_answers_are_exit_1(run_revelu):
+    done = run_revelu("extract", "answers:random", "--trust", "--dim-in", 3, "--json")
+    assert done.returncode == ExitCode.NOT_CERTIFIED
+    assert one_object(done.stdout)["status"] == "not_deterministic"
+
+
+@pytest.mark.parametrize("arguments", [["--no-such-option"], ["extract"], ["no-such-command"]])
+def test_usage_is_exit_2(run_revelu, arguments):
+    done = run_revelu(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stdout == ""
+    assert done.stderr
+
+
+def test_version(run_revelu):
+    done = run_revelu("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"revelu \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends neither signal to one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_is_exit_130(module, environment, number):
+    # A shell starts background jobs with SIGINT ignored, and that is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "extract", "answers:sleeps", "--trust", "--dim-in", "3", "--json"],
+            cwd=module,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            _wait_for(module / "asleep")
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == ExitCode.INTERRUPTED
+    asked = re.fullmatch(r"revelu: interrupted after ([\d,]+) queries\n", stderr)
+    assert int(asked[1].replace(",", "")) > 0
+    assert one_object(stdout)["status"] == "interrupted"
+
+
+def _wait_for(path):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.02)
+
+
+# -- bad input: one line, exit 2, before the first query ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["model.xyz"], "model.xyz"),
+        (["missing.onnx"], "missing.onnx"),
+        (["broken.onnx"], "broken.onnx"),
+        (["broken.npz"], "broken.npz"),
+        (["demo:nothing"], "nothing"),
+        (["answers:relu", "--dim-in", 3], "--trust"),
+        (["answers:relu", "--trust"], "dim_in"),
+        (["answers:relu", "--trust", "--dim-in", 0], "dim_in"),
+        (["answers:nothing", "--trust", "--dim-in", 3], "answers:nothing"),
+        (["answers:relu", "--trust", "--dim-in", 3, "-o", "a.xyz"], "a.xyz"),
+        (["answers:relu", "--trust", "--dim-in", 3, "-o", "no/such/a.npz"], "a.npz"),
+        (["answers:relu", "--trust", "--dim-in", 3, "-o", "folder.npz"], "folder.npz"),
+        (["answers:relu", "--trust", "--dim-in", 3, "--method", "guess"], "guess"),
+        (["answers:relu", "--trust", "--dim-in", 3, "--checks", 0], "checks"),
+        (["answers:relu", "--trust", "--dim-in", 3, "--budget", -1], "budget"),
+        (["answers:relu", "--trust", "--dim-in", 3, "--seed", -1], "seed"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_line_and_exit_2(invoke, module, arguments, word):
+    (module / "broken.onnx").write_bytes(b"not a model")
+    (module / "broken.npz").write_bytes(b"not an archive")
+    (module / "folder.npz").mkdir()
+    result = invoke("extract", *arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert result.stdout == ""
+    assert result.stderr.startswith("revelu: ")
+    assert result.stderr.count("\n") == 1
+    assert word in result.stderr
+    assert not (module / "asked").exists()
+
+
+def test_error_is_one_json_object_too(invoke):
+    result = invoke("extract", "missing.onnx", "--json")
+    assert result.exit_code == ExitCode.USAGE
+    report = one_object(result.stdout)
+    assert (report["schema"], report["status"]) == (1, "error")
+    assert result.stderr == f"revelu: {report['error']}\n"
+
+
+# -- how it ends ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (Status.RECOVERED, 0),
+        (Status.PARTIAL, 1),
+        (Status.NOT_IN_CLASS, 1),
+        (Status.NOT_DETERMINISTIC, 1),
+        (Status.UNVERIFIED, 1),
+        (Status.BUDGET_EXHAUSTED, 3),
+    ],
+)
+def test_what_was_found_is_written_and_marked(invoke, outcome, tmp_path, status, code):
+    outcome(recovery(status, evidence=("try [this] next",)))
+    result = invoke("extract", "anything", "-o", "a.npz")
+    assert result.exit_code == code == of_status(status)
+    assert revelu.load(tmp_path / "a.npz") == TRUTH
+    assert ("not certified" in result.stdout.lower()) == (status is not Status.RECOVERED)
+    assert "try [this] next" in result.stdout
+
+
+def test_nothing_found_writes_nothing(invoke, outcome, tmp_path):
+    outcome(recovery(Status.NOT_IN_CLASS, network=None))
+    result = invoke("extract", "anything", "-o", "a.npz", "--json")
+    report = one_object(result.stdout)
+    assert (report["outputs"], report["architecture"], report["parameters"]) == ([], None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_has_the_fields_of_the_contract(invoke, outcome):
+    outcome(recovery(certificate=CERTIFICATE, warnings=("careful",), evidence=("seen",)))
+    result = invoke("extract", "anything", "-o", "a.npz", "--json", "--seed", 8)
+    report = one_object(result.stdout)
+    assert report["schema"] == 1
+    assert report["method"] == "two_layer"
+    assert report["architecture"] == [5, 4, 1]
+    assert report["parameters"] == TRUTH.n_parameters
+    assert (report["queries"], report["rounds"], report["seed"]) == (20, 3, 8)
+    phases = {"noise": 0, "recover": 15, "repair": 0, "polish": 0, "verify": 5}
+    assert report["by_phase"] == phases
+    versions = {"revelu", "python", "numpy", "scipy", "onnxruntime"}
+    assert set(report["versions"]) == versions
+    assert report["warnings"] == ["careful"]
+    assert report["evidence"] == ["seen"]
+    assert report["outputs"] == ["a.npz"]
+    assert report["certificate"]["max_abs_error"] is None
+    assert report["certificate"]["nrmse"] is None
+    assert report["certificate"]["fraction_within"] == 0.5
+    assert {"n_checks", "tolerance", "confidence", "l2_bound", "statement"} <= set(
+        report["certificate"]
+    )
+
+
+def test_summary_says_what_a_user_must_know(invoke, outcome):
+    outcome(recovery(certificate=CERTIFICATE, warnings=("careful",)))
+    text = invoke("extract", "anything", "-o", "a.npz").stdout
+    assert text.splitlines()[0] == "anything: recovered and certified"
+    rate = f"{15 / TRUTH.n_parameters:.2f} per parameter"
+    for words in ("5-4-1", "20 in 3 rounds", rate, "recover 15, verify 5", "careful", "a.npz"):
+        assert words in text
+    assert "said [in] brackets" in text
+
+
+def test_quiet_is_the_verdict_alone(invoke, outcome):
+    outcome(recovery(certificate=CERTIFICATE))
+    result = invoke("extract", "anything", "-q")
+    assert result.stdout == "anything: recovered and certified\n"
+    assert result.stderr == ""
+
+
+def test_options_reach_the_extraction(invoke, outcome):
+    seen = outcome(recovery())
+    result = invoke(
+        "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
+        "--dim-in", 6, "--max-seconds", 5, "--trust",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert callable(seen.pop("progress"))
+    assert seen == {
+        "target": "that",
+        "method": "two_layer",
+        "budget": 9,
+        "seed": 8,
+        "checks": 7,
+        "dim_in": 6,
+        "max_seconds": 5.0,
+        "trust": True,
+    }
+
+
+def test_trust_is_not_given_unasked(invoke, outcome):
+    seen = outcome(recovery())
+    invoke("extract", "that")
+    assert seen["trust"] is False
+
+
+def test_classifier_is_written_with_its_softmax(invoke, outcome, tmp_path):
+    ort = pytest.importorskip("onnxruntime")
+    network = revelu.zoo.random_network([4, 3, 3], seed=2)
+    outcome(recovery(network=network, details={"probabilities": True}))
+    result = invoke("extract", "that", "-o", "a.onnx", "-o", "a.npz")
+    assert result.exit_code == 0, result.stderr
+    session = ort.InferenceSession(tmp_path / "a.onnx", providers=["CPUExecutionProvider"])
+    X = np.random.default_rng(1).standard_normal((6, 4))
+    (Y,) = session.run(None, {session.get_inputs()[0].name: X})
+    E = np.exp(network(X))
+    np.testing.assert_allclose(Y, E / E.sum(axis=1, keepdims=True), atol=1e-12)
+    assert revelu.load(tmp_path / "a.npz") == network
+
+
+def test_one_file_that_fails_spares_the_others(invoke, outcome, tmp_path, monkeypatch):
+    outcome(recovery())
+    save = revelu.Network.save
+
+    def full(self, path):
+        if path.name == "full.npz":
+            raise revelu.FormatError(f"{path}: no space left")
+        save(self, path)
+
+    monkeypatch.setattr(revelu.Network, "save", full)
+    result = invoke("extract", "that", "-o", "full.npz", "-o", "a.npz", "--json")
+    assert result.exit_code == ExitCode.USAGE
+    report = one_object(result.stdout)
+    assert report["outputs"] == ["a.npz"]
+    assert report["warnings"] == ["full.npz: no space left"]
+    assert report["status"] == "recovered"
+    assert revelu.load(tmp_path / "a.npz") == TRUTH
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (revelu.InputError("x"), 2),
+        (revelu.FormatError("x"), 2),
+        (revelu.UntrustedError("x"), 2),
+        (revelu.MissingExtraError("x"), 2),
+        (revelu.LimitReachedError("x"), 3),
+        (revelu.TargetError("two\nlines"), 4),
+    ],
+)
+def test_error_has_its_exit_code(invoke, outcome, error, code):
+    outcome(error)
+    result = invoke("extract", "that")
+    assert result.exit_code == code == of_error(error)
+    assert result.stderr == f"revelu: {' '.join(str(error).split())}\n"
+
+
+def test_interrupt_counts_the_queries(invoke, outcome):
+    outcome(KeyboardInterrupt())
+    result = invoke("extract", "that")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert result.stderr == "revelu: interrupted after 1,234 queries\n"
+
+
+def test_defect_keeps_its_traceback(invoke, outcome):
+    outcome(ZeroDivisionError("a defect"))
+    assert isinstance(invoke("extract", "that").exception, ZeroDivisionError)
+
+
+def test_verbose_logs_to_standard_error(invoke, tmp_path):
+    TRUTH.save(tmp_path / "truth.npz")
+    quiet, info, debug = (
+        invoke("extract", "truth.npz", "--json", *flags) for flags in ([], ["-v"], ["-vv"])
+    )
+    assert quiet.stderr == ""
+    assert "INFO revelu" in info.stderr
+    assert "DEBUG revelu" not in info.stderr
+    assert "DEBUG revelu" in debug.stderr
+    for result in (quiet, info, debug):
+        assert one_object(result.stdout)["status"] == "recovered"
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch):
+    assert ProgressLine()._display.disable
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert not ProgressLine()._display.disable
+    assert ProgressLine(quiet=True)._display.disable
+
+
+# -- demos ------------------------------------------------------------------------------
+
+
+def test_demos_are_listed(invoke):
+    found = one_object(invoke("demos", "--json").stdout)["demos"]
+    assert "demo:digits" in found
+    listed = invoke("demos")
+    assert listed.exit_code == 0
+    for target, text in found.items():
+        assert target in listed.stdout
+        assert text in listed.stdout
+
+
+def test_json_is_strict(capsys):
+    print_json({"a": np.float64("inf"), "b": [np.int64(1), np.bool_(True)], "c": ("ü", None)})
+    assert one_object(capsys.readouterr().out) == {"a": None, "b": [1, True], "c": ["ü", None]}

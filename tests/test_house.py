@@ -1,0 +1,163 @@
+"""The house: architecture, style, types, the public surface, a bare import."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import revelu
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+
+PUBLIC = {
+    "Alignment",
+    "Certificate",
+    "FormatError",
+    "InputError",
+    "Ledger",
+    "LimitReachedError",
+    "MissingExtraError",
+    "Network",
+    "Oracle",
+    "Recovery",
+    "ReveluError",
+    "Status",
+    "TargetError",
+    "UntrustedError",
+    "__version__",
+    "align",
+    "extract",
+    "load",
+    "open_oracle",
+    "zoo",
+}
+
+OPTIONAL = {
+    "distributed",
+    "httpx",
+    "jinja2",
+    "matplotlib",
+    "mlxtend",
+    "safetensors",
+    "sklearn",
+    "torch",
+}
+HARD = {"numpy", "onnx", "onnxruntime", "rich", "scipy", "typer"}
+
+# Modules of the standard library, and names in those that run everywhere, that
+# only POSIX has.
+POSIX_MODULES = {"curses", "fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios"}
+POSIX_NAMES = {
+    "os": {"chown", "fork", "getpgid", "getuid", "killpg", "mkfifo", "setsid", "sysconf", "uname"},
+    "signal": {"SIGALRM", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "alarm", "setitimer"},
+}
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def run_tool(*arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level modules in a fresh interpreter that has run ``code``."""
+    done = run_python(f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))")
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in json.loads(done.stdout)}
+
+
+def test_rooms_import_only_downwards():
+    done = run_python("from importlinter.cli import lint_imports_command as go; go()")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+def test_ruff_has_nothing_to_say():
+    run_tool("ruff", "check")
+
+
+def test_format_is_ruffs():
+    run_tool("ruff", "format", "--check")
+
+
+def test_types_are_strict():
+    run_tool("mypy")
+
+
+def test_public_surface_is_this_list():
+    assert set(revelu.__all__) == PUBLIC
+    assert len(revelu.__all__) == len(PUBLIC)
+    assert set(dir(revelu)) >= PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_public_name_loads(name):
+    value = getattr(revelu, name)
+    assert inspect.ismodule(value) == (name == "zoo")
+    assert value is getattr(revelu, name)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        revelu.nothing  # noqa: B018
+
+
+def test_every_exception_derives_from_revelu_error():
+    errors = {name for name in PUBLIC if name.endswith("Error")}
+    assert errors
+    assert all(issubclass(getattr(revelu, name), revelu.ReveluError) for name in errors)
+
+
+def test_import_loads_no_other_package():
+    assert not loaded_after("import revelu") & (OPTIONAL | HARD)
+
+
+def test_every_public_name_loads_without_optional_packages():
+    code = "import revelu\nfor name in revelu.__all__: getattr(revelu, name)"
+    loaded = loaded_after(code)
+    assert "numpy" in loaded
+    assert not loaded & OPTIONAL
+
+
+def test_extraction_loads_no_optional_package():
+    code = "import revelu\nrevelu.extract(revelu.zoo.random_network([3, 2, 1], seed=1), checks=50)"
+    loaded = loaded_after(code)
+    assert "numpy" in loaded
+    assert not loaded & OPTIONAL
+
+
+def test_library_is_silent_unless_asked():
+    code = "import logging, revelu\nlogging.getLogger('revelu.probe').warning('heard')"
+    done = run_python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_nothing_is_posix_only(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules = {alias.name.partition(".")[0] for alias in node.names}
+            assert not modules & POSIX_MODULES
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module not in POSIX_MODULES
+            assert not {a.name for a in node.names} & POSIX_NAMES.get(node.module or "", set())
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert node.attr not in POSIX_NAMES.get(node.value.id, set())
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not node.value.startswith(("/dev/", "/proc/", "/tmp/"))  # noqa: S108
