@@ -45,7 +45,7 @@ class Row:
 
     @property
     def unit(self) -> int:
-        """The unit of queries: mP = m (d + 2) for one output, the count of parameters for several."""
+        """The unit of queries: mP = m (d + 2) for one output, else the parameters."""
         d, m, k = self.widths
         return m * (d + 2) if k == 1 else m * (d + 1) + k * (m + 1)
 
@@ -159,12 +159,12 @@ def summary(row: Row, runs: list[Run]) -> dict[str, object]:
 def table(figures: list[dict[str, object]]) -> str:
     """Render the lines as Markdown."""
     bars = {row.name: row for row in ROWS}
-    lines = [
+    heads = (
         "| network | networks | exact (bar) | queries (bar) | error, median (bar) | largest error "
         "| parameter error, median | rounds, median / most (bar) | repaired | plain shape "
-        "| wrong and silent | CPU s, median |",
-        "|" + "---|" * 12,
-    ]
+        "| wrong and silent | CPU s, median |"
+    )
+    lines = [heads, "|" + "---|" * 12]
     for f in figures:
         bar = bars[str(f["network"])]
         rounds = "" if bar.rounds is None else f" (≤ {bar.rounds})"

@@ -1,10 +1,12 @@
-"""What all tests share: hypothesis that repeats itself, and the command line as a process."""
+"""What tests share: hypothesis that repeats itself, and the command line as a process."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,57 @@ COMMAND = [sys.executable, "-c", "from revelu.cli import main; main()"]
 PATIENCE_SECONDS = 300
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+# Targets that answer one way each, for ``module:attribute``.
+MODULE = """
+import pathlib
+import time
+
+import numpy as np
+
+
+def tanh(X):
+    return np.tanh(X).sum(axis=1)
+
+
+def nan(X):
+    return np.full(len(X), np.nan)
+
+
+def wrong_shape(X):
+    return np.zeros((len(X) + 1, 1))
+
+
+def fails(X):
+    raise RuntimeError("out of order")
+
+
+def relu(X):
+    pathlib.Path("asked").write_text("")
+    return np.maximum(X, 0).sum(axis=1)
+
+
+def sleeps(X):
+    if pathlib.Path("asked").exists():
+        pathlib.Path("asleep").write_text("")
+        time.sleep(600)
+    return relu(X)
+
+
+def random(X, rng=np.random.default_rng(0)):
+    return rng.standard_normal(len(X))
+"""
+
+
+def one_object(text: str) -> dict[str, Any]:
+    """The JSON object that ``text`` is, strictly."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    assert text.count("\n") == 1
+    return json.loads(text, parse_constant=refuse)
 
 
 @pytest.fixture
@@ -43,3 +96,10 @@ def run_revelu(tmp_path: Path, environment: dict[str, str]) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """A folder, the working one, with the module ``answers``."""
+    (tmp_path / "answers.py").write_text(MODULE, encoding="utf-8")
+    return tmp_path

@@ -1,18 +1,11 @@
-"""The command line: exit codes, one JSON object, what is written, what is refused."""
-
-import json
-import os
-import re
-import signal
-import subprocess
-import time
+"""The command line in this process: what is refused, printed, written, and how it ends."""
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import revelu
-from conftest import COMMAND, PATIENCE_SECONDS
+from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode, of_error, of_status
 from revelu.cli.output import print_json
@@ -31,51 +24,6 @@ CERTIFICATE = Certificate(
     confidence=0.95,
     statement="said [in] brackets",
 )
-
-MODULE = """
-import pathlib
-import time
-
-import numpy as np
-
-
-def tanh(X):
-    return np.tanh(X).sum(axis=1)
-
-
-def nan(X):
-    return np.full(len(X), np.nan)
-
-
-def wrong_shape(X):
-    return np.zeros((len(X) + 1, 1))
-
-
-def fails(X):
-    raise RuntimeError("out of order")
-
-
-def relu(X):
-    pathlib.Path("asked").write_text("")
-    return np.maximum(X, 0).sum(axis=1)
-
-
-def sleeps(X):
-    if pathlib.Path("asked").exists():
-        pathlib.Path("asleep").write_text("")
-        time.sleep(600)
-    return relu(X)
-
-
-def random(X, rng=np.random.default_rng(0)):
-    return rng.standard_normal(len(X))
-"""
-
-
-@pytest.fixture
-def module(tmp_path):
-    (tmp_path / "answers.py").write_text(MODULE, encoding="utf-8")
-    return tmp_path
 
 
 @pytest.fixture
@@ -108,139 +56,6 @@ def outcome(monkeypatch):
 def recovery(status=Status.RECOVERED, network=TRUTH, **fields):
     ledger = revelu.Ledger(20, 3, {"recover": 15, "verify": 5})
     return Recovery(status, network, ledger, method="two_layer", **fields)
-
-
-def one_object(text):
-    """The JSON object that ``text`` is, strictly."""
-
-    def refuse(word):
-        raise AssertionError(f"{word} is not JSON")
-
-    assert text.count("\n") == 1
-    return json.loads(text, parse_constant=refuse)
-
-
-# -- the whole way, as a process ---------------------------------------------------
-
-
-def test_readme_command_recovers_the_demo(run_revelu):
-    done = run_revelu("extract", "demo:digits", "-o", "stolen.onnx", "--json")
-    assert done.returncode == ExitCode.CERTIFIED, done.stderr
-    report = one_object(done.stdout)
-    assert done.stderr == ""
-    assert report["status"] == "recovered"
-    assert report["outputs"] == ["stolen.onnx"]
-    assert report["architecture"][0] == 64
-    assert report["architecture"][-1] == 10
-    assert sum(report["by_phase"].values()) == report["queries"]
-    assert report["certificate"]["fraction_within"] == 1.0
-    assert report["certificate"]["n_checks"] == 3000
-
-
-def test_files_answer_as_the_target_does(run_revelu, tmp_path):
-    TRUTH.save(tmp_path / "truth.onnx")
-    done = run_revelu("extract", "truth.onnx", "-o", "a.onnx", "-o", "a.npz", "--seed", 3)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    X = np.random.default_rng(0).standard_normal((50, 5))
-    for name in ("a.onnx", "a.npz"):
-        assert name in done.stdout
-        np.testing.assert_allclose(
-            revelu.load(tmp_path / name)(X), TRUTH(X), rtol=0, atol=1e-7 * np.abs(TRUTH(X)).max()
-        )
-
-
-def test_same_seed_same_account(run_revelu, tmp_path):
-    TRUTH.save(tmp_path / "truth.npz")
-    first, second = (
-        one_object(run_revelu("extract", "truth.npz", "--json", "--seed", 5).stdout) for _ in "ab"
-    )
-    assert first.pop("seconds") >= 0
-    assert second.pop("seconds") >= 0
-    assert first == second
-
-
-def test_small_budget_is_exit_3_and_never_exceeded(run_revelu):
-    done = run_revelu("extract", "demo:digits", "--budget", 100, "--json")
-    report = one_object(done.stdout)
-    assert (done.returncode, report["status"]) == (ExitCode.EXHAUSTED, "budget_exhausted")
-    assert report["queries"] <= 100
-    assert report["evidence"]
-
-
-@pytest.mark.parametrize("attribute", ["nan", "wrong_shape", "fails"])
-@pytest.mark.usefixtures("module")
-def test_nonsense_is_exit_4(run_revelu, attribute):
-    done = run_revelu("extract", f"answers:{attribute}", "--trust", "--dim-in", 3)
-    assert done.returncode == ExitCode.TARGET
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"revelu: answers:{attribute} ")
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.usefixtures("module")
-def test_tanh_is_exit_1_with_evidence(run_revelu):
-    done = run_revelu("extract", "answers:tanh", "--trust", "--dim-in", 3, "-o", "a.npz", "--json")
-    report = one_object(done.stdout)
-    assert (done.returncode, report["status"]) == (ExitCode.NOT_CERTIFIED, "not_in_class")
-    assert report["evidence"]
-
-
-@pytest.mark.usefixtures("module")
-def test_random_answers_are_exit_1(run_revelu):
-    done = run_revelu("extract", "answers:random", "--trust", "--dim-in", 3, "--json")
-    assert done.returncode == ExitCode.NOT_CERTIFIED
-    assert one_object(done.stdout)["status"] == "not_deterministic"
-
-
-@pytest.mark.parametrize("arguments", [["--no-such-option"], ["extract"], ["no-such-command"]])
-def test_usage_is_exit_2(run_revelu, arguments):
-    done = run_revelu(*arguments)
-    assert done.returncode == ExitCode.USAGE
-    assert done.stdout == ""
-    assert done.stderr
-
-
-def test_version(run_revelu):
-    done = run_revelu("--version")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"revelu \d+\.\d+\.\d+\S*\n", done.stdout)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends neither signal to one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupt_is_exit_130(module, environment, number):
-    # A shell starts background jobs with SIGINT ignored, and that is inherited.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [*COMMAND, "extract", "answers:sleeps", "--trust", "--dim-in", "3", "--json"],
-            cwd=module,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with process:
-        try:
-            _wait_for(module / "asleep")
-            process.send_signal(number)
-            stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
-        finally:
-            process.kill()
-    assert process.returncode == ExitCode.INTERRUPTED
-    asked = re.fullmatch(r"revelu: interrupted after ([\d,]+) queries\n", stderr)
-    assert int(asked[1].replace(",", "")) > 0
-    assert one_object(stdout)["status"] == "interrupted"
-
-
-def _wait_for(path):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path.name} never came"
-        time.sleep(0.02)
 
 
 # -- bad input: one line, exit 2, before the first query ------------------------------

@@ -201,12 +201,13 @@ def load(path: str | PathLike[str]) -> Network:
 
 
 def _frozen(value: ArrayLike, ndim: int, name: str) -> FloatArray:
-    if np.iscomplexobj(value):
-        raise InputError(f"{name} is complex; weights are real")
     try:
+        is_complex = np.iscomplexobj(value)
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not a numeric array: {error}") from None
+    if is_complex:
+        raise InputError(f"{name} is complex; weights are real")
     if array.ndim != ndim:
         raise InputError(f"{name} needs {ndim} dimension(s), got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -29,6 +29,7 @@ _REPEAT_ULPS = 256.0
 
 # Answers that all have this few decimal digits were rounded.
 _FEW_DIGITS = 7
+_VARIETY = 5
 
 # Second differences count as curvature when all five of a stencil exceed the noise
 # by this factor with one sign: a kink disturbs two of the five at most.
@@ -147,7 +148,7 @@ def _law(Y: FloatArray) -> tuple[str, float]:
         is_float32 = np.array_equal(Y.astype(np.float32).astype(np.float64), Y)
     # Small whole numbers are float32 numbers too, and short; so may be the few values
     # of a function that hardly varies: they prove nothing.
-    if not np.array_equal(Y, np.rint(Y)) and len(np.unique(Y)) > len(Y) // 2:
+    if not np.array_equal(Y, np.rint(Y)) and len(np.unique(Y)) >= _VARIETY:
         if is_float32:
             return "float32", float(np.finfo(np.float32).eps)
         if all(float(f"{y:.{_FEW_DIGITS}g}") == y for y in Y.ravel()):

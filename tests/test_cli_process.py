@@ -1,0 +1,136 @@
+"""The command line as a process: exit codes, signals, files, one JSON object."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import revelu
+from conftest import COMMAND, PATIENCE_SECONDS, one_object
+from revelu.cli.exit_codes import ExitCode
+
+TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
+
+
+def test_readme_command_recovers_the_demo(run_revelu):
+    done = run_revelu("extract", "demo:digits", "-o", "stolen.onnx", "--json")
+    assert done.returncode == ExitCode.CERTIFIED, done.stderr
+    report = one_object(done.stdout)
+    assert done.stderr == ""
+    assert report["status"] == "recovered"
+    assert report["outputs"] == ["stolen.onnx"]
+    assert report["architecture"][0] == 64
+    assert report["architecture"][-1] == 10
+    assert sum(report["by_phase"].values()) == report["queries"]
+    assert report["certificate"]["fraction_within"] == 1.0
+    assert report["certificate"]["n_checks"] == 3000
+
+
+def test_files_answer_as_the_target_does(run_revelu, tmp_path):
+    TRUTH.save(tmp_path / "truth.onnx")
+    done = run_revelu("extract", "truth.onnx", "-o", "a.onnx", "-o", "a.npz", "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    for name in ("a.onnx", "a.npz"):
+        assert name in done.stdout
+        np.testing.assert_allclose(
+            revelu.load(tmp_path / name)(X), TRUTH(X), rtol=0, atol=1e-7 * np.abs(TRUTH(X)).max()
+        )
+
+
+def test_same_seed_same_account(run_revelu, tmp_path):
+    TRUTH.save(tmp_path / "truth.npz")
+    first, second = (
+        one_object(run_revelu("extract", "truth.npz", "--json", "--seed", 5).stdout) for _ in "ab"
+    )
+    assert first.pop("seconds") >= 0
+    assert second.pop("seconds") >= 0
+    assert first == second
+
+
+def test_small_budget_is_exit_3_and_never_exceeded(run_revelu):
+    done = run_revelu("extract", "demo:digits", "--budget", 100, "--json")
+    report = one_object(done.stdout)
+    assert (done.returncode, report["status"]) == (ExitCode.EXHAUSTED, "budget_exhausted")
+    assert report["queries"] <= 100
+    assert report["evidence"]
+
+
+@pytest.mark.parametrize("attribute", ["nan", "wrong_shape", "fails"])
+@pytest.mark.usefixtures("module")
+def test_nonsense_is_exit_4(run_revelu, attribute):
+    done = run_revelu("extract", f"answers:{attribute}", "--trust", "--dim-in", 3)
+    assert done.returncode == ExitCode.TARGET
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"revelu: answers:{attribute} ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("module")
+def test_tanh_is_exit_1_with_evidence(run_revelu):
+    done = run_revelu("extract", "answers:tanh", "--trust", "--dim-in", 3, "-o", "a.npz", "--json")
+    report = one_object(done.stdout)
+    assert (done.returncode, report["status"]) == (ExitCode.NOT_CERTIFIED, "not_in_class")
+    assert report["evidence"]
+
+
+@pytest.mark.usefixtures("module")
+def test_random_answers_are_exit_1(run_revelu):
+    done = run_revelu("extract", "answers:random", "--trust", "--dim-in", 3, "--json")
+    assert done.returncode == ExitCode.NOT_CERTIFIED
+    assert one_object(done.stdout)["status"] == "not_deterministic"
+
+
+@pytest.mark.parametrize("arguments", [["--no-such-option"], ["extract"], ["no-such-command"]])
+def test_usage_is_exit_2(run_revelu, arguments):
+    done = run_revelu(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stdout == ""
+    assert done.stderr
+
+
+def test_version(run_revelu):
+    done = run_revelu("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"revelu \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends neither signal to one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_is_exit_130(module, environment, number):
+    # A shell starts background jobs with SIGINT ignored, and that is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "extract", "answers:sleeps", "--trust", "--dim-in", "3", "--json"],
+            cwd=module,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            _wait_for(module / "asleep")
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == ExitCode.INTERRUPTED
+    asked = re.fullmatch(r"revelu: interrupted after ([\d,]+) queries\n", stderr)
+    assert int(asked[1].replace(",", "")) > 0
+    assert one_object(stdout)["status"] == "interrupted"
+
+
+def _wait_for(path):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.02)

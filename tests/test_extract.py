@@ -1,0 +1,212 @@
+"""The task from end to end: what every kind of target gets."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import revelu
+from revelu import Status
+from revelu.network import zoo
+
+W = np.random.default_rng(0).standard_normal((6, 3))
+
+
+def error_of(recovery, function, d):
+    X = np.random.default_rng(8).standard_normal((2000, d))
+    return np.abs(recovery.network(X) - np.asarray(function(X)).reshape(2000, -1)).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_network_comes_back_certified(seed):
+    target = zoo.random_network([10, 12, 2], seed=seed)
+    recovery = revelu.extract(target, seed=seed)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == target.architecture
+    assert error_of(recovery, target, 10) <= recovery.certificate.tolerance
+    assert recovery.certificate.n_checks == 3000
+    assert recovery.ledger.by_phase["noise"] <= 64
+
+
+def test_the_digits_come_back_on_the_digits_too():
+    from sklearn.datasets import load_digits
+
+    oracle = revelu.open_oracle("demo:digits")
+    recovery = revelu.extract(oracle, seed=3)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.ledger.n_recovery <= 0.25 * recovery.network.n_parameters
+    pixels = load_digits().data / 16.0
+    assert np.abs(recovery.network(pixels) - oracle(pixels)).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "status", "words"),
+    [
+        ("tanh", lambda X: np.tanh(X @ W), Status.NOT_IN_CLASS, "curve"),
+        ("square", lambda X: (X @ W) ** 2, Status.NOT_IN_CLASS, "curve"),
+        ("step", lambda X: (X @ W > 0) * 1.0, Status.NOT_IN_CLASS, "jump"),
+        ("deep", zoo.random_network([6, 8, 8, 1], seed=1), Status.NOT_IN_CLASS, "bend"),
+        ("deep, 4 outputs", zoo.random_network([6, 9, 7, 4], seed=2), Status.NOT_IN_CLASS, "bend"),
+        (
+            "random",
+            zoo.OUTSIDE["random_answers"]([6, 3, 1], seed=1),
+            Status.NOT_DETERMINISTIC,
+            "same",
+        ),
+    ],
+)
+def test_what_is_not_such_a_network_is_never_called_recovered(name, function, status, words):
+    recovery = revelu.extract(function, dim_in=6)
+    assert recovery.status is status, name
+    assert recovery.network is None
+    assert any(words in sentence for sentence in recovery.evidence)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_deeper_networks_are_never_called_recovered(seed):
+    widths = [
+        [5, 6, 4, 1],
+        [10, 10, 10, 1],
+        [4, 12, 2, 1],
+        [8, 3, 9, 5],
+        [6, 5, 5, 5, 1],
+        [3, 4, 1, 1],
+    ]
+    target = zoo.random_network(widths[seed], seed=seed)
+    recovery = revelu.extract(target, seed=seed)
+    assert (
+        recovery.status is not Status.RECOVERED
+        or error_of(recovery, target, widths[seed][0]) < 1e-6
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_affine_and_constant_targets_have_width_0(k):
+    for function in (lambda X: X @ W[:, :k] + 2.0, lambda X: np.full((len(X), k), 0.5)):
+        recovery = revelu.extract(function, dim_in=6)
+        assert recovery.status is Status.RECOVERED
+        assert recovery.network.architecture == (6, 0, k)
+        assert error_of(recovery, function, 6) < 1e-12
+
+
+def test_leaky_units_are_networks_with_a_skip():
+    recovery = revelu.extract(lambda X: np.where(X @ W > 0, X @ W, 0.1 * (X @ W)), dim_in=6)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.skip is not None
+
+
+def test_probabilities_are_recovered_as_logits():
+    target = zoo.random_network([8, 10, 4], seed=6)
+
+    def softmax(X):
+        z = np.exp(target(X) - target(X).max(axis=1, keepdims=True))
+        return z / z.sum(axis=1, keepdims=True)
+
+    recovery = revelu.extract(softmax, dim_in=8)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.details["probabilities"]
+    X = np.random.default_rng(1).standard_normal((500, 8))
+    logits = target(X)
+    np.testing.assert_allclose(
+        recovery.network(X), logits - logits[:, -1:], atol=recovery.certificate.tolerance
+    )
+    assert any("probabilities" in warning for warning in recovery.warnings)
+
+
+@settings(max_examples=30)
+@given(budget=st.integers(0, 900), seed=st.integers(0, 5))
+def test_the_budget_is_never_exceeded(budget, seed):
+    rows = []
+    network = zoo.random_network([7, 9, 1], seed=seed)
+
+    def target(X):
+        rows.append(len(X))
+        return network(X)
+
+    recovery = revelu.extract(target, dim_in=7, budget=budget, checks=200)
+    assert sum(rows) == recovery.ledger.n_queries <= budget
+    if recovery.status is Status.RECOVERED:
+        assert error_of(recovery, network, 7) <= recovery.certificate.tolerance
+    else:
+        assert recovery.status is Status.BUDGET_EXHAUSTED
+
+
+def test_the_same_seed_asks_the_same_and_finds_the_same():
+    def run(executor=None):
+        asked = []
+        network = zoo.random_network([9, 11, 2], seed=4)
+
+        def target(X):
+            asked.append(X.copy())
+            return network(X)
+
+        return revelu.extract(target, dim_in=9, seed=7, executor=executor), asked
+
+    first, asked = run()
+    second, asked_again = run()
+    assert first.network == second.network
+    assert all(np.array_equal(a, b) for a, b in zip(asked, asked_again, strict=True))
+
+
+@pytest.mark.parametrize("kind", sorted(zoo.KINDS))
+@pytest.mark.parametrize("seed", range(4))
+def test_no_kind_of_network_is_silently_wrong(kind, seed):
+    target = zoo.KINDS[kind]([8, 12, 1 + seed], seed=seed)
+    d = target.dim_in
+    recovery = revelu.extract(target, seed=seed)
+    X = np.random.default_rng(3).standard_normal((2000, d))
+    size = max(np.abs(target(X)).max(), 1e-300)
+    if recovery.status is Status.RECOVERED:
+        assert error_of(recovery, target, d) <= 1e-6 * size
+    else:
+        assert recovery.evidence
+
+
+@pytest.mark.parametrize("width", [1e-1, 1e-2])
+def test_bumps_that_bisection_cannot_see_are_found_by_the_certificate(width):
+    target = zoo.with_bumps([4, 9, 1], n_bumps=1, width=width, seed=2)
+    recovery = revelu.extract(target, seed=1)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture[1] == 9
+    assert error_of(recovery, target, 4) <= recovery.certificate.tolerance
+
+
+@pytest.mark.parametrize("law", ["float32", "rounded"])
+def test_answers_without_digits_are_not_called_recovered_wrongly(law):
+    network = zoo.random_network([8, 10, 1], seed=3)
+    targets = {
+        "float32": lambda X: network(X).astype(np.float32),
+        "rounded": lambda X: np.round(network(X), 3),
+    }
+    recovery = revelu.extract(targets[law], dim_in=8)
+    if recovery.status is Status.RECOVERED:
+        assert error_of(recovery, network, 8) <= 2 * recovery.certificate.tolerance
+    else:
+        assert any(law in sentence for sentence in recovery.evidence)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"method": "magic"},
+        {"checks": 0},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"budget": -3},
+        {"polish": True},
+        {"box": (0, 1)},
+        {"inputs": np.zeros((2, 8))},
+    ],
+)
+def test_bad_arguments_are_refused(arguments):
+    with pytest.raises(revelu.InputError):
+        revelu.extract(zoo.random_network([8, 4, 1], seed=0), **arguments)
+
+
+def test_progress_is_told_with_its_ledger():
+    seen = []
+    recovery = revelu.extract(zoo.random_network([6, 5, 1], seed=0), progress=seen.append)
+    counts = [event.n_queries for event in seen]
+    assert counts == sorted(counts)
+    assert counts[-1] == recovery.ledger.n_queries
+    assert {"noise", "recover", "verify"} <= {event.phase for event in seen}

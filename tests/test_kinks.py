@@ -1,0 +1,116 @@
+"""Kinks on a line, against the hyperplanes that a network knows it has."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from revelu.network import zoo
+from revelu.probe.kinks import find_kinks
+from revelu.probe.line import random_line
+
+EPS = np.finfo(float).eps
+
+
+class Counting:
+    def __init__(self, function):
+        self.function, self.n_queries, self.n_rounds = function, 0, 0
+
+    def __call__(self, X):
+        self.n_queries += len(X)
+        self.n_rounds += 1
+        return self.function(X)
+
+
+def search(function, d, k, seed):
+    rng = np.random.default_rng([seed, 7])
+    line = random_line(rng, d)
+    ask = Counting(function)
+    scan = find_kinks(ask, line, 2 * EPS * np.sqrt(d), np.ones(k), rng)
+    return scan, line, ask
+
+
+def true_kinks(network, line):
+    W, b = network.weights[0], network.biases[0]
+    return np.sort(-(W @ line.x0 + b) / (W @ line.v))
+
+
+@settings(max_examples=60)
+@given(d=st.integers(1, 30), m=st.integers(0, 25), k=st.integers(1, 6), seed=st.integers(0, 10**6))
+def test_every_kink_is_found_at_its_place(d, m, k, seed):
+    network = zoo.random_network([d, m, k], seed=seed) if m else zoo.affine(d, k, seed=seed)
+    scan, line, ask = search(network, d, k, seed)
+    truth = true_kinks(network, line)
+    assert scan.complete, scan.message
+    # Kinks nearer than the search can part come as one cluster, marked so.
+    if scan.is_single.all() and len(scan.kinks) == len(truth):
+        np.testing.assert_allclose(np.arctan(scan.kinks), np.arctan(truth), atol=1e-9)
+    else:
+        gaps = np.diff(np.arctan(truth))
+        edge = np.pi / 2 - np.abs(np.arctan(truth)).max()
+        assert min(gaps.min(initial=1.0), edge) < 1e-5
+    assert ask.n_queries <= 12 + 8 * m
+
+
+@pytest.mark.parametrize(("d", "m", "k"), [(10, 16, 1), (20, 40, 1), (64, 32, 10), (784, 128, 1)])
+def test_five_and_a_half_queries_a_kink(d, m, k):
+    counts, rounds = [], []
+    for seed in range(5):
+        _, _, ask = search(zoo.random_network([d, m, k], seed=seed), d, k, seed)
+        counts.append(ask.n_queries / m)
+        rounds.append(ask.n_rounds)
+    assert np.median(counts) <= 5.5
+    assert max(rounds) <= 30
+
+
+def test_jumps_are_the_output_columns():
+    network = zoo.random_network([12, 9, 4], seed=5)
+    scan, line, _ = search(network, 12, 4, 5)
+    W, A = network.weights[0], network.weights[1]
+    order = np.argsort(-(W @ line.x0 + network.biases[0]) / (W @ line.v))
+    wanted = (A * np.abs(W @ line.v)).T[order]
+    np.testing.assert_allclose(scan.jumps, wanted, atol=1e-7)
+
+
+@given(st.floats(1e-4, 1e-1), st.integers(0, 1000))
+@settings(max_examples=25)
+def test_close_kinks_are_parted(gap, seed):
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(-2, 2)
+
+    def function(X):
+        z = (X - line.x0) @ line.v / (line.v @ line.v)
+        return np.maximum(z - t, 0) - 2.5 * np.maximum(z - t - gap, 0)
+
+    line = random_line(np.random.default_rng([seed, 7]), 3)
+    scan, _, _ = search(lambda X: function(X)[:, None], 3, 1, seed)
+    assert scan.complete
+    np.testing.assert_allclose(scan.kinks, [t, t + gap], atol=1e-8)
+
+
+def test_a_jump_is_named():
+    scan, _, _ = search(lambda X: (X.sum(axis=1, keepdims=True) > 0) * 1.0, 3, 1, 0)
+    assert not scan.complete
+    assert "jump" in scan.message
+
+
+@pytest.mark.parametrize("function", [np.tanh, np.square, np.sin])
+def test_a_smooth_function_ends_without_a_verdict(function):
+    scan, _, ask = search(lambda X: function(X.sum(axis=1, keepdims=True)), 3, 1, 0)
+    assert not scan.complete
+    assert "no affine pieces" in scan.message
+    assert ask.n_queries < 2000
+
+
+def test_the_same_seed_asks_the_same_queries():
+    asked = []
+    network = zoo.random_network([8, 12, 2], seed=1)
+
+    def record(X):
+        asked.append(X.copy())
+        return network(X)
+
+    search(record, 8, 2, 3)
+    first, asked[:] = list(asked), []
+    search(record, 8, 2, 3)
+    assert all(np.array_equal(a, b) for a, b in zip(first, asked, strict=True))

@@ -1,0 +1,84 @@
+"""A certificate passes what is right and fails what is wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from revelu import Network
+from revelu.network import zoo
+from revelu.numerics.confidence import upper_bound
+from revelu.oracle import Oracle, measure_noise
+from revelu.verify import certify, examine
+
+
+def certificate_of(network, target, n=500, seed=0, **options):
+    oracle = Oracle(target, target.dim_in, **options)
+    noise = measure_noise(oracle, seed)
+    seen = examine(network, oracle, noise, n, np.random.default_rng(seed))
+    return certify(seen, noise), seen, oracle
+
+
+def changed(network, layer, index, by):
+    weights = [W.copy() for W in network.weights]
+    weights[layer][index] += by
+    return Network(weights, network.biases)
+
+
+def test_the_truth_passes():
+    target = zoo.random_network([10, 16, 3], seed=1)
+    certificate, seen, oracle = certificate_of(target, target)
+    assert certificate.passed
+    assert certificate.max_abs_error == 0.0
+    assert certificate.fraction_within == 1.0
+    assert certificate.n_checks == 500
+    assert oracle.ledger().by_phase["verify"] == len(seen.X) == 500 + certificate.n_structural
+    assert "95% confidence" in certificate.statement
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("by", [1e-5, 1e-2, 1.0])
+def test_one_wrong_weight_fails(layer, by):
+    target = zoo.random_network([10, 16, 3], seed=1)
+    certificate, seen, _ = certificate_of(changed(target, layer, (1, 2), by), target)
+    assert not certificate.passed
+    assert certificate.max_abs_error > certificate.tolerance
+    assert seen.ratio.max() > 1.0
+
+
+def test_a_missing_neuron_fails_even_where_gaussian_points_miss_it():
+    target = zoo.random_network([6, 8, 1], seed=2)
+    (W, A), (b, c) = target.weights, target.biases
+    far = np.vstack([W, [30.0, 0, 0, 0, 0, 0]])
+    hidden = Network([far, np.append(A, [[1.0]], axis=1)], [np.append(b, -240.0), c])
+    certificate, _, _ = certificate_of(target, hidden)
+    assert certificate.fraction_within == 1.0
+    assert certificate.structural_within < 1.0
+    assert not certificate.passed
+
+
+def test_a_small_budget_shrinks_the_certificate_and_says_so():
+    target = zoo.random_network([10, 16, 1], seed=1)
+    certificate, _, oracle = certificate_of(target, target, budget=64 + 100)
+    assert oracle.n_queries == 164
+    assert certificate.n_checks == 100
+    assert "left out" in certificate.statement
+
+
+def test_no_budget_proves_nothing():
+    target = zoo.random_network([10, 16, 1], seed=1)
+    certificate, _, _ = certificate_of(target, target, budget=64)
+    assert not certificate.passed
+    assert "nothing was verified" in certificate.statement
+
+
+@given(st.integers(1, 400), st.data())
+def test_the_bound_is_that_of_clopper_and_pearson(n, data):
+    failures = data.draw(st.integers(0, n))
+    bound = upper_bound(failures, n, 0.95)
+    if failures < n:
+        # At the bound, so few failures have probability 5%.
+        assert binom.cdf(failures, n, bound) == pytest.approx(0.05, rel=1e-6)
+    else:
+        assert bound == 1.0
