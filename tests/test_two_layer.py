@@ -95,6 +95,7 @@ def test_kinks_too_near_each_other_are_parted_on_another_line():
     oracle = Oracle(network, 8)
     noise = measure_noise(oracle, 0)
     # Aim the first line so that two hyperplanes meet it 1e-9 apart.
+    from revelu.probe.kinks import find_kinks
     from revelu.probe.line import Line
     from revelu.recover.peeling import peel
     from revelu.recover.two_layer import recover_rest
@@ -103,7 +104,8 @@ def test_kinks_too_near_each_other_are_parted_on_another_line():
     x0 = np.linalg.lstsq(W, -b, rcond=None)[0] + 1e-9 * rng.standard_normal(8)
     v = rng.standard_normal(8) * np.sqrt(8)
     line = Line(x0 + 0.7 * v, v)
-    first = peel(oracle, line, float(noise.nu.max()), noise.scale, rng)
+    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng)
+    first = peel(oracle, scan, float(noise.nu.max()), rng)
     found, left = first.network, first.n_unresolved
     kinks = np.sort(-(network.weights[0] @ line.x0 + network.biases[0]) / (network.weights[0] @ v))
     assert np.diff(kinks).min() < 1e-7

@@ -51,7 +51,7 @@ class OnnxTarget:
             raise InputError(f"{path}: does not say how many inputs it has: give dim_in")
         if declared is not None and dim_in not in {None, declared}:
             raise InputError(f"{path}: has {declared} inputs, not {dim_in}")
-        self.dim_in = declared if declared is not None else int(dim_in or 0)
+        self.dim_in = dim_in if declared is None else declared
 
     @property
     def session(self) -> Any:

@@ -1,17 +1,19 @@
 """What a user calls a target, as an oracle."""
 
 import importlib
+import operator
 import os
 import re
 import sys
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path
 from revelu.adapters.onnx_runtime import OnnxTarget
-from revelu.errors import FormatError, InputError, ReveluError, UntrustedError
-from revelu.network import Network, load
+from revelu.errors import InputError, ReveluError, UntrustedError
+from revelu.network import load
 from revelu.oracle import Oracle
 
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -92,8 +94,6 @@ def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
             raise UntrustedError(f"{name}: opening it executes code; --trust allows it")
         raise InputError(f"{name}: {suffix} files are not supported by this version")
     if suffix in {".onnx", ".npz"}:
-        if not path.is_file():
-            raise FormatError(f"{name}: no such file")
         return OnnxTarget(path, dim_in) if suffix == ".onnx" else load(path)
     if _ATTRIBUTE.fullmatch(name):
         if not trust:
@@ -114,11 +114,12 @@ def _import(name: str) -> Any:
             found = getattr(found, part)
     except ReveluError:
         raise
-    # A module may raise anything while it is imported.
-    except Exception as error:
+    # A module may raise anything while it is imported, or end the process.
+    except (Exception, SystemExit) as error:
         raise InputError(f"{name}: cannot be imported: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(here)
+        with suppress(ValueError):  # the module may have removed it
+            sys.path.remove(here)
     return found
 
 
@@ -126,10 +127,12 @@ def _dim_in(target: Any, name: str, dim_in: int | None) -> int:
     if not callable(target):
         raise InputError(f"{name} is no kind of target: not a path, not callable")
     known = getattr(target, "dim_in", None)
-    if known is None and dim_in is None:
+    size = dim_in if known is None else known
+    if size is None:
         raise InputError(f"{name} does not say how many inputs it has: give dim_in")
     if known is not None and dim_in is not None and known != dim_in:
         raise InputError(f"{name} has {known} inputs, not {dim_in}")
-    if isinstance(target, Network):
-        return target.dim_in
-    return int(known if known is not None else dim_in or 0)
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise InputError(f"{name}: dim_in must be a whole number, got {size!r}") from None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays
+from revelu.formats.arrays import Arrays, naming_system_errors
 
 __all__ = ["Arrays", "check_writable", "load_arrays", "save_arrays", "suffixes"]
 
@@ -45,8 +45,9 @@ def load_arrays(path: Path) -> Arrays:
         If the suffix is unknown, or the file cannot be read or holds no network.
     """
     module = _format_of(path)
-    if not path.is_file():
-        raise FormatError(f"{path}: no such file")
+    with naming_system_errors(path, "read"):
+        if not path.is_file():
+            raise FormatError(f"{path}: no such file")
     arrays: Arrays = module.load(path)
     return arrays
 
@@ -73,11 +74,15 @@ def save_arrays(
     Raises
     ------
     FormatError
-        If the suffix is unknown, or the file cannot be written.
+        If the suffix is unknown, the file cannot be written, or ``dtype`` is another or
+        too small for a number.
     """
     module = _format_of(path)
     if np.dtype(dtype) not in _DTYPES:
         raise FormatError(f"{path}: cannot write {np.dtype(dtype)}; float64 or float32")
+    largest = np.finfo(dtype).max
+    if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
+        raise FormatError(f"{path}: a number is too large for {np.dtype(dtype)}")
     check_writable(path)
     module.dump(path, Arrays(weights, biases, skip), np.dtype(dtype), softmax)
 
@@ -93,15 +98,16 @@ def check_writable(path: Path) -> None:
     """
     path = Path(path)
     _format_of(path)
-    if path.is_dir():
-        raise FormatError(f"{path}: is a folder")
-    if not path.parent.is_dir():
-        raise FormatError(f"{path}: the folder {path.parent} does not exist")
-    # A file is replaced, not rewritten: it is the folder that must be writable.
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise FormatError(f"{path}: the folder {path.parent} may not be written")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise FormatError(f"{path}: may not be written")
+    with naming_system_errors(path, "written"):
+        if path.is_dir():
+            raise FormatError(f"{path}: is a folder")
+        if not path.parent.is_dir():
+            raise FormatError(f"{path}: the folder {path.parent} does not exist")
+        # A file is replaced, not rewritten: it is the folder that must be writable.
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise FormatError(f"{path}: the folder {path.parent} may not be written")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise FormatError(f"{path}: may not be written")
 
 
 def _format_of(path: Path) -> ModuleType:

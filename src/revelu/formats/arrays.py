@@ -1,6 +1,8 @@
 """The arrays of a network, and how a file of them appears whole or not at all."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,15 @@ class Arrays(NamedTuple):
     skip: tuple[np.ndarray, np.ndarray] | None
 
 
+@contextmanager
+def naming_system_errors(path: Path, verb: str) -> Iterator[None]:
+    """Turn what the system refuses into a FormatError: "``path``: cannot be ``verb``: ..."."""
+    try:
+        yield
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be {verb}: {error.strerror or error}") from None
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it into place.
 
@@ -27,12 +38,12 @@ def replace_file(path: Path, content: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from None
+        with naming_system_errors(path, "written"):
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # moved away, or never made
+            temporary.unlink()

@@ -6,6 +6,7 @@ in Softmax.  What is read: the same, and chains of Gemm, MatMul, Add, Relu, Iden
 and Flatten as other tools write them.
 """
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,23 @@ def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
     Raises
     ------
     FormatError
-        If it cannot be written.
+        If it has no input or no output, or is too large for the format.
     """
     import onnx  # noqa: PLC0415 - half a second that other formats need not wait
     from onnx import helper  # noqa: PLC0415
 
+    d, k = arrays.weights[0].shape[1], arrays.weights[-1].shape[0]
+    if 0 in {d, k}:
+        raise FormatError(f"{path}: a graph needs inputs and outputs, not {d} and {k}")
+    n_bytes = dtype.itemsize * sum(a.size for a in (*arrays.weights, *(arrays.skip or ())))
+    if n_bytes > MAX_BYTES:
+        raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     kind = helper.np_dtype_to_tensor_dtype(dtype)
     nodes, tensors, last = _layers(arrays, dtype)
     if softmax:
         nodes.append(helper.make_node("Softmax", [last], ["output"], axis=1))
     else:
         nodes.append(helper.make_node("Identity", [last], ["output"]))
-    d, k = arrays.weights[0].shape[1], arrays.weights[-1].shape[0]
     graph = helper.make_graph(
         nodes,
         "revelu",
@@ -63,8 +69,11 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
 
     nodes: list[Any] = []
     tensors: list[Any] = []
+    widths = {"input": arrays.weights[0].shape[1]}
 
     def gemm(source: str, name: str, W: np.ndarray, b: np.ndarray) -> str:
+        # What a layer without neurons feeds is a constant: weights of zero on any value.
+        W = W if W.shape[1] else np.zeros((len(W), widths[source]))
         tensors.append(numpy_helper.from_array(np.ascontiguousarray(W, dtype), f"{name}.weight"))
         tensors.append(numpy_helper.from_array(np.ascontiguousarray(b, dtype), f"{name}.bias"))
         inputs = [source, f"{name}.weight", f"{name}.bias"]
@@ -79,6 +88,7 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
             gemm(value, f"layer_{i}", W, b)
             nodes.append(helper.make_node("Relu", [f"layer_{i}"], [f"relu_{i}"]))
             value = f"relu_{i}"
+            widths[value] = len(W)
     if hidden and not A.shape[1]:
         # No neuron is left in the last hidden layer: the rest is affine.
         V, e = arrays.skip or (np.zeros((len(A), hidden[-1][0].shape[1])), np.zeros(len(A)))
@@ -121,7 +131,7 @@ def load(path: Path) -> Arrays:
         raise
     # Tensors of damaged files fail in many ways; whatever it is, the file is at fault.
     except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable graph: {error}") from None
+        raise FormatError(f"{path}: not a readable graph: {_first_line(error)}") from None
 
 
 def read_model(path: Path) -> Any:
@@ -130,47 +140,62 @@ def read_model(path: Path) -> Any:
     Raises
     ------
     FormatError
-        If it cannot be parsed, is too large, or refers to data outside its folder.
+        If it is missing, cannot be parsed, is too large, or refers to data outside its
+        folder.
     """
     import onnx  # noqa: PLC0415
 
     try:
+        if not path.is_file():
+            raise FormatError(f"{path}: no such file")
         if path.stat().st_size > MAX_BYTES:
             raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
         model = onnx.load(str(path), load_external_data=False)
-        onnx.checker.check_model(model) if not _external(model.graph) else None
+        locations = [_location(tensor) for tensor in _tensors(model) if _is_external(tensor)]
+        if not locations:
+            onnx.checker.check_model(model)
+        for location in locations:
+            _check_location(path, location)
     except FormatError:
         raise
-    # The parser, the checker and protobuf raise their own kinds.
+    # The parser, the checker, protobuf and the file system raise their own kinds.
     except Exception as error:  # noqa: BLE001
-        reason = str(error).strip().splitlines()
-        raise FormatError(f"{path}: not an ONNX file: {reason[0] if reason else ''}") from None
-    folder = path.parent.resolve()
-    for location in _external(model.graph):
-        if not (folder / location).resolve().is_relative_to(folder):
-            raise FormatError(f"{path}: its data {location!r} lies outside its folder")
-        if not (folder / location).is_file():
-            raise FormatError(f"{path}: its data {location!r} is missing")
+        raise FormatError(f"{path}: not an ONNX file: {_first_line(error)}") from None
     return model
 
 
-def _external(graph: Any) -> list[str]:
-    """Where a graph, its nodes and their subgraphs keep external data."""
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _tensors(message: Any) -> Iterator[Any]:
+    """Every tensor that a message holds, however deep."""
     from onnx import TensorProto  # noqa: PLC0415
 
-    tensors = list(graph.initializer)
-    found: list[str] = []
-    for node in graph.node:
-        for attribute in node.attribute:
-            tensors += [attribute.t, *attribute.tensors]
-            for subgraph in (attribute.g, *attribute.graphs):
-                if subgraph.node or subgraph.initializer:
-                    found += _external(subgraph)
-    for tensor in tensors:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            entries = {entry.key: entry.value for entry in tensor.external_data}
-            found.append(entries.get("location", ""))
-    return found
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if hasattr(value, "ListFields") else value:
+                yield from _tensors(part)
+
+
+def _is_external(tensor: Any) -> bool:
+    return bool(tensor.data_location == tensor.EXTERNAL)
+
+
+def _location(tensor: Any) -> str:
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def _check_location(path: Path, location: str) -> None:
+    """Refuse data outside the folder of the file, whatever the links on the way."""
+    folder = path.parent.resolve()
+    if not (folder / location).resolve().is_relative_to(folder):
+        raise FormatError(f"{path}: its data {location!r} lies outside its folder")
+    if not (folder / location).is_file():
+        raise FormatError(f"{path}: its data {location!r} is missing")
 
 
 class _Term:
@@ -180,7 +205,7 @@ class _Term:
         self.base, self.W, self.b = base, W, b
 
     def times(self, M: np.ndarray) -> "_Term":
-        b = None if self.b is None else M @ self.b
+        b = None if self.b is None else M @ np.broadcast_to(self.b, (M.shape[1],))
         return _Term(self.base, M if self.W is None else M @ self.W, b)
 
     def plus(self, b: np.ndarray) -> "_Term":
@@ -189,7 +214,7 @@ class _Term:
     def layer(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
         if self.W is None:
             raise FormatError(f"{path}: a layer without weights")
-        b = np.zeros(len(self.W), self.W.dtype) if self.b is None else self.b
+        b = np.zeros(len(self.W)) if self.b is None else self.b
         return self.W, np.broadcast_to(b, (len(self.W),))
 
 
@@ -198,6 +223,16 @@ class _Reader:
 
     def __init__(self, path: Path, constants: dict[str, np.ndarray], start: str) -> None:
         self.path, self.constants = path, constants
+        self.readers: dict[str, Callable[[Any, dict[str, Any]], list[_Term]]] = {
+            "Add": self._add,
+            "Dropout": self._dropout,
+            "Flatten": self._flatten,
+            "Gemm": self._gemm,
+            "Identity": self._identity,
+            "MatMul": self._matmul,
+            "Relu": self._relu,
+            "Softmax": self._softmax,
+        }
         self.values: dict[str, list[_Term]] = {start: [_Term(0)]}
         self.layers: list[tuple[np.ndarray, np.ndarray]] = []
         self.after_softmax = False
@@ -208,9 +243,14 @@ class _Reader:
 
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "Constant" and "value" in attributes:
-            self.constants[node.output[0]] = numpy_helper.to_array(attributes["value"])
+            folder = str(self.path.parent)
+            value = numpy_helper.to_array(attributes["value"], base_dir=folder)
+            self.constants[node.output[0]] = value
             return
-        read = getattr(self, f"_{node.op_type.lower()}", None)
+        if node.op_type == "Identity" and node.input[0] in self.constants:
+            self.constants[node.output[0]] = self.constants[node.input[0]]
+            return
+        read = self.readers.get(node.op_type)
         if (
             read is None
             or node.domain not in {"", "ai.onnx"}
@@ -223,7 +263,9 @@ class _Reader:
         """Give what was read as arrays; the output is one term, or one and a skip."""
         terms = sorted(self.values.get(output, []), key=lambda term: -term.base)
         depth = len(self.layers)
-        if not terms or [term.base for term in terms] != [depth, depth - 1][: len(terms)]:
+        # Without hidden layers the skip starts where the layer does.
+        wanted = [depth, max(depth - 1, 0)]
+        if not terms or [term.base for term in terms] != wanted[: len(terms)]:
             raise FormatError(f"{self.path}: its output is not that of a dense ReLU network")
         layers = [*self.layers, terms[0].layer(self.path)]
         skip = terms[1].layer(self.path) if len(terms) > 1 else None
@@ -235,34 +277,46 @@ class _Reader:
             raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
         return terms[0]
 
-    def _constant(self, node: Any, name: str, ndim: int) -> np.ndarray:
+    def _constant(self, node: Any, name: str) -> np.ndarray:
         array = self.constants.get(name)
-        if array is None or array.ndim > ndim or array.dtype.kind != "f":
+        if array is None or array.dtype.kind != "f" or not array.size:
             raise FormatError(f"{self.path}: {node.op_type} needs a constant array {name!r}")
-        return array
+        return array.astype(np.float64)
+
+    def _matrix(self, node: Any) -> np.ndarray:
+        matrix = self._constant(node, node.input[1])
+        if matrix.ndim != 2:
+            raise FormatError(f"{self.path}: {node.op_type} by an array of shape {matrix.shape}")
+        return matrix
+
+    def _bias(self, node: Any, name: str) -> np.ndarray:
+        """A constant added to every row alike, shape (k,) or (1,)."""
+        b = self._constant(node, name)
+        if any(n != 1 for n in b.shape[:-1]):
+            raise FormatError(f"{self.path}: {node.op_type} adds an array of shape {b.shape}")
+        return b.reshape(-1)
 
     def _gemm(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
         term = self._one(node, node.input[0])
-        M = self._constant(node, node.input[1], 2)
+        M = self._matrix(node)
         M = M if attributes.get("transB", 0) else M.T
         alpha, beta = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
         if attributes.get("transA", 0):
             raise FormatError(f"{self.path}: Gemm with a transposed input is not a layer")
         term = term.times(M if alpha == 1.0 else alpha * M)
         if len(node.input) > 2 and node.input[2]:
-            b = self._constant(node, node.input[2], 2).reshape(-1)
+            b = self._bias(node, node.input[2])
             term = term.plus(b if beta == 1.0 else beta * b)
         return [term]
 
     def _matmul(self, node: Any, _: dict[str, Any]) -> list[_Term]:
-        return [self._one(node, node.input[0]).times(self._constant(node, node.input[1], 2).T)]
+        return [self._one(node, node.input[0]).times(self._matrix(node).T)]
 
     def _add(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         first, second = node.input
         for value, other in ((first, second), (second, first)):
             if value in self.values and other in self.constants:
-                b = self._constant(node, other, 2).reshape(-1)
-                return [self._one(node, value).plus(b)]
+                return [self._one(node, value).plus(self._bias(node, other))]
         return [self._one(node, first), self._one(node, second)]
 
     def _relu(self, node: Any, _: dict[str, Any]) -> list[_Term]:
@@ -275,9 +329,20 @@ class _Reader:
     def _identity(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         return self.values.get(node.input[0], [])
 
-    _flatten = _dropout = _identity
+    def _dropout(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        """Nothing is dropped unless a third input says that this is training."""
+        if len(node.input) > 2 and node.input[2]:
+            raise FormatError(f"{self.path}: Dropout with a training mode is not a layer")
+        return self._identity(node, {})
 
-    def _softmax(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+    def _flatten(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
+        if attributes.get("axis", 1) not in {1, -1}:
+            raise FormatError(f"{self.path}: Flatten must keep the first axis")
+        return self._identity(node, {})
+
+    def _softmax(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
         """Leave it off; nothing but an Identity may follow."""
+        if attributes.get("axis", 1) not in {1, -1}:
+            raise FormatError(f"{self.path}: Softmax must be over the outputs of a row")
         self.after_softmax = True
         return self.values.get(node.input[0], [])

@@ -39,10 +39,16 @@ _JUMP_FACTOR = 1e4
 
 _MAX_ROUNDS = 64
 
-# Rounds double the pieces; a function that shows this many with hardly a kink
-# proved has no pieces.
-_HOPELESS_PIECES = 192
-_HOPELESS_FRACTION = 0.05
+# Rounds double the pieces.  Where this many show with hardly a kink proved, the search
+# looks whether they are pieces at all: whether the line through the two points of each
+# still holds a thousand half-distances on.  Most do, or the function has no pieces.
+_MANY_PIECES = 192
+_FEW_PROVED = 0.05
+_FLAT_DISTANCE = 1000.0
+_MOST = 0.5
+
+# No line is followed further than this: a staircase has no end of pieces.
+_MAX_PIECES = 20_000
 
 
 @dataclass
@@ -126,6 +132,7 @@ class KinkSearch:
         """Alternate between analysing the gaps and one round of queries."""
         self._start()
         message = "the search did not end within its rounds"
+        many = _MANY_PIECES
         for _ in range(_MAX_ROUNDS):
             gaps = self._merge_and_analyse()
             wanted = [t for gap in gaps for t in gap.ask] + self._companions()
@@ -133,12 +140,14 @@ class KinkSearch:
             if not wanted:
                 message = ""
                 break
-            if len(self.pieces) > _HOPELESS_PIECES and closed < _HOPELESS_FRACTION * len(gaps):
-                message = (
-                    f"{len(self.pieces)} places on a line all belong to different pieces: "
-                    "the function has no affine pieces that can be resolved"
-                )
-                break
+            if len(self.pieces) > many and closed < _FEW_PROVED * len(gaps):
+                many *= 4
+                if many > _MAX_PIECES or not self._are_flat():
+                    message = (
+                        f"{len(self.pieces)} places on a line all belong to different pieces: "
+                        "the function has no affine pieces that can be resolved"
+                    )
+                    break
             self._insert(sorted(set(wanted)))
         return self._scan(gaps, message)
 
@@ -245,6 +254,20 @@ class KinkSearch:
         apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
         seen = np.sqrt(self.sum_squares / self.n_asked)
         return bool((apart > _JUMP_FACTOR * width * np.maximum(self.scale, seen)).any())
+
+    def _are_flat(self) -> bool:
+        """Whether most of the pairs are pieces, by one more query each."""
+        pairs = [i for i, piece in enumerate(self.pieces[:-1]) if len(piece.ts) == 2]
+        chosen = [int(i) for i in self.rng.permutation(pairs)[:_MANY_PIECES]]
+        ts = []
+        for i in chosen:
+            t, after = self.pieces[i].ts[-1], self.pieces[i + 1].ts[0]
+            ts.append(t + min(_FLAT_DISTANCE * self.delta * (1.0 + t * t), (after - t) / 3))
+        answers = self.query(ts)
+        fits = [
+            self._fits(self.pieces[i], t, g) for i, t, g in zip(chosen, ts, answers, strict=True)
+        ]
+        return bool(np.mean(fits) > _MOST)
 
     def _companions(self) -> list[float]:
         """A second point for every piece that has one only."""

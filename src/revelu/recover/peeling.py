@@ -4,15 +4,15 @@ DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its p
 and from the change between two pieces the neurons whose kinks lie between them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network, affine_network
 from revelu.probe.jacobian import complement_basis, directional_differences, step_length
-from revelu.probe.kinks import SIGMAS, LineScan, find_kinks
-from revelu.probe.line import Askable, Line
+from revelu.probe.kinks import SIGMAS, LineScan
+from revelu.probe.line import Askable
 from revelu.recover.blocks import Block, choose_blocks
 from revelu.types import BoolArray, FloatArray
 
@@ -54,51 +54,34 @@ class Peeling:
     out_of_budget: bool = False
 
 
-def peel(
-    target: Askable,
-    line: Line,
-    nu: float,
-    scale: FloatArray,
-    rng: np.random.Generator,
-    reach: float = np.inf,
-    *,
-    answer_nu: float | None = None,
-    through: bool = False,
-    split_clusters: bool = True,
-) -> Peeling:
-    """Recover every neuron that one line separates (DG21, Algorithm 6, lines 1 to 6).
+def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -> Peeling:
+    """Recover every neuron that one line separates (DG21, Algorithm 6, lines 2 to 6).
 
     Parameters
     ----------
     target : Askable
         An oracle, or a residual.
-    line : Line
+    scan : LineScan
+        The line's kinks.
     nu : float
-        Noise floor relative to ``scale``; of a residual, that of the known part's errors.
-    scale : ndarray, shape (k,)
+        Noise floor of the answers, which is what a Jacobian suffers from.
     rng : numpy.random.Generator
-    reach : float
-        Largest ``|t|`` to ask at.
-    answer_nu : float, optional
-        Noise floor of the answers alone, which is what a Jacobian suffers from: within
-        a piece the known part's error is affine.  By default ``nu``.
-    through : bool
-        Whether something is known to be at ``t = 0``.
-    split_clusters : bool
-        Leave kinks that are too near each other to another line; else each cluster
-        becomes one neuron, which is right but for the cluster's width.
 
-    Raises
-    ------
-    LimitReachedError
-        If the budget ends while the kinks are sought.
+    Returns
+    -------
+    Peeling
+        Nothing but kinks where the scan is incomplete; what was paid for where the
+        budget ended.
     """
-    scan = find_kinks(target, line, nu, scale, rng, reach, through=through)
-    if not split_clusters:
-        scan = replace(scan, is_single=np.ones_like(scan.is_single))
     if not scan.complete:
         return Peeling(_nothing(scan), len(scan.kinks), scan)
-    return _Peeler(target, scan, nu if answer_nu is None else answer_nu, rng).run()
+    return _Peeler(target, scan, nu, rng).run()
+
+
+def half_gaps_of(scan: LineScan) -> FloatArray:
+    """Return half the angle that each piece of a line covers, shape (m + 1,)."""
+    edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
+    return np.asarray(np.diff(edges) / 2)
 
 
 def _nothing(scan: LineScan) -> Network:
@@ -121,7 +104,7 @@ class _Peeler:
         self.slopes = np.linalg.norm(scan.jumps, axis=1)
         self.columns = scan.jumps / np.where(self.slopes > 0, self.slopes, 1.0)[:, None]
         self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
-        self.half_gaps = np.diff(self.edges) / 2
+        self.half_gaps = half_gaps_of(scan)
         min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * _RHO)
         self.blocks = choose_blocks(self.columns, self.half_gaps, scan.is_single, min_half_gap)
         self.basis = complement_basis(scan.line.v)
@@ -149,7 +132,9 @@ class _Peeler:
             for p in [0, *(block.stop for block in self.blocks)]:
                 t = np.tan((self.edges[p] + self.edges[p + 1]) / 2)
                 t = float(np.clip(t, -reach, reach))
-                h = step_length(self.scan.line, t, self.half_gaps[p], _RHO)
+                # A wide piece gains little by a longer step: the narrow ones set the error.
+                room = min(self.half_gaps[p], float(np.median(self.half_gaps)))
+                h = step_length(self.scan.line, t, room, _RHO)
                 steps = np.full(len(self.basis), h)
                 values = self._derivatives(p, t, self.basis, steps)
                 self.centres[p], self.steps[p], self.values[p] = t, steps, values
