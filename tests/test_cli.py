@@ -1,5 +1,8 @@
 """The command line in this process: what is refused, printed, written, and how it ends."""
 
+import os
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -96,6 +99,29 @@ def test_bad_input_is_one_line_and_exit_2(invoke, module, arguments, word):
     assert not (module / "asked").exists()
 
 
+@pytest.mark.parametrize("name", ["truth.npz", "./truth.npz", "folder/../truth.npz"])
+def test_target_is_never_overwritten(invoke, outcome, tmp_path, name):
+    TRUTH.save(tmp_path / "truth.npz")
+    (tmp_path / "folder").mkdir()
+    seen = outcome(recovery())
+    result = invoke("extract", "truth.npz", "-o", "a.npz", "-o", name)
+    assert result.exit_code == ExitCode.USAGE
+    assert (result.stdout, result.stderr.count("\n")) == ("", 1)
+    assert "target itself" in result.stderr
+    assert not seen
+    assert not (tmp_path / "a.npz").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows asks for a privilege to make links")
+def test_target_is_never_overwritten_through_a_link(invoke, outcome, tmp_path):
+    TRUTH.save(tmp_path / "truth.npz")
+    (tmp_path / "link.npz").symlink_to("truth.npz")
+    seen = outcome(recovery())
+    for target, name in (("truth.npz", "link.npz"), ("link.npz", "truth.npz")):
+        assert invoke("extract", target, "-o", name).exit_code == ExitCode.USAGE
+    assert not seen
+
+
 def test_error_is_one_json_object_too(invoke):
     result = invoke("extract", "missing.onnx", "--json")
     assert result.exit_code == ExitCode.USAGE
@@ -127,12 +153,21 @@ def test_what_was_found_is_written_and_marked(invoke, outcome, tmp_path, status,
     assert "try [this] next" in result.stdout
 
 
-def test_nothing_found_writes_nothing(invoke, outcome, tmp_path):
+def test_nothing_found_writes_nothing_and_says_so(invoke, outcome, tmp_path):
     outcome(recovery(Status.NOT_IN_CLASS, network=None))
     result = invoke("extract", "anything", "-o", "a.npz", "--json")
     report = one_object(result.stdout)
     assert (report["outputs"], report["architecture"], report["parameters"]) == ([], None, None)
     assert list(tmp_path.iterdir()) == []
+    assert "nothing to write" in invoke("extract", "anything", "-o", "a.npz").stdout
+    assert "nothing to write" not in invoke("extract", "anything").stdout
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_certified_is_exit_code_0(invoke, outcome, status):
+    outcome(recovery(status, certificate=replace(CERTIFICATE, passed=True)))
+    result = invoke("extract", "anything", "--json")
+    assert one_object(result.stdout)["certified"] is (result.exit_code == ExitCode.CERTIFIED)
 
 
 def test_json_has_the_fields_of_the_contract(invoke, outcome):
@@ -141,6 +176,7 @@ def test_json_has_the_fields_of_the_contract(invoke, outcome):
     report = one_object(result.stdout)
     assert report["schema"] == 1
     assert report["method"] == "two_layer"
+    assert (report["certified"], report["softmax"]) == (True, False)
     assert report["architecture"] == [5, 4, 1]
     assert report["parameters"] == TRUTH.n_parameters
     assert (report["queries"], report["rounds"], report["seed"]) == (20, 3, 8)
@@ -167,6 +203,39 @@ def test_summary_says_what_a_user_must_know(invoke, outcome):
     for words in ("5-4-1", "20 in 3 rounds", rate, "recover 15, verify 5", "careful", "a.npz"):
         assert words in text
     assert "said [in] brackets" in text
+
+
+@pytest.mark.parametrize(
+    ("n_checks", "words"), [(0, None), (1, "on that fresh check"), (2, "on those fresh checks")]
+)
+def test_largest_error_is_that_of_some_check(invoke, outcome, n_checks, words):
+    outcome(recovery(certificate=replace(CERTIFICATE, n_checks=n_checks, max_abs_error=0.5)))
+    lines = invoke("extract", "anything").stdout.splitlines()
+    found = [line.rstrip() for line in lines if line.startswith("largest error")]
+    assert found == ([] if words is None else [f"largest error  0.5 {words}"])
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (revelu.Network([[[1.0, 2.0]]], [[1.0]]), "affine (0 hidden neurons), 3 parameters"),
+        (
+            revelu.Network([np.zeros((0, 2)), np.zeros((2, 0))], [[], [1.0, 2.0]]),
+            "affine (0 hidden neurons), 2 parameters",
+        ),
+        (TRUTH, "5-4-1, "),
+    ],
+)
+def test_network_without_hidden_neurons_is_affine(invoke, outcome, network, words):
+    outcome(recovery(network=network))
+    assert words in invoke("extract", "anything").stdout
+
+
+def test_help_has_a_line_for_each_exit_code_at_80_columns():
+    result = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["extract", "--help"])
+    lines = [line.split() for line in result.stdout.splitlines()]
+    firsts = [words[0] for words in lines if words and words[0].isdigit()]
+    assert firsts == [str(int(code)) for code in ExitCode]
 
 
 def test_quiet_is_the_verdict_alone(invoke, outcome):
@@ -206,8 +275,9 @@ def test_classifier_is_written_with_its_softmax(invoke, outcome, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     network = revelu.zoo.random_network([4, 3, 3], seed=2)
     outcome(recovery(network=network, details={"probabilities": True}))
-    result = invoke("extract", "that", "-o", "a.onnx", "-o", "a.npz")
+    result = invoke("extract", "that", "-o", "a.onnx", "-o", "a.npz", "--json")
     assert result.exit_code == 0, result.stderr
+    assert one_object(result.stdout)["softmax"] is True
     session = ort.InferenceSession(tmp_path / "a.onnx", providers=["CPUExecutionProvider"])
     X = np.random.default_rng(1).standard_normal((6, 4))
     (Y,) = session.run(None, {session.get_inputs()[0].name: X})

@@ -4,7 +4,9 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,25 @@ from conftest import COMMAND, PATIENCE_SECONDS, one_object
 from revelu.cli.exit_codes import ExitCode
 
 TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
+
+
+# A file that takes nothing, and the ways to print a recovery.
+FULL = Path("/dev/full")
+FLAGS = [[], ["--json"], ["--quiet"]]
+
+
+def run(arguments, folder, environment, *, command=COMMAND, stdout=None):
+    """A process in ``folder`` that writes to ``stdout``."""
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
 
 
 def test_readme_command_recovers_the_demo(run_revelu):
@@ -92,6 +113,48 @@ def test_usage_is_exit_2(run_revelu, arguments):
     assert done.returncode == ExitCode.USAGE
     assert done.stdout == ""
     assert done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["demos"], *(["extract", "a.npz", *f] for f in FLAGS)]
+)
+def test_full_standard_output_is_one_line_and_exit_2(tmp_path, environment, arguments):
+    TRUTH.save(tmp_path / "a.npz")
+    with FULL.open("w") as full:
+        done = run(arguments, tmp_path, environment, stdout=full)
+    assert done.returncode == ExitCode.USAGE
+    assert re.fullmatch(r"revelu: standard output .*\n", done.stderr)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell's notation is POSIX's")
+def test_closed_standard_output_is_refused_before_the_first_query(module, environment):
+    command = [*COMMAND, "extract", "answers:relu", "--trust", "--dim-in", "3"]
+    done = run(["-c", '"$@" >&-', "sh", *command], module, environment, command=["sh"])
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr == "revelu: standard output is closed\n"
+    assert not (module / "asked").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has another error for it")
+@pytest.mark.parametrize("flags", FLAGS)
+def test_broken_pipe_is_quiet(tmp_path, environment, flags):
+    TRUTH.save(tmp_path / "a.npz")
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run(["extract", "a.npz", *flags], tmp_path, environment, stdout=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode != 0
+    assert done.stderr == ""
+
+
+def test_module_is_the_same_program(tmp_path, environment):
+    command = [sys.executable, "-m", "revelu"]
+    done = run(["--version"], tmp_path, environment, command=command, stdout=subprocess.PIPE)
+    assert done.returncode == 0
+    assert done.stdout == f"revelu {revelu.__version__}\n"
 
 
 def test_version(run_revelu):

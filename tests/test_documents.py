@@ -69,6 +69,18 @@ def test_readme_has_exactly_the_two_commands():
     ]
 
 
+def test_readme_shows_what_the_first_command_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = blocks("README.md", "console")[0].split("&& revelu ")[1]
+    done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, command.split())
+    assert done.exit_code == 0
+    (shown,) = blocks("README.md", "text")
+    # Digits of errors and seconds are the machine's; the words and the counts are not.
+    figure = re.compile(r"\d+(\.\d+)?e-\d+|\d+\.\d s$", re.MULTILINE)
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    assert figure.sub("#", printed) == figure.sub("#", shown.rstrip())
+
+
 def test_ci_runs_the_readmes_test_command():
     script = read(".ci/run")
     pattern = re.search(r"grep -m 1 '(.*)' README\.md", script)[1]

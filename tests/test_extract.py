@@ -210,3 +210,36 @@ def test_progress_is_told_with_its_ledger():
     assert counts == sorted(counts)
     assert counts[-1] == recovery.ledger.n_queries
     assert {"noise", "recover", "verify"} <= {event.phase for event in seen}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_classes_whose_second_probability_is_one_minus_the_first(seed):
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 5))
+    model = LogisticRegression().fit(X, X @ rng.standard_normal(5) > 0.3)
+    recovery = revelu.extract(model.predict_proba, dim_in=5, seed=seed)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == (5, 0, 2)
+    fresh = rng.standard_normal((100, 5))
+    logits = recovery.network(fresh)
+    np.testing.assert_allclose(
+        logits[:, 1] - logits[:, 0], model.decision_function(fresh), atol=1e-9
+    )
+
+
+def test_a_certificate_too_small_to_say_anything_is_not_called_recovered():
+    target = zoo.random_network([6, 12, 3], seed=1)
+    spent = revelu.extract(target, checks=1).ledger
+    budget = spent.by_phase["noise"] + spent.n_recovery + 40
+    recovery = revelu.extract(target, budget=budget)
+    assert recovery.status is Status.BUDGET_EXHAUSTED
+    assert 0 < recovery.certificate.n_checks < 59
+    assert error_of(recovery, target, 6) < 1e-7
+
+
+def test_a_saturated_classifier_is_a_status_with_advice():
+    recovery = revelu.extract(lambda X: np.tile([1.0, 0.0], (len(X), 1)), dim_in=3)
+    assert recovery.status is Status.UNVERIFIED
+    assert any("saturated" in sentence for sentence in recovery.evidence)

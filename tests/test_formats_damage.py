@@ -2,14 +2,16 @@
 
 import io
 import os
+import threading
 import tracemalloc
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import revelu
 from revelu.errors import FormatError, InputError
@@ -136,7 +138,7 @@ def test_archives_of_something_else_are_refused(tmp_path, changed, word):
 )
 def test_arrays_that_are_no_network_are_refused(tmp_path, changed):
     path = write_archive(tmp_path / "network.npz", **small(**changed))
-    with pytest.raises(InputError, match=r"weights\[1\]|biases\[0\]"):
+    with pytest.raises(FormatError, match=r"network\.npz: .*(weights\[1\]|biases\[0\])"):
         revelu.load(path)
 
 
@@ -208,6 +210,22 @@ def test_a_tensor_over_no_data_is_refused_without_memory(tmp_path):
     model.graph.initializer[0].dims.extend([2**20, 2**20])
     path.write_bytes(model.SerializeToString())
     assert_refused_in_little_memory(path, "network.onnx")
+
+
+def test_a_product_much_larger_than_its_file_is_refused_without_memory(tmp_path):
+    n = 2**15
+    path = tmp_path / "network.onnx"
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", n]) for name in ("x", "y")
+    ]
+    tensors = [
+        numpy_helper.from_array(np.ones((n, 1)), "U"),
+        numpy_helper.from_array(np.ones((1, n)), "V"),
+    ]
+    nodes = [helper.make_node("MatMul", *io) for io in ((["x", "U"], ["h"]), (["h", "V"], ["y"]))]
+    graph = helper.make_graph(nodes, "narrow", values[:1], values[1:], tensors)
+    path.write_bytes(helper.make_model(graph, ir_version=10).SerializeToString())
+    assert_refused_in_little_memory(path, r"network\.onnx: two affine maps in a row")
 
 
 def externalise(tensor, location):
@@ -309,6 +327,19 @@ def test_writing_replaces_and_leaves_nothing_else(tmp_path, suffix):
 
 
 @SUFFIXES
+def test_threads_write_the_same_file_without_meeting(tmp_path, monkeypatch, suffix):
+    path = tmp_path / f"network{suffix}"
+    networks = [zoo.random_network([3, 4, 2], seed) for seed in range(2)]
+    # Neither moves its file into place before the other has written its own.
+    both_written = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(os, "fsync", lambda _: both_written.wait())
+    with ThreadPoolExecutor(2) as executor:
+        list(executor.map(lambda network: network.save(path), networks))
+    assert revelu.load(path) in networks
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@SUFFIXES
 def test_numbers_too_large_for_float32_are_refused(tmp_path, suffix):
     path = tmp_path / f"network{suffix}"
     network = Network([[[1e300]]], [[0.0]])
@@ -318,9 +349,11 @@ def test_numbers_too_large_for_float32_are_refused(tmp_path, suffix):
     assert revelu.load(path) == network
 
 
-def test_only_two_dtypes_are_written(tmp_path):
-    with pytest.raises(FormatError, match="float16"):
-        Network([[[1.0]]], [[0.0]]).save(tmp_path / "n.npz", np.float16)
+@pytest.mark.parametrize("dtype", [np.float16, "float16", "foo", 7, "float32, float32"])
+def test_only_two_dtypes_are_written(tmp_path, dtype):
+    with pytest.raises(FormatError, match=r"n\.npz: cannot write .*; float64 or float32"):
+        Network([[[1.0]]], [[0.0]]).save(tmp_path / "n.npz", dtype)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_graph_without_outputs_is_refused(tmp_path):

@@ -30,6 +30,10 @@ class TargetError(ReveluError):
     """The target is unreachable or answered nonsense (NaN, infinite, wrong shape)."""
 
 
+class SaturatedError(TargetError):
+    """Wherever a target was asked, some class has a probability without digits."""
+
+
 class LimitReachedError(ReveluError):
     """The budget of queries or of seconds forbids the next batch.
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import FormatError, InputError
-from revelu.formats.onnx import read_model
+from revelu.errors import FormatError, InputError, TargetError
+from revelu.formats.onnx import first_line, read_model
 from revelu.types import FloatArray
 
 _DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
@@ -34,21 +34,21 @@ class OnnxTarget:
 
     def __init__(self, path: Path, dim_in: int | None = None) -> None:
         read_model(path)
-        self.path = path
+        # Another process, or this one later, may work in another folder.
+        self.path = path.absolute()
         self._session: Any = None
-        self._output = _only(path, "output", self.session.get_outputs()).name
-        source = _only(path, "input", self.session.get_inputs())
-        self._input, shape = source.name, source.shape
-        if source.type not in _DTYPES:
-            raise InputError(f"{path}: input {source.name!r} is a {source.type}, not a real vector")
-        if len(shape) != 2:
-            raise InputError(f"{path}: input {source.name!r} has shape {shape}, not a vector a row")
+        source = _only_vector(path, "input", self.session.get_inputs())
+        answer = _only_vector(path, "output", self.session.get_outputs())
+        self._input, self._output, shape = source.name, answer.name, source.shape
         self._dtype = _DTYPES[source.type]
         # A fixed first dimension is a batch size: rows are asked so many at a time.
         self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
         declared = shape[1] if isinstance(shape[1], int) else None
         if declared is None and dim_in is None:
-            raise InputError(f"{path}: does not say how many inputs it has: give dim_in")
+            raise InputError(
+                f"{path}: does not say how many inputs it has: give dim_in "
+                "(--dim-in on the command line)"
+            )
         if declared is not None and dim_in not in {None, declared}:
             raise InputError(f"{path}: has {declared} inputs, not {dim_in}")
         self.dim_in = dim_in if declared is None else declared
@@ -64,18 +64,35 @@ class OnnxTarget:
         return {**self.__dict__, "_session": None}
 
     def __call__(self, X: FloatArray) -> Any:
-        """Run the file on the rows of ``X``."""
+        """Run the file on the rows of ``X``.
+
+        Raises
+        ------
+        TargetError
+            If the runtime fails, or a file of a fixed batch size answers another
+            number of rows.
+        """
         X = X.astype(self._dtype)
         if self._rows is None:
             return self._run(X)
         return self._run_fixed(X, self._rows)
 
     def _run(self, X: np.ndarray) -> Any:
-        return self.session.run([self._output], {self._input: X})[0]
+        session = self.session
+        try:
+            return session.run([self._output], {self._input: X})[0]
+        # The runtime's exceptions share no base class of their own.
+        except Exception as error:  # noqa: BLE001
+            raise TargetError(f"{self.path} failed on a query: {first_line(error)}") from None
 
     def _run_fixed(self, X: np.ndarray, rows: int) -> np.ndarray:
         padded = np.concatenate([X, np.zeros((-len(X) % rows, X.shape[1]), X.dtype)])
         answers = [self._run(padded[i : i + rows]) for i in range(0, len(padded), rows)]
+        for answer in answers:
+            if np.shape(answer)[:1] != (rows,):
+                raise TargetError(
+                    f"{self.path} answered shape {np.shape(answer)} to a batch of {rows} rows"
+                )
         return np.concatenate(answers)[: len(X)]
 
 
@@ -92,14 +109,22 @@ def _open_session(path: Path) -> Any:
         )
     # The runtime's exceptions share no base class of their own.
     except Exception as error:  # noqa: BLE001
-        reason = str(error).strip().splitlines()
-        raise FormatError(
-            f"{path}: ONNX Runtime cannot run it: {reason[0] if reason else ''}"
-        ) from None
+        raise FormatError(f"{path}: ONNX Runtime cannot run it: {first_line(error)}") from None
 
 
-def _only(path: Path, kind: str, values: list[Any]) -> Any:
+def _only_vector(path: Path, kind: str, values: list[Any]) -> Any:
+    """The one value of this kind, declared as a real vector a row."""
     if len(values) != 1:
         names = ", ".join(value.name for value in values)
-        raise InputError(f"{path}: has {len(values)} {kind}s ({names}); one vector is needed")
-    return values[0]
+        raise InputError(
+            f"{path}: has {len(values)} {kind}s ({names}), not one vector: "
+            "wrap the model in a Python callable"
+        )
+    value = values[0]
+    if value.type not in _DTYPES:
+        raise InputError(f"{path}: {kind} {value.name!r} is a {value.type}, not a real vector")
+    if len(value.shape) != 2:
+        raise InputError(
+            f"{path}: {kind} {value.name!r} has shape {value.shape}, not a vector a row"
+        )
+    return value

@@ -1,25 +1,29 @@
 """What a user calls a target, as an oracle."""
 
-import importlib
 import operator
 import os
 import re
-import sys
 from concurrent.futures import Executor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path
+from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
-from revelu.errors import InputError, ReveluError, UntrustedError
+from revelu.errors import InputError, UntrustedError
 from revelu.network import load
 from revelu.oracle import Oracle
 
+_CALLABLE_HINT = "wrap the model in a Python callable and name it as module:attribute"
+
+_PYTHON_FILE = re.compile(r"(?:.*[/\\])?(\w+)\.py(?::([\w.]+))?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 # Opening these unpickles, and unpickling runs whatever the file says.
 _PICKLED = (".joblib", ".pkl", ".pickle", ".pt", ".pth")
+
+# These hold weights only, without the graph that uses them.
+_UNSUPPORTED = (".safetensors",)
 
 
 def open_oracle(
@@ -91,45 +95,44 @@ def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
     suffix = path.suffix.lower()
     if suffix in _PICKLED:
         if not trust:
-            raise UntrustedError(f"{name}: opening it executes code; --trust allows it")
-        raise InputError(f"{name}: {suffix} files are not supported by this version")
+            raise UntrustedError(
+                f"{name}: opening it executes code, and {suffix} files are not supported by "
+                f"this version either: {_CALLABLE_HINT}"
+            )
+        raise _unsupported(name, suffix)
+    if suffix in _UNSUPPORTED:
+        raise _unsupported(name, suffix)
     if suffix in {".onnx", ".npz"}:
         return OnnxTarget(path, dim_in) if suffix == ".onnx" else load(path)
+    if (python_file := _PYTHON_FILE.fullmatch(name)) is not None:
+        module, attribute = python_file.groups()
+        raise InputError(
+            f"{name}: a Python file is named by its module: write {module}:{attribute or 'NAME'}"
+        )
     if _ATTRIBUTE.fullmatch(name):
         if not trust:
             raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
-        return _import(name)
+        return ModuleTarget(name)
     raise InputError(
         f"{name}: no kind of target; known are demo:NAME, .onnx and .npz files, module:attribute"
     )
 
 
-def _import(name: str) -> Any:
-    module_name, attribute = name.split(":")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except ReveluError:
-        raise
-    # A module may raise anything while it is imported, or end the process.
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{name}: cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        with suppress(ValueError):  # the module may have removed it
-            sys.path.remove(here)
-    return found
+def _unsupported(name: str, suffix: str) -> InputError:
+    return InputError(f"{name}: {suffix} files are not supported by this version: {_CALLABLE_HINT}")
 
 
 def _dim_in(target: Any, name: str, dim_in: int | None) -> int:
     if not callable(target):
-        raise InputError(f"{name} is no kind of target: not a path, not callable")
+        hint = "; pass its .predict" if hasattr(target, "predict") else ""
+        raise InputError(f"{name} is no kind of target: not a path, not callable{hint}")
     known = getattr(target, "dim_in", None)
     size = dim_in if known is None else known
     if size is None:
-        raise InputError(f"{name} does not say how many inputs it has: give dim_in")
+        raise InputError(
+            f"{name} does not say how many inputs it has: give dim_in "
+            "(--dim-in on the command line)"
+        )
     if known is not None and dim_in is not None and known != dim_in:
         raise InputError(f"{name} has {known} inputs, not {dim_in}")
     try:

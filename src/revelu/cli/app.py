@@ -9,6 +9,7 @@ import typer
 from revelu._version import __version__
 from revelu.cli.demos import demos
 from revelu.cli.extract import extract
+from revelu.cli.failures import standard_output
 
 app = typer.Typer(
     name="revelu",
@@ -43,7 +44,8 @@ def _options(
 def main() -> None:
     """Run the command line and exit with one of :class:`revelu.cli.exit_codes.ExitCode`."""
     signal.signal(signal.SIGTERM, _interrupt)
-    app()
+    with standard_output():
+        app()
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -12,11 +12,11 @@ class ExitCode(IntEnum):
     CERTIFIED = 0
     """Recovered and certified; or, where nothing is recovered, finished."""
     NOT_CERTIFIED = 1
-    """Finished, not certified.  What was found is still written."""
+    """Finished, not certified.  What was found, if anything, is still written."""
     USAGE = 2
-    """A command line, a file or an argument that makes no sense."""
+    """A command line, a file or an argument that makes no sense; no standard output."""
     EXHAUSTED = 3
-    """The budget of queries or of seconds ran out."""
+    """The budget of queries or of seconds ran out.  What was found is written, too."""
     TARGET = 4
     """The target is unreachable or answered nonsense."""
     INTERRUPTED = 130

@@ -12,7 +12,7 @@ from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
-from revelu.errors import FormatError
+from revelu.errors import FormatError, InputError
 from revelu.recovery import Recovery
 
 
@@ -50,7 +50,7 @@ def extract(
         typer.Option(help="Inputs of a target that does not say.", show_default=False),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Open a target although that executes its code.")
+        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on standard output.")
@@ -64,9 +64,15 @@ def extract(
 ) -> None:
     """Recover the network behind TARGET by queries, verify it, write it.
 
-    Exit codes: 0 recovered and certified; 1 finished, not certified (what was found
-    is still written); 2 usage or bad input; 3 budget or time exhausted; 4 target
-    unreachable or answered nonsense; 130 interrupted.
+    Exit codes:
+      0  recovered and certified
+      1  finished, not certified
+      2  usage or bad input
+      3  budget or time exhausted
+      4  target unreachable, or it answered nonsense
+    130  interrupted
+    After 1 and 3, what was found, if anything, is still written, and said to be
+    uncertified.
     """
     outputs = list(dict.fromkeys(output or []))
     line = ProgressLine(quiet=quiet or verbose > 0)
@@ -75,6 +81,8 @@ def extract(
         from revelu.tasks.extract import extract as recover
 
         for path in outputs:
+            if path.resolve() == Path(target).resolve():
+                raise InputError(f"{path}: is the target itself; write to another file")
             formats.check_writable(path)
         started = time.monotonic()
         with line:
@@ -91,7 +99,10 @@ def extract(
             )
         seconds = time.monotonic() - started
         written, unwritten = _write(recovery, outputs)
-        run = Run(target, recovery, seconds, seed, written, (*recovery.warnings, *unwritten))
+        warnings = [*recovery.warnings, *unwritten]
+        if outputs and recovery.network is None:
+            warnings.append("nothing to write: no network was found")
+        run = Run(target, recovery, seconds, seed, written, warnings)
         if as_json:
             print_json(document(run))
         else:

@@ -1,8 +1,10 @@
-"""Errors and interrupts of a command: one line, one exit code."""
+"""Errors and interrupts of a command, and its output: one line, one exit code."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
@@ -41,3 +43,36 @@ def failures(*, as_json: bool, n_queries: Callable[[], int] = lambda: 0) -> Iter
     if as_json:
         print_json(failure_document(status, message))
     raise typer.Exit(code)
+
+
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Report a standard output that is closed or full: a line on standard error.
+
+    A pipe whose reader has gone stays quiet.
+
+    Raises
+    ------
+    SystemExit
+        With exit code 2, before anything runs if standard output is closed.
+    """
+    if sys.stdout is None:  # what Python makes of a closed descriptor
+        _refuse_output("is closed")
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # The interpreter flushes once more when it exits: that must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(ExitCode.NOT_CERTIFIED) from None
+        if error.filename is not None:  # a file's error, not a stream's: a defect
+            raise
+        _refuse_output(f"cannot be written: {error.strerror}")
+
+
+def _refuse_output(reason: str) -> NoReturn:
+    sys.stderr.write(f"revelu: standard output {reason}\n")
+    raise SystemExit(ExitCode.USAGE)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from revelu._version import __version__
+from revelu.network import Network
 from revelu.recovery import Recovery, Status
 
 SCHEMA = 1
@@ -62,9 +63,11 @@ def document(run: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "target": run.target,
         "status": recovery.status.value,
+        "certified": recovery.status is Status.RECOVERED,
         "method": recovery.method,
         "architecture": None if network is None else list(network.architecture),
         "parameters": None if network is None else network.n_parameters,
+        "softmax": bool(recovery.details.get("probabilities", False)),
         "queries": recovery.ledger.n_queries,
         "rounds": recovery.ledger.n_rounds,
         "by_phase": dict(recovery.ledger.by_phase),
@@ -116,12 +119,12 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     recovery, ledger = run.recovery, run.recovery.ledger
     rows = []
     if (network := recovery.network) is not None:
-        widths = "-".join(map(str, network.architecture))
-        skip = " with an affine skip" if network.skip is not None else ""
-        rows.append(("network", f"{widths}{skip}, {network.n_parameters:,} parameters"))
+        rows.append(("network", f"{_shape(network)}, {network.n_parameters:,} parameters"))
     if (certificate := recovery.certificate) is not None:
         rows.append(("certificate", certificate.statement))
-        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on those fresh checks"))
+    if certificate is not None and certificate.n_checks:
+        on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
+        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}"))
     rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds{_rate(recovery)}"))
     by_phase = ", ".join(f"{name} {n:,}" for name, n in ledger.by_phase.items() if n)
     rows += [("by phase", by_phase)] if by_phase else []
@@ -131,6 +134,14 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     mark = "" if recovery.status is Status.RECOVERED else " (not certified)"
     rows += [("written", f"{path}{mark}") for path in run.outputs]
     return rows
+
+
+def _shape(network: Network) -> str:
+    """Widths, and whether there is a skip; in words where no neuron is hidden."""
+    if not any(network.architecture[1:-1]):
+        return "affine (0 hidden neurons)"
+    skip = " with an affine skip" if network.skip is not None else ""
+    return "-".join(map(str, network.architecture)) + skip
 
 
 def _rate(recovery: Recovery) -> str:

@@ -78,13 +78,12 @@ def save_arrays(
         too small for a number.
     """
     module = _format_of(path)
-    if np.dtype(dtype) not in _DTYPES:
-        raise FormatError(f"{path}: cannot write {np.dtype(dtype)}; float64 or float32")
-    largest = np.finfo(dtype).max
+    kind = _dtype(path, dtype)
+    largest = np.finfo(kind).max
     if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
-        raise FormatError(f"{path}: a number is too large for {np.dtype(dtype)}")
+        raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
-    module.dump(path, Arrays(weights, biases, skip), np.dtype(dtype), softmax)
+    module.dump(path, Arrays(weights, biases, skip), kind, softmax)
 
 
 def check_writable(path: Path) -> None:
@@ -108,6 +107,16 @@ def check_writable(path: Path) -> None:
             raise FormatError(f"{path}: the folder {path.parent} may not be written")
         if path.exists() and not os.access(path, os.W_OK):
             raise FormatError(f"{path}: may not be written")
+
+
+def _dtype(path: Path, dtype: DTypeLike) -> np.dtype:
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise FormatError(f"{path}: cannot write {dtype!r}; float64 or float32") from None
+    if kind not in _DTYPES:
+        raise FormatError(f"{path}: cannot write {kind}; float64 or float32")
+    return kind
 
 
 def _format_of(path: Path) -> ModuleType:

@@ -1,6 +1,7 @@
 """The arrays of a network, and how a file of them appears whole or not at all."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ def replace_file(path: Path, content: bytes) -> None:
     FormatError
         If the system refuses; whatever was at ``path`` is still there.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with naming_system_errors(path, "written"):
             with temporary.open("wb") as file:

@@ -22,6 +22,10 @@ OPSET = 17
 # Protocol buffers hold no more.
 MAX_BYTES = 2 * 2**30 - 1
 
+# Two affine maps in a row are read as their product, which may be much larger than
+# both, (n, 1) (1, n) say; one of more numbers than this is refused.
+MAX_PRODUCT = 2**26
+
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
     """Write a graph, checked by onnx's own checker.
@@ -131,7 +135,7 @@ def load(path: Path) -> Arrays:
         raise
     # Tensors of damaged files fail in many ways; whatever it is, the file is at fault.
     except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable graph: {_first_line(error)}") from None
+        raise FormatError(f"{path}: not a readable graph: {first_line(error)}") from None
 
 
 def read_model(path: Path) -> Any:
@@ -160,11 +164,12 @@ def read_model(path: Path) -> Any:
         raise
     # The parser, the checker, protobuf and the file system raise their own kinds.
     except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not an ONNX file: {_first_line(error)}") from None
+        raise FormatError(f"{path}: not an ONNX file: {first_line(error)}") from None
     return model
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception's message, or its kind where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -204,7 +209,12 @@ class _Term:
     def __init__(self, base: int, W: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
         self.base, self.W, self.b = base, W, b
 
-    def times(self, M: np.ndarray) -> "_Term":
+    def times(self, M: np.ndarray, path: Path) -> "_Term":
+        if self.W is not None and M.shape[0] * self.W.shape[1] > MAX_PRODUCT:
+            raise FormatError(
+                f"{path}: two affine maps in a row make {M.shape[0]} x {self.W.shape[1]} "
+                f"numbers, over {MAX_PRODUCT:,}"
+            )
         b = None if self.b is None else M @ np.broadcast_to(self.b, (M.shape[1],))
         return _Term(self.base, M if self.W is None else M @ self.W, b)
 
@@ -303,14 +313,14 @@ class _Reader:
         alpha, beta = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
         if attributes.get("transA", 0):
             raise FormatError(f"{self.path}: Gemm with a transposed input is not a layer")
-        term = term.times(M if alpha == 1.0 else alpha * M)
+        term = term.times(M if alpha == 1.0 else alpha * M, self.path)
         if len(node.input) > 2 and node.input[2]:
             b = self._bias(node, node.input[2])
             term = term.plus(b if beta == 1.0 else beta * b)
         return [term]
 
     def _matmul(self, node: Any, _: dict[str, Any]) -> list[_Term]:
-        return [self._one(node, node.input[0]).times(self._matrix(node).T)]
+        return [self._one(node, node.input[0]).times(self._matrix(node).T, self.path)]
 
     def _add(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         first, second = node.input

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from revelu.errors import InputError
+from revelu.errors import FormatError, InputError
 from revelu.formats import load_arrays, save_arrays
 from revelu.types import FloatArray
 
@@ -180,9 +180,10 @@ class Network:
         Raises
         ------
         FormatError
-            If the suffix is unknown or the file cannot be written.
+            If the suffix is unknown, the file cannot be written, or ``dtype`` is another
+            or too small for a number.
         """
-        save_arrays(Path(path), list(self.weights), list(self.biases), self.skip, np.dtype(dtype))
+        save_arrays(Path(path), list(self.weights), list(self.biases), self.skip, dtype)
 
 
 def load(path: str | PathLike[str]) -> Network:
@@ -197,7 +198,11 @@ def load(path: str | PathLike[str]) -> Network:
     FormatError
         If the file cannot be read or does not hold a ReLU network.
     """
-    return Network(*load_arrays(Path(path)))
+    arrays = load_arrays(Path(path))
+    try:
+        return Network(*arrays)
+    except InputError as error:
+        raise FormatError(f"{path}: {error}") from None
 
 
 def _frozen(value: ArrayLike, ndim: int, name: str) -> FloatArray:

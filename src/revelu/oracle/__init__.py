@@ -2,6 +2,14 @@
 
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.noise import NoiseFloor, measure_noise
-from revelu.oracle.oracle import BATCH_ROWS, Oracle
+from revelu.oracle.oracle import BATCH_ROWS, Oracle, whole_number
 
-__all__ = ["BATCH_ROWS", "PHASES", "Ledger", "NoiseFloor", "Oracle", "measure_noise"]
+__all__ = [
+    "BATCH_ROWS",
+    "PHASES",
+    "Ledger",
+    "NoiseFloor",
+    "Oracle",
+    "measure_noise",
+    "whole_number",
+]

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.errors import TargetError
-from revelu.oracle.log_ratios import are_probabilities, log_ratios
+from revelu.errors import SaturatedError
+from revelu.oracle.log_ratios import (
+    SMALLEST,
+    are_probabilities,
+    log_ratios,
+    smallest_with_digits,
+)
 from revelu.oracle.oracle import Oracle
 from revelu.types import FloatArray
 
@@ -92,7 +97,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
 
     Raises
     ------
-    TargetError
+    SaturatedError
         If the target is saturated everywhere.
     LimitReachedError
         If the budget is under 64.
@@ -106,23 +111,32 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     law, eps = _law(Y)
     if are_probabilities(Y, eps):
         oracle.takes_log_ratios = True
-        Y, Y_again = log_ratios(Y), log_ratios(Y_again)
+        smallest = oracle.smallest_probability = smallest_with_digits(Y)
+        Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1)
     if not alive.any():
-        raise TargetError(f"{oracle.name} is saturated: some class always has probability 0")
+        raise SaturatedError(
+            f"{oracle.name} is saturated: at every input seen some class has a probability "
+            f"under {oracle.smallest_probability:g}, whose digits are lost; ask it for logits, "
+            "or scale its inputs so that N(0, I) is where it decides"
+        )
     # One factor a stencil: an affine function must stay affine along it.
     centres = X[_STENCIL // 2 :: _STENCIL]
     growth = np.repeat(np.sqrt(1.0 + (centres**2).mean(axis=1)), _STENCIL)
     lifted = (Y / growth[:, None]).reshape(len(_RADII), _STENCIL, -1)[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
-    differences = np.abs(Y_again - Y[again])[alive] / growth[again][alive, None] / unit
+    differences = np.abs(Y_again[alive] - Y[again][alive]) / growth[again][alive, None] / unit
     repeat_difference = float(differences.max())
     if repeat_difference > _REPEAT_ULPS * eps * np.sqrt(oracle.dim_in):
         law = "random"
     sigma = _fourth_difference_noise(lifted)
     # The floor of the floor: the rounding of an inner product of length d.
     nu = np.maximum(np.median(sigma, axis=0) / unit, 0.5 * eps * np.sqrt(oracle.dim_in))
+    if oracle.takes_log_ratios:
+        # The logarithm of p errs by eps / p where p is 1 minus something.
+        rounding = eps if oracle.smallest_probability == SMALLEST else eps / smallest
+        nu = np.maximum(nu, rounding / unit)
     return NoiseFloor(
         law=law,
         nu=nu,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.oracle.ledger import PHASES, Ledger
-from revelu.oracle.log_ratios import log_ratios
+from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -67,24 +67,21 @@ class Oracle:
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
-        if int(dim_in) != dim_in or dim_in < 1:
-            raise InputError(f"dim_in must be a positive whole number, got {dim_in!r}")
-        if budget is not None and (int(budget) != budget or budget < 0):
-            raise InputError(f"budget must be a whole number of queries, got {budget!r}")
-        if box is not None and not (np.isfinite(box).all() and box[0] < box[1]):
+        self.dim_in = whole_number("dim_in", dim_in, 1)
+        self.budget = None if budget is None else whole_number("budget", budget, 0)
+        self.batch_rows = whole_number("batch_rows", batch_rows, 1)
+        if box is not None and not _is_interval(box):
             raise InputError(f"box needs finite lo < hi, got {box!r}")
-        if batch_rows < 1:
-            raise InputError(f"batch_rows must be at least 1, got {batch_rows}")
+        if max_seconds is not None and not _is_positive(max_seconds):
+            raise InputError(f"max_seconds must be a positive number, got {max_seconds!r}")
         self._ask = ask
-        self.dim_in = int(dim_in)
         self.name = name
-        self.budget = None if budget is None else int(budget)
         self.box = None if box is None else (float(box[0]), float(box[1]))
         self.executor = executor
-        self.batch_rows = batch_rows
         self.max_seconds = max_seconds
         self.listener: Listener | None = None
         self.takes_log_ratios = False
+        self.smallest_probability = SMALLEST
         self._dim_out: int | None = None
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = 0
@@ -188,7 +185,7 @@ class Oracle:
             if self.listener is not None:
                 self.listener(self, self._phase)
         Y = np.concatenate(answers)
-        return log_ratios(Y) if self.takes_log_ratios else Y
+        return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
     def _answers(self, batches: list[FloatArray]) -> Iterator[Any]:
         """Send the batches; what is sent is booked before it is sent."""
@@ -212,8 +209,9 @@ class Oracle:
         except (ReveluError, GeneratorExit):
             raise
         except Exception as error:
+            reason = next(iter(str(error).splitlines()), "")
             raise TargetError(
-                f"{self.name} failed on a query: {type(error).__name__}: {error}"
+                f"{self.name} failed on a query: {type(error).__name__}: {reason}"
             ) from error
 
     def _checked_queries(self, X: ArrayLike) -> FloatArray:
@@ -271,3 +269,29 @@ class Oracle:
                 f"{first + row} of round {self._n_rounds}, x = {where}"
             )
         return Y
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number, or less than ``least``; the message says ``name``.
+    """
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or value < least:
+        raise InputError(f"{name} must be a whole number, {least} or more, got {value!r}")
+    return int(value)
+
+
+def _is_interval(box: Any) -> bool:
+    try:
+        lo, hi = (float(edge) for edge in box)
+    except (TypeError, ValueError):
+        return False
+    return bool(np.isfinite([lo, hi]).all() and lo < hi)
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(0 < value < np.inf)

@@ -6,6 +6,7 @@ the line; what is left are the d - 1 directions orthogonal to it.
 
 import numpy as np
 
+from revelu.errors import SaturatedError
 from revelu.probe.line import Askable, Line
 from revelu.types import FloatArray
 
@@ -61,5 +62,13 @@ def directional_differences(
     Returns
     -------
     ndarray, shape (n, k)
+
+    Raises
+    ------
+    SaturatedError
+        If the target is saturated at one of the points.
     """
-    return np.asarray((ask(x + h[:, None] * directions) - fx) / h[:, None])
+    Y = ask(x + h[:, None] * directions)
+    if not np.isfinite(Y).all():
+        raise SaturatedError("the target is saturated beside a line")
+    return np.asarray((Y - fx) / h[:, None])

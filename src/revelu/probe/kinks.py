@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.errors import SaturatedError
 from revelu.probe.line import Ask, Line
 from revelu.probe.piece import Piece
 from revelu.types import FloatArray
@@ -124,6 +125,8 @@ class KinkSearch:
     def query(self, ts: list[float]) -> FloatArray:
         """Ask one round and remember how large the answers are."""
         g = self.line.lifted(self.ask, np.asarray(ts))
+        if not np.isfinite(g).all():
+            raise SaturatedError("the target is saturated on a line")
         self.sum_squares = self.sum_squares + (g**2).sum(axis=0)
         self.n_asked += len(ts)
         return g
@@ -382,6 +385,11 @@ def find_kinks(
     -------
     LineScan
         ``complete`` is False, with a message, where the search gave up.
+
+    Raises
+    ------
+    SaturatedError
+        If the target is saturated somewhere on the line.
 
     Notes
     -----

@@ -37,8 +37,8 @@ def resolve_signs(network: Network, rtol: float) -> tuple[Network, list[str]]:
     size = float(np.sqrt((G**2).sum()))
     found = find_binary_solutions(G, -V.ravel(), rtol * size)
     if len(found) != 1:
-        why = "several choices of signs fit" if found else "no choice of signs removes it"
-        return network, [f"the affine skip is kept: {why}"]
+        why = "several choices of signs fit" if found else "no choice of signs was found without it"
+        return network, [f"the affine skip is kept, {why}; the function is the same"]
     flip = np.where(found[0] > 0.5, -1.0, 1.0)
     constant = c + e + A @ (b * found[0])
     return Network([W * flip[:, None], A], [b * flip, constant]), []

@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError
+from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.kinks import LineScan, find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
-from revelu.recover.peeling import half_gaps_of, peel
+from revelu.recover.peeling import Peeling, half_gaps_of, peel
 from revelu.recover.signs import resolve_signs
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
@@ -31,7 +31,7 @@ from revelu.types import FloatArray
 _MANY_INPUTS = 500
 _FEW_OUTPUTS = 3
 
-# Lines tried for kinks that are too near each other on the first.
+# Lines tried where the target is saturated on one, or kinks are too near each other.
 _MAX_LINES = 4
 
 
@@ -60,12 +60,14 @@ def recover_two_layer(
     """
     rng = np.random.default_rng(seed)
     try:
-        scan = scan_line(oracle, noise, rng)
+        peeled = _first_line(oracle, noise, rng)
     except LimitReachedError as error:
         return _ended(oracle, Status.BUDGET_EXHAUSTED, str(error))
+    except SaturatedError as error:
+        return _ended(oracle, Status.UNVERIFIED, f"{error}, as on every line tried")
+    scan = peeled.scan
     if not scan.complete:
         return _ended(oracle, Status.NOT_IN_CLASS, scan.message)
-    peeled = peel(oracle, scan, float(noise.nu.max()), rng)
     network, evidence = peeled.network, []
     left = peeled.n_unresolved
     try:
@@ -139,14 +141,27 @@ def recover_rest(
     target = Residual(oracle, network)
     reach = find_reach(oracle, line)
     aimed = through is not None
-    scan = find_kinks(target, line, nu, noise.scale, rng, reach, through=aimed)
-    if not split_clusters:
-        scan = replace(scan, is_single=np.ones_like(scan.is_single))
-    peeled = peel(target, scan, answer_nu, rng)
+    try:
+        scan = find_kinks(target, line, nu, noise.scale, rng, reach, through=aimed)
+        if not split_clusters:
+            scan = replace(scan, is_single=np.ones_like(scan.is_single))
+        peeled = peel(target, scan, answer_nu, rng)
+    except SaturatedError:
+        return network, 1
     if not peeled.scan.complete:
         return network, 1
     merged = simplify(add_networks(network, peeled.network), rtol=0.1 * noise.half_digits)
     return merged, peeled.n_unresolved
+
+
+def _first_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Peeling:
+    """Peel a line; another one where the target is saturated on it."""
+    for _ in range(_MAX_LINES - 1):
+        try:
+            return peel(oracle, scan_line(oracle, noise, rng), float(noise.nu.max()), rng)
+        except SaturatedError:
+            continue
+    return peel(oracle, scan_line(oracle, noise, rng), float(noise.nu.max()), rng)
 
 
 def scan_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:

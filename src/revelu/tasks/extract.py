@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
-from revelu.errors import InputError, LimitReachedError
+from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle, measure_noise
+from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
 from revelu.recover.signs import resolve_signs
 from revelu.recover.two_layer import recover_rest, recover_two_layer
@@ -28,6 +28,10 @@ _STREAM = 0x7265_7665_6C75
 
 # A first look with a part of the checks: a wrong network fails it, cheaply.
 _FIRST_CHECKS = 256
+
+# Fewer checks than this cannot say "less than 5% at 95% confidence": what a budget cuts
+# to so few is not called recovered.
+_FEWEST_CHECKS = 59
 
 # Lines tried on what a network leaves unexplained, and fresh starts after that.
 _MAX_REPAIRS = 4
@@ -111,8 +115,8 @@ def extract(
     """
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
-    if int(checks) != checks or checks < 1:
-        raise InputError(f"checks must be a positive whole number, got {checks!r}")
+    checks = whole_number("checks", checks, 1)
+    seed = whole_number("seed", seed, 0)
     refused = {"polish": polish or None, "box": box, "inputs": inputs}
     for name in (name for name, value in refused.items() if value is not None):
         raise InputError(f"{name} is not supported by this version")
@@ -126,7 +130,7 @@ def extract(
     )
     if oracle.box is not None:
         raise InputError("recovery inside a box is not supported by this version")
-    return _Extraction(oracle, int(checks), seed, progress).run()
+    return _Extraction(oracle, checks, seed, progress).run()
 
 
 class _Extraction:
@@ -134,9 +138,10 @@ class _Extraction:
 
     def __init__(self, oracle: Oracle, checks: int, seed: int, progress: Listener | None) -> None:
         self.oracle, self.checks, self.progress = oracle, checks, progress
-        self.seeds = np.random.SeedSequence([_STREAM, *_entropy(seed)])
+        self.seeds = np.random.SeedSequence([_STREAM, seed])
         self.rng = np.random.default_rng(self.seeds.spawn(1)[0])
         self.message = ""
+        self.lacks_digits = False
         oracle.listener = self._listen
 
     def run(self) -> Recovery:
@@ -149,23 +154,30 @@ class _Extraction:
             return self._finish(
                 replace(best, status=Status.BUDGET_EXHAUSTED, evidence=(str(error),))
             )
+        except SaturatedError as error:
+            return self._finish(replace(best, evidence=(str(error),)))
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
+        self.lacks_digits = noise.law != "float64"
         refusal = _refusal(noise)
         if refusal is not None:
             status, reason = refusal
             return self._finish(replace(best, status=status, evidence=(reason,)))
         # Another line does not help against answers that lack digits.
-        for start in range(_MAX_STARTS if noise.law == "float64" else 1):
+        for start in range(1 if self.lacks_digits else _MAX_STARTS):
             recovery = self._attempt(noise, phase="recover" if start == 0 else "repair")
-            if noise.law != "float64" and recovery.status is Status.NOT_IN_CLASS:
+            if self.lacks_digits and recovery.status is Status.NOT_IN_CLASS:
                 recovery = replace(recovery, status=Status.UNVERIFIED)
             best = _better(best, recovery)
             if recovery.status is not Status.UNVERIFIED and recovery.status is not Status.PARTIAL:
                 break
             log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-        if noise.law != "float64" and best.status is not Status.RECOVERED:
-            reason = f"the answers are {noise.law}: this version needs those of float64"
-            best = replace(best, evidence=(reason, *best.evidence))
+        if self.lacks_digits and best.status in {Status.UNVERIFIED, Status.PARTIAL}:
+            # What was seen is then no evidence about the target, but about its digits.
+            reason = (
+                f"the answers are {noise.law}: this version needs those of float64; ask the "
+                "model in float64, or export it so"
+            )
+            best = replace(best, evidence=(reason,))
         return self._finish(best)
 
     def _attempt(self, noise: NoiseFloor, phase: str) -> Recovery:
@@ -208,7 +220,7 @@ class _Extraction:
             )
         certificate = certify(seen, noise)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        if not certificate.n_checks:
+        if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
             status = Status.BUDGET_EXHAUSTED
         return replace(recovery, status=status, certificate=certificate), seen
 
@@ -252,7 +264,7 @@ class _Extraction:
         if self.oracle.takes_log_ratios:
             recovery = _as_classifier(recovery)
         advice = _ADVICE.get(recovery.status)
-        if advice:
+        if advice and not self.lacks_digits:
             recovery = replace(recovery, evidence=(*recovery.evidence, advice))
         return recovery
 
@@ -275,12 +287,6 @@ _ADVICE = {
     Status.NOT_DETERMINISTIC: "remove the randomness, or ask for more digits",
     Status.NOT_IN_CLASS: "only networks with one hidden ReLU layer are recovered",
 }
-
-
-def _entropy(seed: int) -> tuple[int, ...]:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or more, got {seed!r}")
-    return (int(seed),)
 
 
 def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:

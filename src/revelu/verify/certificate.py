@@ -114,10 +114,10 @@ def examine(
             [hyperplane_inputs(rng, network), heavy_tailed_inputs(rng, n_gaussian, d)]
         )
     room = len(X) + len(extra) if oracle.remaining is None else oracle.remaining
-    # A tight budget goes to the Gaussian points first: the statement rests on them.
-    X = X[:room]
     n_skipped = max(len(X) + len(extra) - room, 0)
-    extra = extra[: len(extra) - n_skipped]
+    # The statement rests on the Gaussian points; of a tight budget they get half or more.
+    extra = extra[: max(room // 2, room - len(X))]
+    X = X[: room - len(extra)]
     rows = np.vstack([X, extra])
     with oracle.phase("verify"):
         Y = oracle(rows)
@@ -155,6 +155,7 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
     within = examination.ratio <= 1.0
     errors = examination.errors[gaussian]
     tolerance = float(tolerances(noise).max())
+    fraction = float(within[gaussian].mean()) if n else 0.0
     bound = upper_bound(int((gaussian & ~within).sum()), n, CONFIDENCE)
     spread = float(np.sqrt((noise.spread**2).mean()))
     rms = float(np.sqrt((errors**2).mean())) if n else 0.0
@@ -163,10 +164,10 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
         nrmse=rms / spread if spread > 0 else rms,
-        fraction_within=float(within[gaussian].mean()) if n else 0.0,
+        fraction_within=fraction,
         tolerance=tolerance,
         confidence=CONFIDENCE,
-        statement=_statement(examination, n, bound, tolerance, n_structural),
+        statement=_statement(examination, n, fraction, bound, tolerance, n_structural),
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
         passed=examination.passed and n > 0,
@@ -174,15 +175,24 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
 
 
 def _statement(
-    examination: Examination, n: int, bound: float, tolerance: float, n_structural: int
+    examination: Examination,
+    n: int,
+    fraction: float,
+    bound: float,
+    tolerance: float,
+    n_structural: int,
 ) -> str:
     if not n:
         return "nothing was verified: no fresh query was left"
-    percent = f"{100 * bound:.2g}%"
-    text = (
-        f"at {CONFIDENCE:.0%} confidence less than {percent} of N(0, I) inputs differ by more "
-        f"than {tolerance:.2g} ({n:,} fresh checks"
-    )
+    checks = "1 fresh check" if n == 1 else f"{n:,} fresh checks"
+    if fraction < 1.0:
+        text = f"{_percent(1.0 - fraction)} of N(0, I) inputs differ by more than {tolerance:.2g}"
+    else:
+        text = (
+            f"at {CONFIDENCE:.0%} confidence less than {_percent(bound)} of N(0, I) inputs "
+            f"differ by more than {tolerance:.2g}"
+        )
+    text += f" ({checks}"
     if n_structural:
         text += f", and {n_structural:,} more at hyperplanes and in the tails"
     text += ")"
@@ -192,3 +202,7 @@ def _statement(
     if n_silent:
         text += f"; {n_silent:,} inputs where the target is saturated could not be compared"
     return text
+
+
+def _percent(fraction: float) -> str:
+    return "100%" if fraction > 0.995 else f"{100 * fraction:.2g}%"

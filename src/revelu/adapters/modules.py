@@ -1,0 +1,71 @@
+"""What ``module:attribute`` names as a target."""
+
+import importlib
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from revelu.errors import InputError, ReveluError
+
+
+class ModuleTarget:
+    """A callable that a module holds, ``(n, d) -> (n,)`` or ``(n, k)``.
+
+    What is imported is left behind when pickled, so that a process of an executor
+    imports its own, from the folder that was the working one at opening.
+
+    Parameters
+    ----------
+    name : str
+        ``module:attribute``; importing the module executes it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported or is not callable.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.folder = name, str(Path.cwd())
+        self._found: Any = None
+        if not callable(self.found):
+            hint = f"; write {name}.predict" if hasattr(self.found, "predict") else ""
+            raise InputError(f"{name} is not callable ({type(self.found).__name__}){hint}")
+
+    @property
+    def found(self) -> Any:
+        """What the name stands for, imported on first use."""
+        if self._found is None:
+            self._found = _import(self.name, self.folder)
+        return self._found
+
+    @property
+    def dim_in(self) -> Any:
+        """The number of inputs that it says, or None."""
+        return getattr(self.found, "dim_in", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_found": None}
+
+    def __call__(self, X: Any) -> Any:
+        """Ask it for the rows of ``X``."""
+        return self.found(X)
+
+
+def _import(name: str, folder: str) -> Any:
+    module_name, attribute = name.split(":")
+    sys.path.insert(0, folder)
+    try:
+        found = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except ReveluError:
+        raise
+    # A module may raise anything while it is imported, or end the process.
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{name}: cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        with suppress(ValueError):  # the module may have removed it
+            sys.path.remove(folder)
+    return found

@@ -1,0 +1,103 @@
+"""``module:attribute`` targets: imported with trust only, and anew in other processes."""
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+from revelu.adapters import open_oracle
+from revelu.errors import InputError, UntrustedError
+
+X = np.random.default_rng(1).normal(size=(7, 3))
+
+
+@pytest.fixture
+def in_module(tmp_path, monkeypatch):
+    """Write a module to the working folder; give its name."""
+    monkeypatch.chdir(tmp_path)
+    name = f"module_of_{tmp_path.name}".replace("-", "_").replace("[", "").replace("]", "")
+
+    def write(text):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        return name
+
+    yield write
+    sys.modules.pop(name, None)
+
+
+ANSWERS = """
+import pathlib
+pathlib.Path("imported").touch()
+
+class Model:
+    dim_in = 3
+    def __call__(self, X):
+        return X.sum(axis=1)
+
+class holder:
+    model = Model()
+
+class Predictor:
+    def predict(self, X):
+        return X.sum(axis=1)
+
+nested = lambda X: X.sum(axis=1)
+predictor = Predictor()
+number = 7
+"""
+
+
+def test_a_module_is_imported_with_trust_only(in_module, tmp_path):
+    name = in_module(ANSWERS)
+    with pytest.raises(UntrustedError, match="--trust"):
+        open_oracle(f"{name}:holder.model")
+    assert not (tmp_path / "imported").exists()
+    before = list(sys.path)
+    oracle = open_oracle(f"{name}:holder.model", trust=True)
+    np.testing.assert_array_equal(oracle(X)[:, 0], X.sum(axis=1))
+    assert oracle.dim_in == 3
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "word"),
+    [
+        (ANSWERS, "missing", "missing"),
+        (ANSWERS, "holder.missing", "missing"),
+        (ANSWERS, "number", r"not callable \(int\)$"),
+        (
+            ANSWERS,
+            "predictor",
+            r":predictor is not callable \(Predictor\); write .*:predictor\.predict",
+        ),
+        ("raise RuntimeError('out of order')", "f", "RuntimeError: out of order"),
+        ("raise SystemExit(0)", "f", "SystemExit"),
+        ("def (", "f", "SyntaxError"),
+        ("import sys; sys.path.pop(0); 1 / 0", "f", "ZeroDivisionError"),
+    ],
+)
+def test_a_module_that_does_not_give_it_is_named(in_module, text, attribute, word):
+    before = list(sys.path)
+    with pytest.raises(InputError, match=word):
+        open_oracle(f"{in_module(text)}:{attribute}", 3, trust=True)
+    assert sys.path == before
+
+
+@pytest.mark.parametrize("attribute", ["holder.model", "nested", "predictor.predict"])
+def test_a_module_is_imported_anew_in_spawned_processes(
+    in_module, tmp_path, monkeypatch, attribute
+):
+    name = f"{in_module(ANSWERS)}:{attribute}"
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        oracle = open_oracle(name, 3, trust=True, executor=executor)
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        np.testing.assert_array_equal(oracle(X)[:, 0], X.sum(axis=1))
+
+
+def test_a_module_that_does_not_exist_is_named(in_module):
+    del in_module
+    with pytest.raises(InputError, match="no_such_module_here"):
+        open_oracle("no_such_module_here:f", 3, trust=True)
