@@ -240,6 +240,67 @@ def test_a_certificate_too_small_to_say_anything_is_not_called_recovered():
 
 
 def test_a_saturated_classifier_is_a_status_with_advice():
-    recovery = revelu.extract(lambda X: np.tile([1.0, 0.0], (len(X), 1)), dim_in=3)
+    recovery = revelu.extract(lambda X: np.eye(2)[(X[:, 0] > 0) * 1], dim_in=3)
     assert recovery.status is Status.UNVERIFIED
     assert any("saturated" in sentence for sentence in recovery.evidence)
+
+
+def relu_network(seed=1):
+    """A callable with 5 inputs that shares nothing with the package."""
+    rng = np.random.default_rng(seed)
+    inner, shift, outer = (
+        rng.standard_normal((8, 5)),
+        rng.standard_normal(8),
+        rng.standard_normal(8),
+    )
+    return lambda X: np.maximum(X @ inner.T + shift, 0) @ outer
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.0, 2.0])
+def test_a_classifier_that_saturates_where_its_network_does_not_fails(threshold):
+    target = zoo.random_network([10, 2, 3], seed=12)
+
+    def probabilities(X):
+        z = np.exp(target(X) - target(X).max(axis=1, keepdims=True))
+        p = z / z.sum(axis=1, keepdims=True)
+        p[X[:, 0] > threshold] = [0.0, 1.0, 0.0]
+        return p
+
+    assert revelu.extract(probabilities, dim_in=10).status is not Status.RECOVERED
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1e12, 1e14])
+def test_a_large_constant_buys_no_tolerance(offset):
+    smooth = revelu.extract(lambda X: np.tanh(X[:, 0]) + offset, dim_in=5)
+    assert smooth.status is not Status.RECOVERED
+    network = relu_network()
+    recovery = revelu.extract(lambda X: network(X) + offset, dim_in=5)
+    if recovery.status is Status.RECOVERED:
+        X = np.random.default_rng(0).standard_normal((2000, 5))
+        error = np.abs(recovery.network(X)[:, 0] - (network(X) + offset)).max()
+        assert error < 1e-3 * network(X).std()
+
+
+def test_a_function_without_end_of_kinks_ends():
+    recovery = revelu.extract(lambda X: np.abs(X[:, 0] % 2 - 1), dim_in=3)
+    assert recovery.status is Status.NOT_IN_CLASS
+    assert recovery.ledger.n_queries < 50_000
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_answers_whose_squares_overflow_are_named(scale):
+    network = relu_network()
+    with pytest.raises(revelu.TargetError, match="overflow"):
+        revelu.extract(lambda X: scale * network(X), dim_in=5)
+
+
+def test_a_target_may_reuse_its_buffers():
+    network, buffer = relu_network(), np.empty(5000)
+
+    def target(X):
+        answers = buffer[: len(X)]
+        answers[:] = network(X)
+        X[:] = 0.0
+        return answers
+
+    assert revelu.extract(target, dim_in=5).status is Status.RECOVERED

@@ -1,5 +1,6 @@
 """The oracle: what it counts, what it refuses, what it names."""
 
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -85,7 +86,11 @@ def test_the_box_is_kept():
         (lambda X: np.full(len(X), np.inf), "inf in output 0 to row 0"),
         (lambda X: np.zeros(len(X) + 1), r"shape \(6,\) to 5 queries"),
         (lambda X: np.zeros((len(X), 2, 2)), r"shape \(5, 2, 2\)"),
-        (lambda _: "text", "not numbers"),
+        (lambda _: "text", "not real numbers"),
+        (lambda X: X[:, 0] * 1j, "complex128 values, not real numbers"),
+        (lambda X: np.ma.masked_array(X[:, 0]), "masked numbers"),
+        (lambda _: [[1.0], [2.0, 3.0]], "not numbers"),
+        (lambda _: sys.exit(0), "SystemExit"),
         (lambda _: 1 / 0, "ZeroDivisionError"),
     ],
 )

@@ -12,6 +12,10 @@ from revelu.types import FloatArray
 _DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
 
 
+# A fixed batch size is padded to; a larger one would take more memory than a query is worth.
+_MOST_ROWS = 65_536
+
+
 class OnnxTarget:
     """A file that answers ``(n, d) -> (n, k)``.
 
@@ -43,6 +47,10 @@ class OnnxTarget:
         self._dtype = _DTYPES[source.type]
         # A fixed first dimension is a batch size: rows are asked so many at a time.
         self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+        if self._rows is not None and self._rows > _MOST_ROWS:
+            raise InputError(
+                f"{path}: answers {self._rows:,} rows at a time; {_MOST_ROWS:,} at most"
+            )
         declared = shape[1] if isinstance(shape[1], int) else None
         if declared is None and dim_in is None:
             raise InputError(

@@ -1,6 +1,8 @@
 """``revelu extract``: recover the network behind a target, verify it, write it."""
 
+import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +87,8 @@ def extract(
                 raise InputError(f"{path}: is the target itself; write to another file")
             formats.check_writable(path)
         started = time.monotonic()
-        with line:
+        # What a target prints must not mix with the JSON object.
+        with line, redirect_stdout(sys.stderr):
             recovery = recover(
                 target,
                 method=method,

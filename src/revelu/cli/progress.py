@@ -34,7 +34,8 @@ class ProgressLine:
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
-            disable=quiet or not sys.stderr.isatty(),
+            # Standard error may be closed, and then is None.
+            disable=quiet or sys.stderr is None or not sys.stderr.isatty(),
         )
         self._task = self._display.add_task("starting", total=None, percent="", ledger="")
 

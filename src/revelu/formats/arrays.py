@@ -37,7 +37,7 @@ def replace_file(path: Path, content: bytes) -> None:
     FormatError
         If the system refuses; whatever was at ``path`` is still there.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    temporary = path.with_name(f".revelu-{os.getpid()}-{threading.get_ident()}.part")
     try:
         with naming_system_errors(path, "written"):
             with temporary.open("wb") as file:

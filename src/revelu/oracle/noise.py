@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.errors import SaturatedError
+from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.log_ratios import (
     SMALLEST,
     are_probabilities,
@@ -31,6 +31,12 @@ _SECOND_NORM = 6.0**0.5
 # A row answered alone and inside a batch may be summed in another order, which
 # moves its last bits; what moves more than this many units is not rounding.
 _REPEAT_ULPS = 256.0
+
+# Noise differs less than this from place to place; the differences at a kink, more.
+_KINK_RATIO = 1e4
+
+# Larger numbers, or the inverses of smaller ones, overflow when squared and summed.
+_LARGEST = 1e140
 
 # Answers that all have this few decimal digits were rounded.
 _FEW_DIGITS = 7
@@ -97,6 +103,8 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
 
     Raises
     ------
+    TargetError
+        If the answers are too large or too small to be squared.
     SaturatedError
         If the target is saturated everywhere.
     LimitReachedError
@@ -109,7 +117,12 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         Y = oracle(X)
         Y_again = oracle(X[again])
     law, eps = _law(Y)
-    if are_probabilities(Y, eps):
+    size = float(np.abs(Y).max())
+    if size > _LARGEST or (size > 0.0 and 1.0 / size > _LARGEST):
+        raise TargetError(
+            f"{oracle.name} answers numbers of size {size:.1g}: their squares overflow"
+        )
+    if are_probabilities(Y, eps) and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
@@ -132,7 +145,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         law = "random"
     sigma = _fourth_difference_noise(lifted)
     # The floor of the floor: the rounding of an inner product of length d.
-    nu = np.maximum(np.median(sigma, axis=0) / unit, 0.5 * eps * np.sqrt(oracle.dim_in))
+    nu = np.maximum(_typical(sigma) / unit, 0.5 * eps * np.sqrt(oracle.dim_in))
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
         rounding = eps if oracle.smallest_probability == SMALLEST else eps / smallest
@@ -174,6 +187,16 @@ def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:
     """Standard error of an answer, by stencil and output."""
     windows = np.lib.stride_tricks.sliding_window_view(lifted, 5, axis=1) @ _FOURTH
     return np.asarray(np.sqrt((windows**2).mean(axis=1)) / _FOURTH_NORM)
+
+
+def _typical(sigma: FloatArray) -> FloatArray:
+    """The upper quartile over the stencils, unless a kink made it what it is.
+
+    Where neurons that are off cost no rounding, the median would be too low.
+    """
+    median, upper = np.quantile(sigma, [0.5, 0.75], axis=0)
+    floor = np.finfo(np.float64).eps * sigma.max(axis=0)
+    return np.asarray(np.where(upper <= _KINK_RATIO * np.maximum(median, floor), upper, median))
 
 
 def _fraction_curved(lifted: FloatArray, sigma: FloatArray) -> float:

@@ -198,7 +198,8 @@ class Oracle:
             self._check_time()
             self._counts[self._phase] += len(batch)
             with self._naming_failures():
-                raw = self._ask(batch)
+                # A copy: a target may write into what it is given.
+                raw = self._ask(batch.copy())
             yield raw
 
     @contextmanager
@@ -208,7 +209,7 @@ class Oracle:
             yield
         except (ReveluError, GeneratorExit):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = next(iter(str(error).splitlines()), "")
             raise TargetError(
                 f"{self.name} failed on a query: {type(error).__name__}: {reason}"
@@ -244,8 +245,14 @@ class Oracle:
 
     def _checked_answer(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
         """Give an answer the shape (n, k), or name what is wrong with it."""
+        if np.ma.isMaskedArray(raw):
+            raise TargetError(f"{self.name} answered masked numbers, not real numbers")
         try:
-            Y = np.asarray(raw, dtype=np.float64)
+            kind = np.asarray(raw).dtype
+            if kind.kind not in "biufO":
+                raise TargetError(f"{self.name} answered {kind} values, not real numbers")
+            # A copy: a target may answer into one buffer again and again.
+            Y = np.array(raw, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise TargetError(f"{self.name} answered what is not numbers: {error}") from None
         if Y.ndim == 1:

@@ -26,12 +26,14 @@ def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArra
     Returns
     -------
     ndarray, shape (n, k)
-        ``(f(x + s e) - 2 f(x) + f(x - s e)) / s``, by one round of 3 n queries.
+        ``(f(x + s e) - 2 f(x) + f(x - s e)) / s``, by one round of 3 n queries; not
+        finite where the target is saturated.
     """
     moved = step[:, None] * normals
     n = len(X)
     Y = ask(np.concatenate([X - moved, X, X + moved]))
-    return np.asarray((Y[2 * n :] - 2.0 * Y[n : 2 * n] + Y[:n]) / step[:, None])
+    with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+        return np.asarray((Y[2 * n :] - 2.0 * Y[n : 2 * n] + Y[:n]) / step[:, None])
 
 
 def points_on_hyperplanes(

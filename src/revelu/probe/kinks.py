@@ -49,7 +49,7 @@ _FLAT_DISTANCE = 1000.0
 _MOST = 0.5
 
 # No line is followed further than this: a staircase has no end of pieces.
-_MAX_PIECES = 20_000
+_MAX_PIECES = 4_000
 
 
 @dataclass
@@ -145,12 +145,15 @@ class KinkSearch:
                 break
             if len(self.pieces) > many and closed < _FEW_PROVED * len(gaps):
                 many *= 4
-                if many > _MAX_PIECES or not self._are_flat():
+                if not self._are_flat():
                     message = (
                         f"{len(self.pieces)} places on a line all belong to different pieces: "
                         "the function has no affine pieces that can be resolved"
                     )
                     break
+            if len(self.pieces) > _MAX_PIECES:
+                message = f"more than {_MAX_PIECES:,} pieces on a line: no end of them is in sight"
+                break
             self._insert(sorted(set(wanted)))
         return self._scan(gaps, message)
 

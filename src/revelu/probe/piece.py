@@ -83,6 +83,8 @@ class Piece:
         own_a, own_b = self.extrapolate(a)[0], right.extrapolate(b)[0]
         unit = np.where(sigma > 0, sigma, 1.0)
         D = np.stack([(value_a - own_a) / unit, (own_b - value_b) / unit])
+        if not np.isfinite(D).all():
+            return Meeting(np.nan, np.inf, np.zeros_like(sigma), np.inf)
         # One kink: D has rank one over the outputs.
         _, _, vt = np.linalg.svd(D, full_matrices=False)
         A, B = D @ vt[0]

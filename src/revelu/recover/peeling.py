@@ -247,4 +247,6 @@ class _Peeler:
         V = self.values[0].T @ self.basis + np.outer(slope, u)
         t = self.centres[0]
         c = self._value(0, t) - V @ line.points(np.array([t]))[0]
+        if not all(np.isfinite(a).all() for a in (W, b, V, c)):
+            return _nothing(self.scan)
         return Network([W, self.columns[known].T], [b, np.zeros(len(c))], skip=(V, c))

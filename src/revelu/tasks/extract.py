@@ -43,11 +43,22 @@ _CURVED = 0.5
 # Answers this noisy, relative to their size, leave no kink to be located.
 _HOPELESS_NOISE = 1e-3
 
+# Outputs that vary by less than this many times their error have too few digits.
+_FEWEST_DIGITS = 1e4
+# A constant may vary by this many units in the last place.
+_ULPS = 4.0
+
+# Jacobians are taken in a basis of d x d numbers.
+_MOST_INPUTS = 16_384
+
 # A kink whose strength is off by more than this share is not the predicted one, and
 # more such kinks than this fraction are not a few corrupted neurons.
 _STRENGTH_RTOL = 0.1
 _BENT_FRACTION = 0.5
 _MAX_STRENGTH_TESTS = 64
+
+# Where a constant hides the variation, strengths are too blurred to say anything.
+_BLUR = 1e-10
 _FEWEST_TESTS = 3
 _FAINT = 1e-3
 
@@ -117,7 +128,7 @@ def extract(
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     checks = whole_number("checks", checks, 1)
     seed = whole_number("seed", seed, 0)
-    refused = {"polish": polish or None, "box": box, "inputs": inputs}
+    refused = {"polish": None if polish is False else polish, "box": box, "inputs": inputs}
     for name in (name for name, value in refused.items() if value is not None):
         raise InputError(f"{name} is not supported by this version")
     oracle = open_oracle(
@@ -128,6 +139,10 @@ def extract(
         executor=executor,
         max_seconds=max_seconds,
     )
+    if oracle.dim_in > _MOST_INPUTS:
+        raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be callable, got {type(progress).__name__}")
     if oracle.box is not None:
         raise InputError("recovery inside a box is not supported by this version")
     return _Extraction(oracle, checks, seed, progress).run()
@@ -193,7 +208,7 @@ class _Extraction:
                 recovery, seen = self._verify(recovery, noise)
                 if recovery.status is not Status.UNVERIFIED or repair == _MAX_REPAIRS:
                     break
-                if repair == 0 and (reason := self._bent(_network(recovery))):
+                if repair == 0 and (reason := self._bent(_network(recovery), noise)):
                     return replace(
                         recovery,
                         status=Status.NOT_IN_CLASS,
@@ -233,10 +248,11 @@ class _Extraction:
         log.info("repair: %s", network)
         return replace(recovery, network=network, evidence=tuple(notes))
 
-    def _bent(self, network: Network) -> str | None:
+    def _bent(self, network: Network, noise: NoiseFloor) -> str | None:
         """Evidence that hyperplanes end or bend, as those of deeper networks do."""
         W, b = network.weights[0], network.biases[0]
-        if not len(W):
+        error = noise.nu * noise.scale
+        if not len(W) or (error > _BLUR * noise.spread).any():
             return None
         chosen = self.rng.permutation(len(W))[:_MAX_STRENGTH_TESTS]
         X, normals = points_on_hyperplanes(self.rng, W[chosen], b[chosen])
@@ -246,9 +262,13 @@ class _Extraction:
             found = kink_strengths(self.oracle, X, normals, step)
         wanted = kink_strengths(network, X, normals, step)
         strength = np.linalg.norm(wanted, axis=1)
+        apart = np.linalg.norm(found - wanted, axis=1)
         # Faint neurons drown in the errors of strong ones: they say nothing here.
-        strong = strength > _FAINT * strength.max()
-        off = (np.linalg.norm(found - wanted, axis=1) > _STRENGTH_RTOL * strength)[strong]
+        strong = np.isfinite(apart) & (strength > _FAINT * strength.max())
+        # Four answers' worth of noise over the step, at eight standard errors.
+        growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+        atol = 32.0 * float(np.linalg.norm(error)) * growth / step
+        off = (apart > _STRENGTH_RTOL * strength + atol)[strong]
         if len(off) < max(_FEWEST_TESTS, len(chosen) / 2) or off.mean() <= _BENT_FRACTION:
             return None
         return (
@@ -301,6 +321,13 @@ def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
+    error = noise.nu * noise.scale
+    varies = noise.spread > _ULPS * np.finfo(np.float64).eps * noise.scale
+    if noise.law == "float64" and (varies & (noise.spread < _FEWEST_DIGITS * error)).any():
+        return Status.NOT_DETERMINISTIC, (
+            f"the answers vary by {noise.spread.min():.2g} around {noise.scale.max():.2g} and err "
+            f"by {error.max():.1g}: too few digits are left of what varies"
+        )
     if noise.nu.max() > _HOPELESS_NOISE:
         return Status.NOT_DETERMINISTIC, (
             f"neighbouring answers scatter by {noise.nu.max():.2g} of their size, without a law"
@@ -316,10 +343,12 @@ def _network(recovery: Recovery) -> Network:
 
 def _better(first: Recovery, second: Recovery) -> Recovery:
     """The one to report: certified before failed, and the smaller error among failures."""
-    if first.network is None or second.status is Status.RECOVERED:
+    if first.network is None or second.status in {Status.RECOVERED, Status.NOT_IN_CLASS}:
         return second
-    if second.network is None or second.certificate is None:
-        return replace(first, status=second.status) if second.network is None else first
+    if second.network is None:
+        return replace(first, status=second.status, evidence=(*first.evidence, *second.evidence))
+    if second.certificate is None:
+        return first
     if first.certificate is None:
         return second
     return min(first, second, key=lambda r: -r.certificate.fraction_within if r.certificate else 0)

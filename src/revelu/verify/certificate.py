@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 
 from revelu.network import Network
 from revelu.numerics.confidence import upper_bound
@@ -16,6 +17,13 @@ CONFIDENCE = 0.95
 # Half of the digits, but no laxer than this, unless the answers themselves are noisier.
 _LAXEST = 1e-6
 _NOISE_FACTOR = 32.0
+
+# Deviations of an output that its size is taken to be, at most.
+_SPREADS = 4.0
+
+# A target saturated where the network gives a probability this much (in logarithms)
+# above the smallest one is another function.
+_SATURATION_MARGIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,12 @@ def tolerances(noise: NoiseFloor) -> FloatArray:
     """
     # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
     scale = np.sqrt(2.0) * noise.scale
-    rtol = max(min(noise.half_digits, _LAXEST), _NOISE_FACTOR * float(noise.nu.max()))
-    return np.asarray(rtol * np.maximum(scale, rtol * scale.max()))
+    # A constant that hides the variation must not buy a tolerance.
+    varying = np.minimum(scale, _SPREADS * noise.spread)
+    rounding = _NOISE_FACTOR * noise.nu * scale
+    least = float((noise.nu * scale).max())
+    lax = min(noise.half_digits, _LAXEST) * varying
+    return np.asarray(np.maximum(lax, np.maximum(rounding, least)))
 
 
 def examine(
@@ -123,11 +135,17 @@ def examine(
         Y = oracle(rows)
     if not len(rows):
         return Examination(rows, np.empty(0), np.empty((0, network.dim_out)), np.empty(0, bool))
-    return _compare(network, noise, rows, Y, len(X), n_skipped)
+    return _compare(network, oracle, noise, rows, Y, len(X), n_skipped)
 
 
 def _compare(
-    network: Network, noise: NoiseFloor, X: FloatArray, Y: FloatArray, n_gaussian: int, skipped: int
+    network: Network,
+    oracle: Oracle,
+    noise: NoiseFloor,
+    X: FloatArray,
+    Y: FloatArray,
+    n_gaussian: int,
+    skipped: int,
 ) -> Examination:
     seen = np.asarray(np.isfinite(Y).all(axis=1))
     errors = np.where(seen[:, None], np.where(seen[:, None], Y, 0.0) - network(X), np.nan)
@@ -137,7 +155,16 @@ def _compare(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.abs(errors) / tolerance
     ratio = np.where(errors == 0.0, 0.0, ratio).max(axis=1)
+    if not seen.all():
+        ratio[~seen] = _saturated_ratio(network(X[~seen]), oracle.smallest_probability)
     return Examination(X, ratio, errors, np.arange(len(X)) < n_gaussian, skipped)
+
+
+def _saturated_ratio(logits: FloatArray, smallest: float) -> FloatArray:
+    """NaN where the network is as saturated as the target, else infinite."""
+    full = np.column_stack([logits, np.zeros(len(logits))])
+    least = full.min(axis=1) - logsumexp(full, axis=1)
+    return np.where(least <= np.log(smallest) + _SATURATION_MARGIN, np.nan, np.inf)
 
 
 def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
@@ -149,21 +176,23 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
     noise : NoiseFloor
     """
     compared = ~np.isnan(examination.ratio)
+    finite = np.isfinite(examination.errors).all(axis=1)
     gaussian = compared & examination.is_gaussian
     structural = compared & ~examination.is_gaussian
     n = int(gaussian.sum())
     within = examination.ratio <= 1.0
-    errors = examination.errors[gaussian]
+    errors = examination.errors[gaussian & finite]
     tolerance = float(tolerances(noise).max())
     fraction = float(within[gaussian].mean()) if n else 0.0
     bound = upper_bound(int((gaussian & ~within).sum()), n, CONFIDENCE)
     spread = float(np.sqrt((noise.spread**2).mean()))
-    rms = float(np.sqrt((errors**2).mean())) if n else 0.0
+    rms = float(np.sqrt((errors**2).mean())) if len(errors) else 0.0
+    varies = spread > _NOISE_FACTOR * float((noise.nu * noise.scale).max())
     n_structural = int(structural.sum())
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
-        nrmse=rms / spread if spread > 0 else rms,
+        nrmse=rms / spread if varies else rms,
         fraction_within=fraction,
         tolerance=tolerance,
         confidence=CONFIDENCE,
