@@ -26,8 +26,12 @@ import numpy as np
 import revelu
 
 HERE = Path(__file__).parent
-FIRST_SEED = 1_000_000
+FIRST_SEED = 6_000_000
 EXACT = 1e-7
+
+# A neuron is identifiable if |a| |w| is more than this share of the strongest product:
+# what is fainter changes no answer by a hundredth of the certificate's tolerance.
+FAINT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def one(row: Row, seed: int) -> Run:
         error = float(np.abs(network(X) - target(X)).max())
         alignment = revelu.align(network, target)
         parameter_error = float(alignment.max_parameter_error)
-        missing = len(alignment.unmatched)
+        missing = sum(_strength(target, network, name) > FAINT for name in alignment.unmatched)
         if row.trained:
             from sklearn.datasets import load_digits  # noqa: PLC0415
 
@@ -122,6 +126,17 @@ def one(row: Row, seed: int) -> Run:
         plain=network is not None and network.skip is None,
         cpu=cpu,
     )
+
+
+def _strength(target: revelu.Network, network: revelu.Network, name: str) -> float:
+    """``|a| |w|`` of an unmatched neuron, relative to the target's strongest one."""
+    side, _, where = name.partition(": weights[0]")
+    W, A = (target if side == "truth" else network).weights
+    products = np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)
+    largest = (np.linalg.norm(target.weights[0], axis=1)).max() * np.linalg.norm(
+        target.weights[1], axis=0
+    ).max()
+    return float(products[int(where.strip("[]"))] / largest)
 
 
 def summary(row: Row, runs: list[Run]) -> dict[str, object]:
@@ -179,7 +194,8 @@ def table(figures: list[dict[str, object]]) -> str:
     trained = [f for f in figures if "digits error" in f]
     lines += [
         f"\n{f['network']}: largest error on the 1,797 digits themselves {f['digits error']:.1e}; "
-        f"identifiable neurons missing or spurious over all networks: {f['missing neurons']}."
+        f"identifiable neurons (|a||w| over {FAINT:.0e} of the largest) missing or spurious over "
+        f"all networks: {f['missing neurons']}."
         for f in trained
     ]
     return "\n".join(lines)
@@ -188,8 +204,8 @@ def table(figures: list[dict[str, object]]) -> str:
 def whole_process() -> str:
     """CPU seconds and peak memory of one 784-128-1 extraction, the whole process counted."""
     code = (
-        "import revelu; n = revelu.zoo.random_network([784, 128, 1], seed=1000000); "
-        "print(revelu.extract(n, seed=1000000).status.value)"
+        "import revelu; n = revelu.zoo.random_network([784, 128, 1], seed=6000000); "
+        "print(revelu.extract(n, seed=6000000).status.value)"
     )
     try:
         import resource  # noqa: PLC0415 - not on every system

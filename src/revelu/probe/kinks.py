@@ -6,7 +6,7 @@ neighbouring pieces are intersected, and the intersection ``t*`` is *proved* by 
 query on either side of it, of which one must lie on the left piece and the other
 on the right one.  (That ``f(t*)`` lies on both proves nothing: the left piece can
 re-enter inside the right one's line.)  Where the proof fails, its two points are
-the seed of a piece in between.  About four queries a kink.
+the seed of a piece in between.  About five queries a kink.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.probe.line import Ask, Line
 from revelu.probe.piece import Piece
+from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
 
 # A tolerance is this many standard errors: one false alarm in 1e15 if Gaussian.
@@ -50,39 +51,6 @@ _MOST = 0.5
 
 # No line is followed further than this: a staircase has no end of pieces.
 _MAX_PIECES = 4_000
-
-
-@dataclass
-class LineScan:
-    """The pieces of a function along a line.
-
-    Attributes
-    ----------
-    line : Line
-    sigma : ndarray, shape (k,)
-        Standard error of a lifted answer.
-    pieces : list of Piece
-        From left to right.
-    kinks : ndarray, shape (len(pieces) - 1,)
-        Where neighbouring pieces meet, in ``t``.
-    jumps : ndarray, shape (len(pieces) - 1, k)
-        Change of ``df/dt`` from left to right.
-    is_single : ndarray of bool
-        Whether a gap is proved to hold a single kink; else a cluster.
-    complete : bool
-        Whether every gap was closed.
-    message : str
-        Why not, in words.
-    """
-
-    line: Line
-    sigma: FloatArray
-    pieces: list[Piece]
-    kinks: FloatArray
-    jumps: FloatArray
-    is_single: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-    complete: bool
-    message: str = ""
 
 
 @dataclass
@@ -228,7 +196,7 @@ class KinkSearch:
 
     def _analyse(self, left: Piece, right: Piece) -> _Gap:
         a, b = left.ts[-1], right.ts[0]
-        width = np.arctan2(b - a, 1.0 + a * b)
+        width = _angle(a, b)
         if len(left.ts) < 2 or len(right.ts) < 2:
             return _Gap("ask")  # its companion is asked for
         cut = left.meet(right, self.sigma)
@@ -241,9 +209,12 @@ class KinkSearch:
         # One fixed projection of the outputs makes it the scalar search.
         guess = cut.t if single else left.meet_projected(right, self.projection)
         if a < guess < b and cut.error < width:
-            step = min(delta, width / 4) * (1.0 + guess**2)
-            ask = [t for t in (guess - step, guess + step) if a < t < b]
-            if ask and delta < width / 2:
+            # A side whose piece already reaches this near is proved there.
+            rooms = ((-1.0, _angle(a, guess)), (1.0, _angle(guess, b)))
+            ask = [
+                _turned(guess, side * min(delta, room / 2)) for side, room in rooms if room > delta
+            ]
+            if ask:
                 return _Gap("ask", ask)
         if proved and width <= _CLOSED * self.delta:
             return _Gap("jump" if self._jumps(left, right) else "cluster", kink=_between(a, b, 0.5))
@@ -256,7 +227,7 @@ class KinkSearch:
     def _jumps(self, left: Piece, right: Piece) -> bool:
         """Whether the two sides of a closed gap differ by more than slopes explain."""
         a, b = left.ts[-1], right.ts[0]
-        width = np.arctan2(b - a, 1.0 + a * b)
+        width = _angle(a, b)
         apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
         seen = np.sqrt(self.sum_squares / self.n_asked)
         return bool((apart > _JUMP_FACTOR * width * np.maximum(self.scale, seen)).any())
@@ -401,10 +372,20 @@ def find_kinks(
     return KinkSearch(ask, line, nu, scale, rng, reach, through).run()
 
 
+def _angle(a: float, b: float) -> float:
+    """The angle from ``a`` to ``b``: ``arctan(b) - arctan(a)``, without cancellation."""
+    return float(np.arctan2(b - a, 1.0 + a * b))
+
+
+def _turned(t: float, angle: float) -> float:
+    """The point an angle on from ``t``: ``tan(arctan(t) + angle)``."""
+    turn = np.tan(angle)
+    return float((t + turn) / (1.0 - t * turn))
+
+
 def _between(a: float, b: float, fraction: float) -> float:
     """The point a fraction of the angle on from ``a`` to ``b``."""
-    turn = np.tan(fraction * np.arctan2(b - a, 1.0 + a * b))
-    return float((a + turn) / (1.0 - a * turn))
+    return _turned(a, fraction * _angle(a, b))
 
 
 def _unproved_middles(left: Piece, right: Piece) -> list[float]:

@@ -57,6 +57,11 @@ class Piece:
         i, j = int(np.argmax(to_last)), int(np.argmax(from_first))
         return (0, j) if from_first[j] >= to_last[i] else (i, last)
 
+    def extent(self) -> float:
+        """The sine of the angle between the two points that span the line."""
+        i, j = (self.ts[i] for i in self.support())
+        return float((j - i) / np.hypot(1.0, i) / np.hypot(1.0, j))
+
     def extrapolate(self, t: float) -> tuple[FloatArray, float]:
         """Return the lifted value at ``t`` and its error in units of one answer's.
 

@@ -36,7 +36,7 @@ class Block:
 
 def choose_blocks(
     columns: FloatArray, half_gaps: FloatArray, is_single: BoolArray, min_half_gap: float
-) -> list[Block]:
+) -> tuple[int, list[Block]]:
     """Cut a line into blocks, by dynamic programming over its pieces.
 
     Parameters
@@ -52,19 +52,21 @@ def choose_blocks(
 
     Returns
     -------
-    list of Block
-        From left to right, covering every kink.
+    first : int
+        The leftmost piece to measure.
+    blocks : list of Block
+        From left to right, the first from piece ``first`` on.  Kinks outside of them
+        have no Jacobian on their far side.
     """
     m, k = columns.shape
     longest = max(1, k - 2)
+    wide = half_gaps >= min(min_half_gap, float(half_gaps.max()))
     narrow = np.minimum(_NARROW_COST * (np.median(half_gaps) / half_gaps) ** 2, _WORST_NARROW)
-    best = np.full(m + 1, np.inf)
-    before = np.zeros(m + 1, dtype=int)
+    # Kinks left of the first measured piece are unsolved; it need not be piece 0.
+    best = np.where(wide, _UNSOLVED_COST * np.arange(m + 1) + 1.0 + narrow, np.inf)
+    before = np.full(m + 1, -1)
     solvable = np.zeros(m + 1, dtype=bool)
-    best[0] = 0.0
-    for stop in range(1, m + 1):
-        if half_gaps[stop] < min_half_gap and stop < m:
-            continue
+    for stop in (int(i) for i in np.flatnonzero(wide)):
         for start in range(stop - 1, -1, -1):
             if np.isfinite(best[start]):
                 cost, ok = _block_cost(columns[start:stop], is_single[start:stop], longest)
@@ -73,13 +75,13 @@ def choose_blocks(
                     best[stop], before[stop], solvable[stop] = total, start, ok
                 if not ok and stop - start > longest:
                     break
+    stop = int(np.argmin(best + _UNSOLVED_COST * (m - np.arange(m + 1))))
     blocks = []
-    stop = m
-    while stop > 0:
+    while before[stop] >= 0:
         start = int(before[stop])
         blocks.append(Block(start, stop, bool(solvable[stop])))
         stop = start
-    return blocks[::-1]
+    return stop, blocks[::-1]
 
 
 def _block_cost(columns: FloatArray, is_single: BoolArray, longest: int) -> tuple[float, bool]:

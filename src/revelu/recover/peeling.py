@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.errors import LimitReachedError
+from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, affine_network
 from revelu.probe.jacobian import complement_basis, directional_differences, step_length
-from revelu.probe.kinks import SIGMAS, LineScan
+from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Askable
+from revelu.probe.scan import LineScan
 from revelu.recover.blocks import Block, choose_blocks
 from revelu.types import BoolArray, FloatArray
 
@@ -41,7 +42,7 @@ class Peeling:
     Attributes
     ----------
     network : Network
-        The neurons found, and the affine map of the leftmost piece as its skip.
+        The neurons found, turned off on one piece, and its affine map as the skip.
     n_unresolved : int
         Kinks seen whose neurons were not recovered.
     scan : LineScan
@@ -106,7 +107,9 @@ class _Peeler:
         self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
         self.half_gaps = half_gaps_of(scan)
         min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * _RHO)
-        self.blocks = choose_blocks(self.columns, self.half_gaps, scan.is_single, min_half_gap)
+        self.first, self.blocks = choose_blocks(
+            self.columns, self.half_gaps, scan.is_single, min_half_gap
+        )
         self.basis = complement_basis(scan.line.v)
         self.centres: dict[int, float] = {}
         self.steps: dict[int, FloatArray] = {}
@@ -120,7 +123,7 @@ class _Peeler:
         except LimitReachedError:
             out_of_budget = True
         n_kinks = len(self.scan.kinks)
-        if 0 not in self.values:
+        if not self.values:
             return Peeling(_nothing(self.scan), n_kinks, self.scan, out_of_budget)
         rows = self._rows()
         return Peeling(self._assemble(rows), n_kinks - len(rows), self.scan, out_of_budget)
@@ -129,15 +132,19 @@ class _Peeler:
         """Measure the Jacobians at both ends of every block, in one round."""
         reach = abs(self.scan.pieces[0].ts[0])
         with self.target.round():
-            for p in [0, *(block.stop for block in self.blocks)]:
+            for p in [self.first, *(block.stop for block in self.blocks)]:
                 t = np.tan((self.edges[p] + self.edges[p + 1]) / 2)
                 t = float(np.clip(t, -reach, reach))
                 # A wide piece gains little by a longer step: the narrow ones set the error.
                 room = min(self.half_gaps[p], float(np.median(self.half_gaps)))
                 h = step_length(self.scan.line, t, room, _RHO)
                 steps = np.full(len(self.basis), h)
-                values = self._derivatives(p, t, self.basis, steps)
-                self.centres[p], self.steps[p], self.values[p] = t, steps, values
+                self.centres[p] = t
+                if self.scan.n_faint:
+                    values = self._derivatives_anew(p, self.basis, steps)
+                else:
+                    values = self._derivatives(p, t, self.basis, steps)
+                self.steps[p], self.values[p] = steps, values
 
     def _mend(self) -> None:
         """Ask suspect coordinates again with shorter steps until none is left."""
@@ -153,13 +160,22 @@ class _Peeler:
             with self.target.round():
                 for p, mask in suspects.items():
                     h = np.full(int(mask.sum()), factor * np.abs(self.steps[p]).max())
-                    again = self._derivatives(p, self.centres[p], self.basis[mask], h)
-                    self.values[p][mask], self.steps[p][mask] = again, h
+                    self.values[p][mask] = self._derivatives_anew(p, self.basis[mask], h)
+                    self.steps[p][mask] = h
 
     def _derivatives(self, p: int, t: float, directions: FloatArray, h: FloatArray) -> FloatArray:
         """Differences at a point of piece ``p``, whose value the line already knows."""
         x = self.scan.line.points(np.array([t]))[0]
         return directional_differences(self.target, x, self._value(p, t), directions, h)
+
+    def _derivatives_anew(self, p: int, directions: FloatArray, h: FloatArray) -> FloatArray:
+        """The same with the value asked too: short steps would magnify an error of it."""
+        x = self.scan.line.points(np.array([self.centres[p]]))[0]
+        moved = x + h[:, None] * directions
+        Y = self.target(np.vstack([x, moved]))
+        if not np.isfinite(Y).all():
+            raise SaturatedError("the target is saturated beside a line")
+        return np.asarray((Y[1:] - Y[0]) / h[:, None])
 
     def _value(self, p: int, t: float) -> FloatArray:
         return np.asarray(self.scan.pieces[p].extrapolate(t)[0] * np.hypot(1.0, t))
@@ -234,19 +250,26 @@ class _Peeler:
         return failed
 
     def _assemble(self, rows: dict[int, FloatArray]) -> Network:
-        """Neurons oriented along the line, and the affine map left of all kinks."""
+        """Neurons turned away from one measured piece, whose affine map is the skip."""
         line = self.scan.line
+        # The best known piece: wide, and not far out, where the constant cancels.
+        home = max(
+            self.values, key=lambda p: float(self.half_gaps[p] / np.hypot(1.0, self.centres[p]))
+        )
         known = sorted(rows)
+        away = np.where(np.array(known, dtype=int) < home, -1.0, 1.0)
         u = line.v / (line.v @ line.v)
         W = np.array([rows[j] @ self.basis + self.slopes[j] * u for j in known])
         W = W.reshape(len(known), len(u))
         b = -self.slopes[known] * self.scan.kinks[known] - W @ line.x0
-        first = self.scan.pieces[0]
-        lo, hi = first.ts[0], first.ts[first.support()[1]]
-        slope = (self._value(0, hi) - self._value(0, lo)) / (hi - lo)
-        V = self.values[0].T @ self.basis + np.outer(slope, u)
-        t = self.centres[0]
-        c = self._value(0, t) - V @ line.points(np.array([t]))[0]
+        piece = self.scan.pieces[home]
+        lo, hi = (piece.ts[i] for i in piece.support())
+        slope = (self._value(home, hi) - self._value(home, lo)) / (hi - lo)
+        V = self.values[home].T @ self.basis + np.outer(slope, u)
+        t = self.centres[home]
+        c = self._value(home, t) - V @ line.points(np.array([t]))[0]
         if not all(np.isfinite(a).all() for a in (W, b, V, c)):
             return _nothing(self.scan)
-        return Network([W, self.columns[known].T], [b, np.zeros(len(c))], skip=(V, c))
+        return Network(
+            [W * away[:, None], self.columns[known].T], [b * away, np.zeros(len(c))], skip=(V, c)
+        )

@@ -18,9 +18,10 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.kinks import LineScan, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
+from revelu.probe.scan import LineScan
 from revelu.recover.peeling import Peeling, half_gaps_of, peel
 from revelu.recover.signs import resolve_signs
 from revelu.recovery import Recovery, Status
@@ -30,6 +31,13 @@ from revelu.types import FloatArray
 # where there are too few outputs to leave narrow pieces unmeasured.
 _MANY_INPUTS = 500
 _FEW_OUTPUTS = 3
+
+# What is fainter than a hundredth of half the digits stays under the certificate's
+# tolerance, and drowns in the errors of what is not.
+_FAINT = 0.01
+
+# Points that judge whether a repair made matters worse.
+_FEW_POINTS = 8
 
 # Lines tried where the target is saturated on one, or kinks are too near each other.
 _MAX_LINES = 4
@@ -133,16 +141,17 @@ def recover_rest(
         If the budget ends before the line is understood.
     """
     line = random_line(rng, oracle.dim_in, through)
-    # The known part errs by more than the noise floor: kinks fainter than a hundredth
-    # of the certificate's tolerance are its errors, not neurons.  Within a piece its
-    # error is affine, so that Jacobians suffer from the answers' noise alone.
+    # The known part errs by more than the noise floor: what is fainter than that is its
+    # errors, not neurons.  Within a piece its error is affine, so that Jacobians suffer
+    # from the answers' noise alone.
     answer_nu = float(noise.nu.max())
-    nu = max(0.01 * noise.half_digits, answer_nu)
+    nu = max(_FAINT * noise.half_digits, answer_nu)
     target = Residual(oracle, network)
     reach = find_reach(oracle, line)
     aimed = through is not None
     try:
         scan = find_kinks(target, line, nu, noise.scale, rng, reach, through=aimed)
+        scan = scan.without_faint_kinks(_faint(noise))
         if not split_clusters:
             scan = replace(scan, is_single=np.ones_like(scan.is_single))
         peeled = peel(target, scan, answer_nu, rng)
@@ -151,7 +160,30 @@ def recover_rest(
     if not peeled.scan.complete:
         return network, 1
     merged = simplify(add_networks(network, peeled.network), rtol=0.1 * noise.half_digits)
+    if _is_worse(oracle, merged, network, noise, rng, through):
+        return network, max(peeled.n_unresolved, 1)
     return merged, peeled.n_unresolved
+
+
+def _is_worse(
+    oracle: Oracle,
+    new: Network,
+    old: Network,
+    noise: NoiseFloor,
+    rng: np.random.Generator,
+    through: FloatArray | None,
+) -> bool:
+    """Whether a few fresh points, and the one aimed at, speak against the new network."""
+    X = rng.standard_normal((_FEW_POINTS, oracle.dim_in))
+    if through is not None:
+        X = np.vstack([X, through])
+    Y = oracle(X)
+    seen = np.asarray(np.isfinite(Y).all(axis=1))
+    worst_new, worst_old = (
+        np.abs(network(X[seen]) - Y[seen]).max(initial=0.0) for network in (new, old)
+    )
+    slack = noise.half_digits * float(noise.scale.max())
+    return bool(worst_new > 2.0 * worst_old + slack)
 
 
 def _first_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Peeling:
@@ -192,7 +224,13 @@ def scan_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Li
 def _scan_random_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:
     line = random_line(rng, oracle.dim_in)
     reach = find_reach(oracle, line)
-    return find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, reach)
+    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, reach)
+    return scan.without_faint_kinks(_faint(noise))
+
+
+def _faint(noise: NoiseFloor) -> float:
+    """A slope along a line, whose |v| is sqrt(d), below which a kink matters to nobody."""
+    return _FAINT * noise.half_digits * float(np.linalg.norm(noise.scale))
 
 
 def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:

@@ -45,6 +45,7 @@ _HOPELESS_NOISE = 1e-3
 
 # Outputs that vary by less than this many times their error have too few digits.
 _FEWEST_DIGITS = 1e4
+
 # A constant may vary by this many units in the last place.
 _ULPS = 4.0
 
@@ -56,11 +57,11 @@ _MOST_INPUTS = 16_384
 _STRENGTH_RTOL = 0.1
 _BENT_FRACTION = 0.5
 _MAX_STRENGTH_TESTS = 64
-
-# Where a constant hides the variation, strengths are too blurred to say anything.
-_BLUR = 1e-10
 _FEWEST_TESTS = 3
+# Neurons fainter than this share of the strongest, and outputs whose error is more than
+# this share of their variation, are too blurred to say anything.
 _FAINT = 1e-3
+_BLUR = 1e-10
 
 
 def extract(
@@ -252,7 +253,8 @@ class _Extraction:
         """Evidence that hyperplanes end or bend, as those of deeper networks do."""
         W, b = network.weights[0], network.biases[0]
         error = noise.nu * noise.scale
-        if not len(W) or (error > _BLUR * noise.spread).any():
+        blurred = (error > _BLUR * noise.spread) & (noise.spread > 0)
+        if not len(W) or blurred.any():
             return None
         chosen = self.rng.permutation(len(W))[:_MAX_STRENGTH_TESTS]
         X, normals = points_on_hyperplanes(self.rng, W[chosen], b[chosen])

@@ -1,0 +1,74 @@
+"""What a search along a line has found."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.probe.line import Line
+from revelu.probe.piece import Piece
+from revelu.types import BoolArray, FloatArray
+
+
+@dataclass
+class LineScan:
+    """The pieces of a function along a line.
+
+    Attributes
+    ----------
+    line : Line
+    sigma : ndarray, shape (k,)
+        Standard error of a lifted answer.
+    pieces : list of Piece
+        From left to right.
+    kinks : ndarray, shape (len(pieces) - 1,)
+        Where neighbouring pieces meet, in ``t``.
+    jumps : ndarray, shape (len(pieces) - 1, k)
+        Change of ``df/dt`` from left to right.
+    is_single : ndarray of bool
+        Whether a gap is proved to hold a single kink; else a cluster.
+    complete : bool
+        Whether every gap was closed.
+    message : str
+        Why not, in words.
+    n_faint : int
+        Kinks left out as faint: next to them pieces are less exact than ``sigma``.
+    """
+
+    line: Line
+    sigma: FloatArray
+    pieces: list[Piece]
+    kinks: FloatArray
+    jumps: FloatArray
+    is_single: BoolArray
+    complete: bool
+    message: str = ""
+    n_faint: int = 0
+
+    def without_faint_kinks(self, atol: float) -> "LineScan":
+        """Leave out kinks that change the slope by less than ``atol``.
+
+        Of the two pieces that a faint kink parts, the better supported one stays: a
+        faint kink's place, and so the other piece, may be a figment of the noise.
+
+        Parameters
+        ----------
+        atol : float
+            On the Euclidean norm of a jump.
+        """
+        keep = ~(np.linalg.norm(self.jumps, axis=1) < atol)
+        if keep.all():
+            return self
+        pieces = self.pieces[:1]
+        for piece, is_kept in zip(self.pieces[1:], keep, strict=True):
+            if is_kept:
+                pieces.append(piece)
+            else:
+                pieces[-1] = max(pieces[-1], piece, key=Piece.extent)
+        return replace(
+            self,
+            pieces=pieces,
+            kinks=self.kinks[keep],
+            jumps=self.jumps[keep],
+            is_single=self.is_single[keep],
+            n_faint=self.n_faint + int((~keep).sum()),
+        )
