@@ -157,3 +157,20 @@ def test_blocks_cover_what_can_be_measured_once(m, k, seed):
         if block.is_solvable:
             assert single[block.start : block.stop].all()
             assert block.stop - block.start <= max(1, k - 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_neurons_that_died_in_training_do_not_disturb_the_others(seed):
+    # What weight decay leaves of a dead neuron: a faint kink, far out on every line.
+    network = zoo.random_network([64, 32, 10], seed=seed + 900)
+    (W, A), (b, c) = (map(np.array, pair) for pair in (network.weights, network.biases))
+    W[:2] *= 3e-6
+    A[:, :2] *= 5e-4
+    b[:2] = [0.28, -0.17]
+    network = revelu.Network([W, A], [b, c])
+    recovery = revelu.extract(network, seed=seed)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert recovery.network.architecture[1] in {30, 31, 32}
+    assert largest_error(recovery.network, network) < 1e-7
+    unmatched = revelu.align(recovery.network, network).unmatched
+    assert set(unmatched) <= {"truth: weights[0][0]", "truth: weights[0][1]"}
