@@ -304,3 +304,10 @@ def test_a_target_may_reuse_its_buffers():
         return answers
 
     assert revelu.extract(target, dim_in=5).status is Status.RECOVERED
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_constant_is_recovered(seed):
+    recovery = revelu.extract(zoo.constant(9, 7, seed=seed), seed=seed)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == (9, 0, 7)

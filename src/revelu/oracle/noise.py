@@ -154,7 +154,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         law=law,
         nu=nu,
         scale=scale,
-        spread=Y[np.isfinite(Y).all(axis=1)].std(axis=0),
+        spread=_spread(Y[np.isfinite(Y).all(axis=1)]),
         curved=_fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
     )
@@ -181,6 +181,11 @@ def _law(Y: FloatArray) -> tuple[str, float]:
         if all(float(f"{y:.{_FEW_DIGITS}g}") == y for y in Y.ravel()):
             return "rounded", 10.0 ** (1 - _FEW_DIGITS)
     return "float64", float(np.finfo(np.float64).eps)
+
+
+def _spread(Y: FloatArray) -> FloatArray:
+    """The standard deviation by output, exactly 0 for a constant."""
+    return np.asarray(np.where(np.ptp(Y, axis=0) > 0, Y.std(axis=0), 0.0))
 
 
 def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:

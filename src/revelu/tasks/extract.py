@@ -43,8 +43,9 @@ _CURVED = 0.5
 # Answers this noisy, relative to their size, leave no kink to be located.
 _HOPELESS_NOISE = 1e-3
 
-# Outputs that vary by less than this many times their error have too few digits.
-_FEWEST_DIGITS = 1e4
+# Outputs that vary by less than this many times their error have too few digits: the
+# certificate's tolerance, 32 errors, would be a hundredth of all that varies.
+_FEWEST_DIGITS = 3200.0
 
 # A constant may vary by this many units in the last place.
 _ULPS = 4.0
@@ -325,10 +326,12 @@ def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
         )
     error = noise.nu * noise.scale
     varies = noise.spread > _ULPS * np.finfo(np.float64).eps * noise.scale
-    if noise.law == "float64" and (varies & (noise.spread < _FEWEST_DIGITS * error)).any():
+    hidden = varies & (noise.spread < _FEWEST_DIGITS * error)
+    if noise.law == "float64" and hidden.any():
+        k = int(np.argmax(hidden))
         return Status.NOT_DETERMINISTIC, (
-            f"the answers vary by {noise.spread.min():.2g} around {noise.scale.max():.2g} and err "
-            f"by {error.max():.1g}: too few digits are left of what varies"
+            f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "
+            f"{error[k]:.1g}: too few digits are left of what varies"
         )
     if noise.nu.max() > _HOPELESS_NOISE:
         return Status.NOT_DETERMINISTIC, (
