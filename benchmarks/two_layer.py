@@ -166,7 +166,9 @@ def summary(row: Row, runs: list[Run]) -> dict[str, object]:
         ),
     }
     if row.trained:
-        figures["digits error"] = float(max(run.digits_error for run in runs))
+        on_digits = [run.digits_error for run in runs]
+        figures["digits error"] = float(np.median(on_digits))
+        figures["largest digits error"] = float(max(on_digits))
         figures["missing neurons"] = sum(run.missing for run in runs)
     return figures
 
@@ -193,7 +195,8 @@ def table(figures: list[dict[str, object]]) -> str:
         )
     trained = [f for f in figures if "digits error" in f]
     lines += [
-        f"\n{f['network']}: largest error on the 1,797 digits themselves {f['digits error']:.1e}; "
+        f"\n{f['network']}: largest error on the 1,797 digits themselves, median "
+        f"{f['digits error']:.1e}, of the worst network {f['largest digits error']:.1e}; "
         f"identifiable neurons (|a||w| over {FAINT:.0e} of the largest) missing or spurious over "
         f"all networks: {f['missing neurons']}."
         for f in trained
