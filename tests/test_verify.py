@@ -82,3 +82,28 @@ def test_the_bound_is_that_of_clopper_and_pearson(n, data):
         assert binom.cdf(failures, n, bound) == pytest.approx(0.05, rel=1e-6)
     else:
         assert bound == 1.0
+
+
+def test_saturation_in_another_class_fails():
+    target = zoo.scaled(zoo.random_network([6, 8, 3], seed=4), 1.0, 300.0)
+
+    def probabilities(X, of=target):
+        z = of(X) - of(X).max(axis=1, keepdims=True)
+        return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+
+    def flipped(X):
+        p = probabilities(X)
+        saturated = p.min(axis=1) < 1e-300
+        p[saturated] = p[saturated][:, [1, 2, 0]]
+        return p
+
+    logits = target.weights[1], target.biases[1]
+    A, c = (a - a[-1] for a in logits)
+    network = Network([target.weights[0], A[:-1]], [target.biases[0], c[:-1]])
+    for answers, passes in ((probabilities, True), (flipped, False)):
+        oracle = Oracle(answers, 6)
+        noise = measure_noise(oracle, 1)
+        seen = examine(network, oracle, noise, 400, np.random.default_rng(0))
+        assert np.isnan(seen.ratio).any() or not passes
+        assert seen.passed is passes
+        assert certify(seen, noise).passed is passes

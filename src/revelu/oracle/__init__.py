@@ -1,6 +1,7 @@
 """The black box: counts, budgets, batches, box, noise floor."""
 
 from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.log_ratios import log_ratios
 from revelu.oracle.noise import NoiseFloor, measure_noise
 from revelu.oracle.oracle import BATCH_ROWS, Oracle, whole_number
 
@@ -10,6 +11,7 @@ __all__ = [
     "Ledger",
     "NoiseFloor",
     "Oracle",
+    "log_ratios",
     "measure_noise",
     "whole_number",
 ]

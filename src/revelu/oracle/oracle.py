@@ -145,6 +145,15 @@ class Oracle:
         finally:
             self._joined, self._in_round = before, False
 
+    @contextmanager
+    def as_answered(self) -> Iterator[None]:
+        """Give probabilities as they are, where otherwise log-ratios are taken."""
+        before, self.takes_log_ratios = self.takes_log_ratios, False
+        try:
+            yield
+        finally:
+            self.takes_log_ratios = before
+
     def __call__(self, X: ArrayLike) -> FloatArray:
         """Ask one round of queries.
 

@@ -325,6 +325,7 @@ class KinkSearch:
             jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), len(self.scale)),
             is_single=np.asarray(single, dtype=bool),
             complete=not message,
+            reach=self.reach,
             message=message,
         )
 

@@ -28,6 +28,8 @@ class LineScan:
         Whether a gap is proved to hold a single kink; else a cluster.
     complete : bool
         Whether every gap was closed.
+    reach : float
+        Largest ``|t|`` that was asked at.
     message : str
         Why not, in words.
     n_faint : int
@@ -41,6 +43,7 @@ class LineScan:
     jumps: FloatArray
     is_single: BoolArray
     complete: bool
+    reach: float
     message: str = ""
     n_faint: int = 0
 

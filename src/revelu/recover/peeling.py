@@ -130,7 +130,7 @@ class _Peeler:
 
     def _measure(self) -> None:
         """Measure the Jacobians at both ends of every block, in one round."""
-        reach = abs(self.scan.pieces[0].ts[0])
+        reach = self.scan.reach
         with self.target.round():
             for p in [self.first, *(block.stop for block in self.blocks)]:
                 t = np.tan((self.edges[p] + self.edges[p + 1]) / 2)

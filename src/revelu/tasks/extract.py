@@ -238,7 +238,9 @@ class _Extraction:
         certificate = certify(seen, noise)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
-            status = Status.BUDGET_EXHAUSTED
+            # The budget left no more, or the target is saturated nearly everywhere.
+            short = self.oracle.remaining == 0
+            status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
         return replace(recovery, status=status, certificate=certificate), seen
 
     def _repair(self, recovery: Recovery, noise: NoiseFloor, bad: np.ndarray[Any, Any]) -> Recovery:

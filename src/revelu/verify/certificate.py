@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from revelu.network import Network
 from revelu.numerics.confidence import upper_bound
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle import NoiseFloor, Oracle, log_ratios
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 from revelu.verify.checks import gaussian_inputs, heavy_tailed_inputs, hyperplane_inputs
@@ -35,7 +35,7 @@ class Examination:
     X : ndarray, shape (n, d)
     ratio : ndarray, shape (n,)
         Largest error of a row over its tolerance; at most 1 where they agree.
-        NaN where the target is saturated and nothing can be compared.
+        NaN where both are saturated alike: their logits cannot be compared.
     errors : ndarray, shape (n, k)
     is_gaussian : ndarray of bool, shape (n,)
     n_skipped : int
@@ -56,8 +56,14 @@ class Examination:
 
     @property
     def worst_point(self) -> FloatArray:
-        """The input with the largest error, shape (d,); a Gaussian one where one is wrong."""
+        """The input with the largest error, shape (d,); a Gaussian one where one is wrong.
+
+        One where the target is not saturated, if any: a line through the others says
+        nothing.
+        """
         ratio = np.nan_to_num(self.ratio, nan=0.0)
+        finite = np.where(np.isfinite(ratio), ratio, 0.0)
+        ratio = finite if finite.max(initial=0.0) > 1.0 else ratio
         gaussian = np.where(self.is_gaussian, ratio, 0.0)
         chosen = gaussian if gaussian.max(initial=0.0) > 1.0 else ratio
         return np.asarray(self.X[int(np.argmax(chosen))])
@@ -131,7 +137,7 @@ def examine(
     extra = extra[: max(room // 2, room - len(X))]
     X = X[: room - len(extra)]
     rows = np.vstack([X, extra])
-    with oracle.phase("verify"):
+    with oracle.phase("verify"), oracle.as_answered():
         Y = oracle(rows)
     if not len(rows):
         return Examination(rows, np.empty(0), np.empty((0, network.dim_out)), np.empty(0, bool))
@@ -147,6 +153,9 @@ def _compare(
     n_gaussian: int,
     skipped: int,
 ) -> Examination:
+    answered = Y
+    if oracle.takes_log_ratios:
+        Y = log_ratios(answered, oracle.smallest_probability)
     seen = np.asarray(np.isfinite(Y).all(axis=1))
     errors = np.where(seen[:, None], np.where(seen[:, None], Y, 0.0) - network(X), np.nan)
     # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
@@ -156,15 +165,28 @@ def _compare(
         ratio = np.abs(errors) / tolerance
     ratio = np.where(errors == 0.0, 0.0, ratio).max(axis=1)
     if not seen.all():
-        ratio[~seen] = _saturated_ratio(network(X[~seen]), oracle.smallest_probability)
+        ratio[~seen] = _saturated_ratio(
+            network(X[~seen]),
+            answered[~seen],
+            tolerance[~seen].max(axis=1),
+            oracle.smallest_probability,
+        )
     return Examination(X, ratio, errors, np.arange(len(X)) < n_gaussian, skipped)
 
 
-def _saturated_ratio(logits: FloatArray, smallest: float) -> FloatArray:
-    """NaN where the network is as saturated as the target, else infinite."""
+def _saturated_ratio(
+    logits: FloatArray, probabilities: FloatArray, tolerance: FloatArray, smallest: float
+) -> FloatArray:
+    """NaN where the network is saturated as the target is, in the same class, else infinite.
+
+    A probability changes by less than its logits do, so their tolerance is more than
+    enough.
+    """
     full = np.column_stack([logits, np.zeros(len(logits))])
-    least = full.min(axis=1) - logsumexp(full, axis=1)
-    return np.where(least <= np.log(smallest) + _SATURATION_MARGIN, np.nan, np.inf)
+    log_p = full - logsumexp(full, axis=1)[:, None]
+    as_saturated = log_p.min(axis=1) <= np.log(smallest) + _SATURATION_MARGIN
+    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
+    return np.where(as_saturated & as_probable, np.nan, np.inf)
 
 
 def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
@@ -229,7 +251,9 @@ def _statement(
         text += f"; the budget left out {examination.n_skipped:,} checks"
     n_silent = int(np.isnan(examination.ratio).sum())
     if n_silent:
-        text += f"; {n_silent:,} inputs where the target is saturated could not be compared"
+        text += (
+            f"; on {n_silent:,} inputs the target is saturated: only probabilities were compared"
+        )
     return text
 
 
