@@ -7,6 +7,7 @@ from revelu.errors import InputError
 
 _DEMOS = {
     "digits": "64-32-10 classifier (logits) of scikit-learn's 8 x 8 digits, float64",
+    "mnist": "784-32-10 classifier (logits) of 5,000 MNIST digits, float32",
 }
 
 

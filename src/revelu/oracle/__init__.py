@@ -1,5 +1,6 @@
-"""The black box: counts, budgets, batches, box, noise floor."""
+"""The black box: counts, budgets, batches, box, noise floor, degradations."""
 
+from revelu.oracle.degradations import Float32, Labels, Noisy, Rounded, degrade
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import log_ratios
 from revelu.oracle.noise import NoiseFloor, measure_noise
@@ -8,9 +9,14 @@ from revelu.oracle.oracle import BATCH_ROWS, Oracle, whole_number
 __all__ = [
     "BATCH_ROWS",
     "PHASES",
+    "Float32",
+    "Labels",
     "Ledger",
     "NoiseFloor",
+    "Noisy",
     "Oracle",
+    "Rounded",
+    "degrade",
     "log_ratios",
     "measure_noise",
     "whole_number",

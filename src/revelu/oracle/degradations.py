@@ -1,0 +1,273 @@
+"""Degradations: a target made to answer less than it knows.
+
+A degradation is called with a target and gives a target, which may be degraded again::
+
+    target = degrade(network, Float32(), Rounded(4))
+    oracle = revelu.open_oracle(target)
+
+Each is a change of the query, by default none, followed by a change of the answer.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.errors import InputError, TargetError
+from revelu.oracle.oracle import Ask, whole_number
+from revelu.types import FloatArray
+
+# 17 significant decimal digits tell any two float64 numbers apart.
+_MOST_DIGITS = 17
+
+
+class Degradation(ABC):
+    """What every degradation is: a map from targets to targets."""
+
+    def __call__(self, ask: Ask) -> "DegradedTarget":
+        """Degrade a target.
+
+        Parameters
+        ----------
+        ask : callable, (n, d) -> (n,) or (n, k)
+
+        Returns
+        -------
+        DegradedTarget
+            A callable, (n, d) -> (n, k); (n, 1) for :class:`Labels`.
+
+        Raises
+        ------
+        InputError
+            If ``ask`` is not callable.
+        """
+        return DegradedTarget(ask, self)
+
+    def degrade_query(self, X: FloatArray) -> FloatArray:
+        """Return what the target is asked instead of ``X (n, d)``."""
+        return X
+
+    @abstractmethod
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return what is answered instead of ``Y (n, k)``, in a new array."""
+
+
+@dataclass(frozen=True)
+class DegradedTarget:
+    """A target behind a degradation; picklable where the target is.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n,) or (n, k)
+    degradation : Degradation
+
+    Raises
+    ------
+    InputError
+        If ``ask`` is not callable.
+    """
+
+    ask: Ask
+    degradation: Degradation
+
+    def __post_init__(self) -> None:
+        if not callable(self.ask):
+            raise InputError(f"a target must be callable, got {type(self.ask).__name__}")
+
+    @property
+    def dim_in(self) -> Any:
+        """Number of inputs, where the target says it; else None."""
+        return getattr(self.ask, "dim_in", None)
+
+    def __call__(self, X: ArrayLike) -> FloatArray:
+        """Ask the target through the degradation.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n, k)
+
+        Raises
+        ------
+        TargetError
+            If the target's answer is no real array of shape (n,) or (n, k).
+        """
+        asked = self.degradation.degrade_query(np.asarray(X, dtype=np.float64))
+        return self.degradation.degrade_answer(_as_columns(self.ask(asked), len(asked)))
+
+
+@dataclass(frozen=True)
+class Float32(Degradation):
+    """Inputs and answers cast to float32, as a served float32 model does.
+
+    The target is asked float64 arrays that hold float32 numbers: what it computes in
+    between is its own affair.  A number beyond the range of float32 becomes infinite,
+    and an oracle refuses such an answer.
+    """
+
+    def degrade_query(self, X: FloatArray) -> FloatArray:
+        """Return the float32 numbers nearest to ``X (n, d)``."""
+        return _nearest_float32(X)
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the float32 numbers nearest to ``Y (n, k)``."""
+        return _nearest_float32(Y)
+
+
+@dataclass(frozen=True)
+class Rounded(Degradation):
+    """Answers rounded to significant decimal digits.
+
+    An answer ``y`` becomes ``float(f"{y:.{digits}g}")``: the float64 nearest to the
+    decimal nearest to ``y``.  Only within one rounding of the largest float64 does that
+    become infinite.
+
+    Parameters
+    ----------
+    digits : int
+        1 to 17; with 17 nothing is lost.
+
+    Raises
+    ------
+    InputError
+        If ``digits`` is no whole number from 1 to 17.
+    """
+
+    digits: int
+
+    def __post_init__(self) -> None:
+        digits = whole_number("digits", self.digits, 1)
+        if digits > _MOST_DIGITS:
+            raise InputError(f"digits must be {_MOST_DIGITS} or less, got {digits}")
+        object.__setattr__(self, "digits", digits)
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return ``Y (n, k)`` rounded."""
+        # Scaling by a power of ten, rounding and scaling back rounds three times: near ties
+        # it is off by a unit of the last digit.  Decimal text rounds once each way.
+        form = f"{{:.{self.digits}g}}".format
+        rounded = [float(form(y)) for y in Y.ravel().tolist()]
+        return np.array(rounded, dtype=np.float64).reshape(Y.shape)
+
+
+@dataclass(frozen=True)
+class Noisy(Degradation):
+    """Answers with independent Gaussian noise.
+
+    A query repeated gets another answer.  The noise is drawn along the rows, in the order
+    in which they are asked and however they are cut into batches: two instances of one
+    seed add the same sequence.
+
+    NumPy's generator locks itself, so threads share an instance safely; which batch gets
+    which part of the sequence is then up to them.  Every pickled copy, and so every batch
+    that an executor of processes runs, draws from a stream of its own, spawned from
+    ``seed``: copies of one generator would give all batches the same noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation, in the units of the output; 0 or more.
+    seed : int
+        0 or more.
+
+    Raises
+    ------
+    InputError
+        If ``sigma`` is negative or not finite, or ``seed`` is no whole number.
+    """
+
+    sigma: float
+    seed: int
+    _generator: np.random.Generator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_real = isinstance(self.sigma, int | float | np.integer | np.floating)
+        if isinstance(self.sigma, bool) or not is_real or not 0 <= self.sigma < np.inf:
+            raise InputError(f"sigma must be a finite number, 0 or more, got {self.sigma!r}")
+        seed = whole_number("seed", self.seed, 0)
+        object.__setattr__(self, "sigma", float(self.sigma))
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "_generator", np.random.default_rng(seed))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_generator": self._generator.spawn(1)[0]}
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return ``Y (n, k)`` plus noise."""
+        return Y + self.sigma * self._generator.standard_normal(Y.shape)
+
+
+@dataclass(frozen=True)
+class Labels(Degradation):
+    """The class alone, as a column of float64.
+
+    Of several outputs it is the index of the largest, the first of equal ones; of a
+    single output it is 1 where that is positive and 0 elsewhere.  Where an output is NaN
+    there is no class, and the answer is NaN.
+    """
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the labels (n, 1) of ``Y (n, k)``."""
+        labels = Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0
+        return np.where(np.isnan(Y).any(axis=1), np.nan, labels)[:, None]
+
+
+def degrade(ask: Ask, *degradations: Degradation) -> Ask:
+    """Apply degradations to a target, the first to its answers first.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n,) or (n, k)
+        For instance a :class:`revelu.Network`.
+    *degradations : Degradation
+        With none of them the target is given back as it is.
+
+    Returns
+    -------
+    callable, (n, d) -> (n, k)
+
+    Raises
+    ------
+    InputError
+        If ``ask`` is not callable, or a degradation is none.
+
+    Examples
+    --------
+    >>> import revelu
+    >>> from revelu.oracle import Labels, Rounded, degrade
+    >>> network = revelu.Network([[[1.0]], [[2 / 3], [1.0]]], [[0.0], [0.0, 0.0]])
+    >>> degrade(network, Rounded(3))([[1.0]]).tolist()
+    [[0.667, 1.0]]
+    >>> degrade(network, Rounded(3), Labels())([[1.0]]).tolist()
+    [[1.0]]
+    """
+    for degradation in degradations:
+        if not isinstance(degradation, Degradation):
+            raise InputError(f"{degradation!r} is no degradation")
+        ask = degradation(ask)
+    return ask
+
+
+def _nearest_float32(A: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return A.astype(np.float32).astype(np.float64)
+
+
+def _as_columns(raw: Any, n: int) -> FloatArray:
+    """Give an answer to n queries the shape (n, k); nonsense must not become numbers."""
+    if np.ma.isMaskedArray(raw) or np.asarray(raw).dtype.kind not in "biufO":
+        raise TargetError("the degraded target answered what is not real numbers")
+    Y = np.asarray(raw, dtype=np.float64)
+    if Y.ndim == 1:
+        Y = Y[:, None]
+    if Y.ndim != 2 or len(Y) != n or Y.shape[1] == 0:
+        raise TargetError(
+            f"the degraded target answered shape {np.shape(raw)} to {n} queries; "
+            f"expected ({n},) or ({n}, k)"
+        )
+    return Y
