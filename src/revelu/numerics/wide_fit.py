@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from revelu.numerics.levenberg_marquardt import Fit, fit, is_dense
+from revelu.numerics.levenberg_marquardt import Fit, fit
 from revelu.numerics.pruning import by_worth
 from revelu.numerics.two_layer import Samples, TwoLayer
 
@@ -44,6 +44,8 @@ def searches(
     width: int,
     goal: float,
     start: TwoLayer | None = None,
+    *,
+    grows: bool,
 ) -> Iterator[Fit]:
     """Search for a network that explains the samples, again and again.
 
@@ -57,6 +59,8 @@ def searches(
         A cost that is good enough.
     start : TwoLayer, optional
         Neurons that are known already.
+    grows : bool
+        One neuron after another, or all at once.
 
     Yields
     ------
@@ -66,7 +70,7 @@ def searches(
     attempt = 0
     while True:
         attempt += 1
-        if is_dense(samples, width):
+        if grows:
             found = grow(rng, samples, width, goal, start)
         else:
             found = fit_at_once(rng, samples, width, goal, start)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
+from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.log_ratios import (
     SMALLEST,
     are_probabilities,
@@ -18,7 +19,7 @@ from revelu.oracle.log_ratios import (
     smallest_with_digits,
 )
 from revelu.oracle.oracle import Oracle
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # Eight stencils of seven points, and eight rows asked again: 64 queries.
 _RADII = (1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 0.3, 30.0)
@@ -38,9 +39,21 @@ _KINK_RATIO = 1e4
 # Larger numbers, or the inverses of smaller ones, overflow when squared and summed.
 _LARGEST = 1e140
 
-# Answers that all have this few decimal digits were rounded.
-_FEW_DIGITS = 7
+# Fewer different answers than this say nothing of what numbers they are.
 _VARIETY = 5
+
+# Rounding to a grid of spacing u has a standard error of u / sqrt(12).
+_UNIFORM = 12.0**-0.5
+
+# Noise that is drawn anew for every answer is measured where N(0, I) lies.
+_NEAR = 1.5
+
+# How much more a float32 answer errs than its neighbours show.
+_FLOAT32_SHARED = 2.0
+
+# Half of the digits of noisier answers than this are fewer than five: too few for
+# derivatives by differences.
+_EXACT = 1e-10
 
 # Second differences count as curvature when all five of a stencil exceed the noise
 # by this factor with one sign: a kink disturbs two of the five at most.
@@ -58,8 +71,8 @@ class NoiseFloor:
     Attributes
     ----------
     law : str
-        ``"float64"``, ``"float32"``, ``"rounded"`` to decimals, or ``"random"`` where
-        repeated rows differ.
+        ``"float64"``, ``"float32"``, ``"rounded"`` to a grid of few digits, or
+        ``"random"`` where repeated rows differ.
     nu : ndarray, shape (k,)
         Relative standard error of an answer.
     scale : ndarray, shape (k,)
@@ -70,6 +83,8 @@ class NoiseFloor:
         Fraction of the places seen at which the target curves.
     repeat_difference : float
         Largest difference between two answers to one row, relative to ``scale``.
+    grid : Grid or None
+        What rounded answers were rounded to.
     """
 
     law: str
@@ -78,6 +93,27 @@ class NoiseFloor:
     spread: FloatArray
     curved: float
     repeat_difference: float
+    grid: Grid | None = None
+
+    def sigma(self, Y: FloatArray) -> FloatArray:
+        """Standard errors of answers at N(0, I), shape (n, k), or (k,) where all are alike.
+
+        Parameters
+        ----------
+        Y : ndarray, shape (n, k)
+        """
+        # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
+        sigma = np.asarray(self.nu * self.scale * np.sqrt(2.0))
+        if self.grid is None:
+            return sigma
+        # Where a spacing is tiny, the target's own arithmetic is what is left.
+        floor = np.finfo(np.float32).eps * sigma
+        return np.asarray(np.maximum(_UNIFORM * self.grid.spacing(Y), floor))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether answers are precise enough for steps that divide them by small ones."""
+        return self.law == "float64" and bool(self.nu.max() <= _EXACT)
 
     @property
     def is_deterministic(self) -> bool:
@@ -116,7 +152,8 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     with oracle.phase("noise"):
         Y = oracle(X)
         Y_again = oracle(X[again])
-    law, eps = _law(Y)
+    law, eps, grid = _law(Y)
+    answered = Y
     size = float(np.abs(Y).max())
     if size > _LARGEST or (size > 0.0 and 1.0 / size > _LARGEST):
         raise TargetError(
@@ -144,12 +181,17 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     if repeat_difference > _REPEAT_ULPS * eps * np.sqrt(oracle.dim_in):
         law = "random"
     sigma = _fourth_difference_noise(lifted)
-    # The floor of the floor: the rounding of an inner product of length d.
-    nu = np.maximum(_typical(sigma) / unit, 0.5 * eps * np.sqrt(oracle.dim_in))
+    nu = _relative_error(law, eps, _typical(sigma) / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
         rounding = eps if oracle.smallest_probability == SMALLEST else eps / smallest
         nu = np.maximum(nu, rounding / unit)
+    if law == "random":
+        nu = np.maximum(nu, _scatter(Y, alive) / (np.sqrt(2.0) * unit))
+        grid = None
+    elif grid is not None:
+        nu = _rounding_error(Y, answered, grid, growth) / unit
+        grid = None if oracle.takes_log_ratios else grid
     return NoiseFloor(
         law=law,
         nu=nu,
@@ -157,6 +199,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         spread=_spread(Y[np.isfinite(Y).all(axis=1)]),
         curved=_fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
+        grid=grid,
     )
 
 
@@ -169,18 +212,59 @@ def _stencils(rng: np.random.Generator, d: int) -> FloatArray:
     return np.asarray((radii * (centres + offsets * directions)).reshape(-1, d))
 
 
-def _law(Y: FloatArray) -> tuple[str, float]:
-    """Tell what numbers the answers are, and the unit roundoff."""
-    with np.errstate(over="ignore"):
-        is_float32 = np.array_equal(Y.astype(np.float32).astype(np.float64), Y)
+def _law(Y: FloatArray) -> tuple[str, float, Grid | None]:
+    """Tell what numbers the answers are, their unit roundoff, and their grid."""
     # Small whole numbers are float32 numbers too, and short; so may be the few values
     # of a function that hardly varies: they prove nothing.
     if not np.array_equal(Y, np.rint(Y)) and len(np.unique(Y)) >= _VARIETY:
-        if is_float32:
-            return "float32", float(np.finfo(np.float32).eps)
-        if all(float(f"{y:.{_FEW_DIGITS}g}") == y for y in Y.ravel()):
-            return "rounded", 10.0 ** (1 - _FEW_DIGITS)
-    return "float64", float(np.finfo(np.float64).eps)
+        grid = read_grid(Y)
+        if grid is not None:
+            largest = float(np.abs(Y).max())
+            return "rounded", float(grid.spacing(np.array(largest))) / largest, grid
+        with np.errstate(over="ignore"):
+            if np.array_equal(Y.astype(np.float32).astype(np.float64), Y):
+                return "float32", float(np.finfo(np.float32).eps), None
+    return "float64", float(np.finfo(np.float64).eps), None
+
+
+def _relative_error(law: str, eps: float, measured: FloatArray, d: int) -> FloatArray:
+    """What fourth differences measured, but no less than rounding makes of a sum.
+
+    Neighbouring points share most of their rounding, the more so the shorter the
+    numbers: in float32 differences see about half of it.
+    """
+    if law == "float32":
+        return np.maximum(_FLOAT32_SHARED * measured, 0.5 * eps)
+    # The rounding of an inner product of length d.
+    return np.maximum(measured, 0.5 * eps * np.sqrt(d))
+
+
+def _rounding_error(
+    Y: FloatArray, answered: FloatArray, grid: Grid, growth: FloatArray
+) -> FloatArray:
+    """Standard error by output of lifted answers that lie on a grid.
+
+    Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.
+    """
+    error = _UNIFORM * grid.spacing(answered)
+    if Y.shape != answered.shape:
+        relative = error / np.where(answered > 0, answered, 1.0)
+        error = np.hypot(relative[:, :-1], relative[:, -1:])
+    finite = np.isfinite(Y).all(axis=1)
+    return np.asarray(np.sqrt(np.mean((error / growth[:, None])[finite] ** 2, axis=0)))
+
+
+def _scatter(Y: FloatArray, alive: BoolArray) -> FloatArray:
+    """Standard error of an answer by output, from what an affine map leaves of a stencil.
+
+    Seven points have five degrees of freedom left.
+    """
+    t = np.arange(_STENCIL) - _STENCIL // 2
+    basis = np.linalg.qr(np.column_stack([np.ones(_STENCIL), t]))[0]
+    near = alive & (np.asarray(_RADII) < _NEAR)
+    stencils = Y.reshape(len(_RADII), _STENCIL, -1)[near if near.any() else alive]
+    rest = stencils - np.einsum("ij,sjk->sik", basis @ basis.T, stencils)
+    return np.asarray(np.sqrt((rest**2).sum(axis=(0, 1)) / (len(stencils) * (_STENCIL - 2))))
 
 
 def _spread(Y: FloatArray) -> FloatArray:

@@ -1,0 +1,90 @@
+"""The grid that rounded answers lie on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.types import FloatArray
+
+# Answers with more decimal digits than this were not rounded: float64 has 15.9.
+_MOST_DIGITS = 12
+# float32 has 7.2, so a decimal of more digits than this is no longer recognised in it.
+_MOST_DIGITS_FLOAT32 = 6
+
+_FLOAT16_BITS = 11
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers of a few digits.
+
+    Attributes
+    ----------
+    base : int
+        10 or 2.
+    digits : int or None
+        Significant digits in that base; None where ``places`` are fixed.
+    places : int or None
+        Digits after the point, where those are fixed.
+    """
+
+    base: int
+    digits: int | None = None
+    places: int | None = None
+
+    def spacing(self, Y: FloatArray) -> FloatArray:
+        """Distance between neighbouring numbers of the grid at ``Y``, same shape."""
+        if self.digits is None:
+            return np.full(np.shape(Y), float(self.base) ** -float(self.places or 0))
+        size = np.abs(Y)
+        if self.base == 2:
+            exponent = np.frexp(size)[1] - 1.0
+        else:
+            exponent = np.floor(np.log10(np.maximum(size, np.finfo(np.float64).tiny)))
+        spacing = float(self.base) ** (exponent - self.digits + 1.0)
+        return np.asarray(np.where(size > 0, spacing, 0.0))
+
+    def __str__(self) -> str:
+        if self.base == 2:
+            return f"{self.digits} binary digits"
+        if self.digits is None:
+            return f"{self.places} decimal places"
+        return f"{self.digits} significant digits"
+
+
+def read_grid(Y: FloatArray) -> Grid | None:
+    """Tell to how few digits answers were rounded; None where they were not.
+
+    Parameters
+    ----------
+    Y : ndarray
+        Answers, float64; they may have gone through float32.
+    """
+    values = np.unique(Y[Y != 0.0])
+    as_float32 = values.astype(np.float32)
+    is_float32 = np.array_equal(as_float32.astype(np.float64), values)
+    most = _MOST_DIGITS_FLOAT32 if is_float32 else _MOST_DIGITS
+    digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g")), None)
+    places = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}f")), None)
+    if digits is not None:
+        # Fixed places show as different numbers of digits.
+        if places is not None and len(set(np.floor(np.log10(np.abs(values))))) > 1:
+            coarse = 10.0**-places * np.ones(len(values))
+            if (Grid(10, digits=digits).spacing(values) < 0.99 * coarse).any():
+                return Grid(10, places=places)
+        return Grid(10, digits=digits)
+    if places is not None:
+        return Grid(10, places=places)
+    with np.errstate(over="ignore"):
+        if np.array_equal(values.astype(np.float16).astype(np.float64), values):
+            return Grid(2, digits=_FLOAT16_BITS)
+    return None
+
+
+def _are_decimals(values: FloatArray, form: str) -> bool:
+    is_float32 = np.array_equal(values.astype(np.float32).astype(np.float64), values)
+    for value in values.tolist():
+        decimal = float(format(value, form))
+        if decimal != value and not (is_float32 and np.float32(decimal) == np.float32(value)):
+            return False
+    return True
