@@ -25,6 +25,10 @@ _FLOAT32_WORK = 1e8
 # Iterations of LSMR a step.  Steps need not be exact before the activation patterns are.
 _ITERATIONS = 40
 
+# A linear residual this much smaller than it was is as much as a step can use: what its
+# linearisation leaves is more (Dembo, Eisenstat and Steihaug 1982).
+_FORCING = 1e-2
+
 _STEP_LENGTHS = (1.0, 0.5, 0.2)
 _MIN_DAMPING, _MAX_DAMPING = 1e-12, 1e6
 
@@ -137,23 +141,28 @@ class _MatrixFree:
             dtype=np.float64,
         )
         solution = lsmr(
-            operator, self.residual, damp=np.sqrt(damping), maxiter=self.iterations,
-            atol=0.0, btol=0.0, conlim=0.0,
+            operator,
+            self.residual,
+            damp=np.sqrt(damping),
+            maxiter=self.iterations,
+            atol=0.0,
+            btol=_FORCING,
+            conlim=0.0,
         )
         return np.asarray(solution[0] * self.derivative.scales)
 
 
-def is_dense(samples: Samples, width: int) -> bool:
-    """Whether networks of this width are small enough for normal equations."""
-    (_, d), k = samples.X.shape, samples.Y.shape[1]
+def is_dense(n_equations: int, width: int, d: int, k: int) -> bool:
+    """Whether networks of this shape, with an affine rest, take normal equations."""
     n_parameters = width * (d + 1 + k) + k * (d + 1)
-    work = samples.n_equations * n_parameters**2
+    work = n_equations * n_parameters**2
     return n_parameters <= _DENSE_PARAMETERS and work <= _DENSE_WORK
 
 
 def _solver(network: TwoLayer, samples: Samples, iterations: int) -> _Dense | _MatrixFree:
     residual = samples.residual(network)
-    if is_dense(samples, network.width):
+    k, d = samples.Y.shape[1], samples.X.shape[1]
+    if is_dense(samples.n_equations, network.width, d, k):
         return _Dense(Derivative(network, samples), residual)
     work = len(samples.X) * network.width * samples.X.shape[1]
     dtype = np.float32 if work > _FLOAT32_WORK else np.float64

@@ -12,7 +12,7 @@ import numpy as np
 
 from revelu.numerics.levenberg_marquardt import Fit, fit
 from revelu.numerics.two_layer import Samples, TwoLayer
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 # Relative eigenvalues of the Gram matrix below this are rounding.
 _RANK_RTOL = 1e-13
@@ -22,6 +22,7 @@ _MAX_TRIALS = 10
 _REFIT_STEPS = 40
 _REFIT_RTOL = 0.05
 _REFIT_DAMPING = 1e-6
+_REFIT_ITERATIONS = 60
 
 # Chance moves a cost by a share of 1 / sqrt(2 n); this many such are no chance.
 _SIGMAS = 4.0
@@ -48,13 +49,31 @@ def prune(network: TwoLayer, samples: Samples, noise_cost: float) -> Fit:
     Fit
         With an affine rest.  Its cost tells whether it explains the samples.
     """
+    network = network.take(are_determined(network, samples))
     found = _refit(with_affine_rest(network, samples), samples, noise_cost)
     while found.network.width:
         smaller = _remove_most(found, samples, _bar(found, samples, noise_cost))
         if smaller is None:
             break
         found = smaller
-    return found
+    kept = are_determined(found.network, samples)
+    if kept.all():
+        return found
+    return _refit(with_affine_rest(found.network.take(kept), samples), samples, noise_cost)
+
+
+def are_determined(network: TwoLayer, samples: Samples) -> BoolArray:
+    """Which neurons are on, and off, at as many answers as they have parameters.
+
+    The others can be bent to any answers: what they explain is no evidence for them.
+
+    Returns
+    -------
+    ndarray of bool, shape (width,)
+    """
+    (n, d), k = samples.X.shape, samples.Y.shape[1]
+    n_on = (samples.X @ network.W.T + network.b > 0.0).sum(axis=0)
+    return np.asarray(np.minimum(n_on, n - n_on) * k >= d + 1 + k)
 
 
 def with_affine_rest(network: TwoLayer, samples: Samples) -> TwoLayer:
@@ -77,6 +96,7 @@ def _refit(start: TwoLayer, samples: Samples, bar: float) -> Fit:
         max_steps=_REFIT_STEPS,
         rtol=_REFIT_RTOL,
         damping=_REFIT_DAMPING,
+        iterations=_REFIT_ITERATIONS,
     )
 
 

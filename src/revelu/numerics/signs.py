@@ -18,13 +18,15 @@ MAX_FREE = 20
 _CHUNK_BITS = 14
 
 # A real solution this near 0 and 1 is worth checking; the check itself is `atol`.
-_ROUNDING = 1e-2
+ROUNDING = 1e-2
 
 # Columns are dependent when the pivoted QR leaves less than this of a unit column.
 _RANK_RTOL = 1e-7
 
 
-def find_binary_solutions(G: FloatArray, y: FloatArray, atol: float) -> list[FloatArray]:
+def find_binary_solutions(
+    G: FloatArray, y: FloatArray, atol: float, rounding: float = ROUNDING
+) -> list[FloatArray]:
     """Find every ``x`` in {0, 1}^m with ``|G x - y| <= atol``.
 
     Parameters
@@ -33,6 +35,8 @@ def find_binary_solutions(G: FloatArray, y: FloatArray, atol: float) -> list[Flo
     y : ndarray, shape (n,)
     atol : float
         On the Euclidean norm of the remainder.
+    rounding : float
+        How far from 0 and 1 a solution over the reals may be.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def find_binary_solutions(G: FloatArray, y: FloatArray, atol: float) -> list[Flo
     found: list[FloatArray] = []
     for bits in _bit_chunks(n_free):
         guesses = start - bits @ effect.T
-        near = (np.abs(guesses - np.rint(np.clip(guesses, 0, 1))) <= _ROUNDING).all(axis=1)
+        near = (np.abs(guesses - np.rint(np.clip(guesses, 0, 1))) <= rounding).all(axis=1)
         for row in np.flatnonzero(near):
             x = np.empty(m)
             x[order[:rank]] = np.rint(guesses[row])

@@ -133,6 +133,11 @@ class Samples:
         """Root mean square of the answers about their mean, in units of ``sigma``."""
         return float(np.sqrt(np.mean(((self.Y - self.Y.mean(axis=0)) / self.sigma) ** 2)))
 
+    def evenly(self) -> "Samples":
+        """The same with one error an output, the root mean square of all answers'."""
+        sigma = np.broadcast_to(self.sigma, self.Y.shape)
+        return Samples(self.X, self.Y, np.sqrt(np.mean(sigma**2, axis=0)))
+
     def joined(self, other: "Samples") -> "Samples":
         """Both."""
         if self.sigma.ndim == 1 and np.array_equal(self.sigma, other.sigma):
@@ -186,7 +191,9 @@ class Derivative:
             norms.append(weight[:, None] * inputs)
         flat = np.concatenate([norm.ravel() for norm in norms]) * np.sqrt(n)
         # A parameter that no answer depends on stays where it is.
-        return np.where(flat > np.finfo(np.float32).eps * flat.max(), 1.0 / np.maximum(flat, 1e-300), 0.0)
+        return np.where(
+            flat > np.finfo(np.float32).eps * flat.max(), 1.0 / np.maximum(flat, 1e-300), 0.0
+        )
 
     def forward(self, v: FloatArray) -> FloatArray:
         """Change of the answers over ``sigma`` for a change ``v`` in units of ``scales``."""
@@ -205,7 +212,9 @@ class Derivative:
         parts = [G.T @ self.X, G.sum(axis=0), U.T @ self.H, U.sum(axis=0)]
         if self.network.V is not None:
             parts.append(U.T @ self.X)
-        return np.asarray(np.concatenate([p.ravel() for p in parts]) * self.scales, dtype=np.float64)
+        return np.asarray(
+            np.concatenate([p.ravel() for p in parts]) * self.scales, dtype=np.float64
+        )
 
     def matrix(self) -> FloatArray:
         """The map written out, for small networks; shape ``self.shape``."""

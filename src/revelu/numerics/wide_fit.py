@@ -146,7 +146,8 @@ def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoL
 def _affine(samples: Samples) -> TwoLayer:
     """The affine map that fits best, without neurons."""
     n, d = samples.X.shape
-    C = np.linalg.lstsq(np.column_stack([samples.X, np.ones(n)]), samples.Y, rcond=None)[0]
+    features = np.column_stack([samples.X, np.ones(n)])
+    C = np.asarray(np.linalg.lstsq(features, samples.Y, rcond=None)[0], dtype=np.float64)
     return TwoLayer(
         np.zeros((0, d)), np.zeros(0), np.zeros((C.shape[1], 0)), C[d].copy(), C[:d].T.copy()
     )

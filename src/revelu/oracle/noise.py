@@ -163,7 +163,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
-    alive = np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1)
+    alive = np.asarray(np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1))
     if not alive.any():
         raise SaturatedError(
             f"{oracle.name} is saturated: at every input seen some class has a probability "
@@ -234,9 +234,9 @@ def _relative_error(law: str, eps: float, measured: FloatArray, d: int) -> Float
     numbers: in float32 differences see about half of it.
     """
     if law == "float32":
-        return np.maximum(_FLOAT32_SHARED * measured, 0.5 * eps)
+        return np.asarray(np.maximum(_FLOAT32_SHARED * measured, 0.5 * eps))
     # The rounding of an inner product of length d.
-    return np.maximum(measured, 0.5 * eps * np.sqrt(d))
+    return np.asarray(np.maximum(measured, 0.5 * eps * np.sqrt(d)))
 
 
 def _rounding_error(

@@ -16,11 +16,6 @@ from revelu.types import FloatArray
 # crosses, a share of about h of the coordinates.
 _STEP_FACTOR = 2.0
 
-# A singular value is one of the function when it is this many times the next, and the
-# next is no more than this many times what noise makes.
-_GAP = 5.0
-_NOISE_FACTOR = 20.0
-
 # Rows over and above the rank: they show where it ends.
 _SPARE_ROWS = 2
 
@@ -45,7 +40,10 @@ def gradient_span(
 ) -> GradientSpan | None:
     """Measure gradients until they add no direction.
 
-    Points come in pairs ``x, -x``: a neuron that is off at one is mostly on at the other.
+    What lies under the noise of a difference is not counted: the last fit, in all
+    coordinates, finds it.  The first two points are ``x`` and ``-x``: a neuron that is off
+    at one is mostly on at the other.  More such pairs would be wasted, for the sum of both
+    gradients is about the same everywhere.
 
     Parameters
     ----------
@@ -63,14 +61,16 @@ def gradient_span(
     d = oracle.dim_in
     h = _STEP_FACTOR * float(np.cbrt(noise.nu.max()))
     rows: list[FloatArray] = []
+    x = rng.standard_normal(d)
+    points = [x, -x]
     while True:
-        x = rng.standard_normal(d)
         with oracle.round():
-            for centre in (x, -x):
+            for centre in points:
                 X = np.vstack([centre, centre + h * np.eye(d)]).astype(np.float32)
                 X = X.astype(np.float64)
                 Y = oracle(X) / _unit(noise)
                 rows.append(((Y[1:] - Y[0]) / np.diag(X[1:] - X[0])[:, None]).T)
+        points = [rng.standard_normal(d)]
         gradients = np.vstack(rows)
         if not np.isfinite(gradients).all():
             return None
@@ -78,8 +78,8 @@ def gradient_span(
         # The norm of a random matrix is about the sum of the roots of its sides.
         sides = np.sqrt(len(gradients)) + np.sqrt(d)
         error = float((noise.nu * noise.scale / _unit(noise)).max())
-        rank = _rank(values, 2.0 * error / h * sides)
-        if rank is not None and rank <= min(len(values) - _SPARE_ROWS, max_rank):
+        rank = int((values > 2.0 * error / h * sides).sum())
+        if rank <= min(len(values) - _SPARE_ROWS, max_rank):
             return GradientSpan(vt[:rank], values)
         if len(gradients) >= max_rank + 2 * noise.scale.size + _SPARE_ROWS:
             return None
@@ -87,14 +87,3 @@ def gradient_span(
 
 def _unit(noise: NoiseFloor) -> FloatArray:
     return np.where(noise.scale > 0, noise.scale, 1.0)
-
-
-def _rank(values: FloatArray, noise: float) -> int | None:
-    """Where the singular values fall to the noise, if they fall in one step."""
-    for rank in range(len(values) - 1, 0, -1):
-        above, below = values[rank - 1], values[rank]
-        if below > _NOISE_FACTOR * noise:
-            return None
-        if above > _GAP * below and above > noise:
-            return rank
-    return None

@@ -17,19 +17,26 @@ N(0, I), decided in advance of their answers, and the network that explains them
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network
-from revelu.numerics.levenberg_marquardt import Fit, fit, is_dense
-from revelu.numerics.pruning import prune
 from revelu.numerics.two_layer import Samples, TwoLayer
-from revelu.numerics.wide_fit import searches
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradients import gradient_span
+from revelu.probe.kinks import find_kinks
+from revelu.probe.line import random_line
+from revelu.recover.search import (
+    EXPLAINED,
+    Shape,
+    explain,
+    is_explained,
+    is_near,
+    refine,
+    shape_of,
+)
 from revelu.recover.signs import resolve_signs
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
@@ -38,58 +45,41 @@ log = logging.getLogger(__name__)
 
 # Below this many inputs the span is not worth its queries, and above this noise it is
 # not to be had.
-_SPAN_FROM = 32
+_SPAN_FROM = 128
 _SPAN_NOISE = 1e-5
 
-# Of the samples' degrees of freedom a search uses at most a share of 1 / this, growing
-# neuron by neuron or all at once.
-_GROWN_EQUATIONS = 1.6
-_WIDE_EQUATIONS = 2.6
-
-# Growing neuron by neuron is worth its time up to this many multiplications a fit.
-_SLOW_WORK = 2e11
-
-# The first stage could explain this many neurons; every stage asks for more queries.
+# The first samples could determine this many neurons, or a quarter of the inputs; inside
+# a span, this much more than its dimension.
 _FIRST_WIDTH = 4
-_GROWTH = 1.12
-_FAST_GROWTH = 1.3
 _SPAN_MARGIN = 1.25
 
-# Searches on the same samples: short ones are repeated more often.
-_GROWN_SEARCHES = 6
-_WIDE_SEARCHES = 2
+# The noise of a line's answers is what differences of answers suggest, times what they
+# hide and what rounding the queries adds.
+_LINE_NOISE = 3.0
+_LINE_MARGIN = 1.1
 
 # Where the search ends: a network of more neurons than this, or more work a step.
 _MOST_NEURONS = 256
 _MOST_WORK = 4e9
 
-# A search that left this share of the variation may have found all but a few neurons.
-_PROMISING = 0.02
-_NEARLY = 3e-3
-
-# Noise alone leaves no more than this reduced cost: the floor itself is an estimate.
-EXPLAINED = 1.5
-
-# Equations a parameter for the last fit.
+# Equations a parameter for the last fit: of a network known in a span only, and of
+# coarser answers, whose errors the fit is to average.
 _FINAL_EQUATIONS = 2.1
 _FINAL_EQUATIONS_ONE_OUTPUT = 1.25
-_FINAL_STEPS = 40
-_FINAL_ITERATIONS = 80
+_COARSE_NOISE = 1e-6
+_COARSE_EQUATIONS = 3.4
 
 # The affine rest that noise leaves is this share of the neurons' affine maps at most; a
-# refit without it decides.
+# refit without it decides, and a cost that grows by no more than this.
 _REST_RTOL = 0.05
+_SIGN_ROUNDING = 0.3
+_REST_COST = 1.2
 
 Tell = Callable[[str], None]
 
 
-@dataclass
-class _State:
-    """What is known so far."""
-
-    samples: Samples
-    network: TwoLayer
-    explained: bool = False
+class _NotPiecewiseAffineError(Exception):
+    """A line without affine pieces."""
 
 
 def recover_by_least_squares(
@@ -112,48 +102,48 @@ def recover_by_least_squares(
     Returns
     -------
     Recovery
-        ``UNVERIFIED`` with the network, explained or not; ``BUDGET_EXHAUSTED`` with what
+        ``UNVERIFIED`` with the network, whether it explains the samples or not;
+        ``NOT_IN_CLASS`` where a line has no affine pieces; ``BUDGET_EXHAUSTED`` with what
         was found.
 
     Notes
     -----
-    Source: the wide student and its pruning follow ATV21's consolidation in spirit; the
-    span is JWZ20, Theorem 3.4.
+    Source: inside the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates, a
+    fit with neurons to spare, consolidated (ATV21, Algorithm 5, by another route).
     """
     return _LeastSquares(oracle, noise, np.random.default_rng(seed), tell).run()
 
 
 class _LeastSquares:
+    """``best`` is the best network so far, in coordinates of ``basis`` where there is one."""
+
     def __init__(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
     ) -> None:
         self.oracle, self.noise, self.rng, self.tell = oracle, noise, rng, tell
         self.best: TwoLayer | None = None
         self.basis: FloatArray | None = None
+        self.n_kinks: int | None = None
         self.evidence: list[str] = []
 
     def run(self) -> Recovery:
         status = Status.UNVERIFIED
         try:
             self._find_span()
-            state = self._search()
-            if state.explained:
-                state = self._finish(state)
-            self.best = state.network
-            if not state.explained:
-                self.evidence.append(
-                    f"no network of one hidden layer and up to {self._most(state.samples)} "
-                    f"neurons explains {len(state.samples.X):,} answers to within their digits"
-                )
+            samples = self._search()
+            self._finish(samples)
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
             self.evidence.append(str(error))
-        network = None if self.best is None else self._as_network(self.best)
+        except _NotPiecewiseAffineError as error:
+            status, self.best = Status.NOT_IN_CLASS, None
+            self.evidence.append(str(error))
         return Recovery(
             status,
-            network,
+            None if self.best is None else _as_network(self.best, self.basis),
             self.oracle.ledger(),
             evidence=tuple(self.evidence),
+            warnings=() if self.best is None else (self._resolution(),),
             method="least_squares",
         )
 
@@ -168,135 +158,140 @@ class _LeastSquares:
             self.basis = span.basis
             log.info("the gradients span %d of %d directions", len(span.basis), d)
 
-    def _dim(self) -> int:
-        return self.oracle.dim_in if self.basis is None else len(self.basis)
-
-    def _search(self) -> _State:
+    def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""
-        samples = self._ask(self._first_size())
+        shape = self._shape()
+        if self.basis is None:
+            n = max(shape.n_samples(max(_FIRST_WIDTH, shape.d // 4)), 2 * (shape.d + 1))
+        else:
+            n = shape.n_samples(int(_SPAN_MARGIN * shape.d) + 2)
+        samples = self._ask(n)
         start: TwoLayer | None = None
         while True:
-            state = self._explain(samples, start)
-            self.best = state.network
-            if state.explained or self._most(samples) >= _MOST_NEURONS:
-                return state
-            nearly = samples.cost(state.network) < _NEARLY * samples.spread()
-            start = state.network if nearly and state.network.width else None
-            factor = _GROWTH if self._grows(samples) else _FAST_GROWTH
-            if self._work(samples) > _MOST_WORK:
-                return state
-            samples = samples.joined(self._ask(int(np.ceil((factor - 1.0) * len(samples.X)))))
+            width = shape.width(n)
+            self._explain(samples, start)
+            invented = is_explained(self._best(), samples)
+            if invented:
+                samples = samples.joined(self._ask(shape.n_held_out(n)))
+                if is_explained(self._best(), samples):
+                    return samples
+                log.debug("fresh answers disagree: a neuron fires on few of the samples")
+            if width >= _MOST_NEURONS or samples.X.size * width > _MOST_WORK:
+                self.evidence.append(
+                    f"no network of one hidden layer and up to {width} neurons was found that "
+                    f"explains {len(samples.X):,} answers to within their digits"
+                )
+                return samples
+            # What interpolates is near, too, but no place to start from.
+            near = not invented and is_near(self._best(), samples)
+            start = self._best() if near else None
+            more = shape.more(len(samples.X))
+            if not shape.is_short(n) and self.n_kinks is None:
+                self._look_along_a_line()
+                more = max(more, shape.n_samples(int(_LINE_MARGIN * (self.n_kinks or 0))))
+            samples = samples.joined(self._ask(more - len(samples.X)))
+            n = more
 
-    def _explain(self, samples: Samples, start: TwoLayer | None) -> _State:
-        """Search and prune on one set of samples."""
-        width = self._most(samples)
+    def _explain(self, samples: Samples, start: TwoLayer | None) -> None:
+        width = shape_of(samples).width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
-        tries = _GROWN_SEARCHES if self._grows(samples) else _WIDE_SEARCHES
-        best: TwoLayer | None = None
-        found = searches(self.rng, samples, width, 1.0, start, grows=self._grows(samples))
-        for candidate in islice(found, tries):
-            network = candidate.network
-            if candidate.cost < max(_PROMISING * samples.spread(), EXPLAINED):
-                network = prune(network, samples, EXPLAINED).network
-            reduced = samples.reduced_cost(network)
-            log.debug(
-                "%d samples, width %d: cost %.3g, %d neurons: %.3g",
-                len(samples.X), width, candidate.cost, network.width, reduced,
-            )
-            if best is None or samples.cost(network) < samples.cost(best):
-                best = network
-            if reduced <= EXPLAINED:
-                return _State(samples, network, explained=True)
-        if best is None:  # pragma: no cover - there is at least one search
-            raise AssertionError
-        return _State(samples, best)
+        self.best = explain(self.rng, samples, start)
 
-    def _finish(self, state: _State) -> _State:
-        """Steps 4 and 5."""
-        plain, notes = self._without_rest(state)
-        if self.basis is not None:
-            samples, network = self._ask_everywhere(plain)
-            self.tell(f"refining {network.n_parameters:,} parameters")
-            self.best = network
-            network = self._refine(network, samples).network
-            reduced = samples.reduced_cost(network)
-            log.debug("all %d coordinates: %.3g", self.oracle.dim_in, reduced)
-            self.basis = None
-            state = _State(samples, network, explained=reduced <= EXPLAINED)
-            if not state.explained:
-                return self._repaired(state)
+    def _look_along_a_line(self) -> None:
+        """Count the kinks of a line, where answers have digits for that.
+
+        It says how many neurons to look for, and tells smooth functions apart.
+        """
+        self.n_kinks = 0
+        if self.noise.nu.max() > _SPAN_NOISE or self.oracle.takes_log_ratios:
+            return
+        self.tell("counting kinks along a line")
+        line = random_line(self.rng, self.oracle.dim_in)
+        nu = _LINE_NOISE * float(self.noise.nu.max())
+        scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng)
+        if not scan.complete:
+            raise _NotPiecewiseAffineError(scan.message)
+        self.n_kinks = len(scan.kinks)
+        log.info("%d kinks along a line", self.n_kinks)
+
+    def _finish(self, samples: Samples) -> None:
+        """Steps 4 and 5, for a network that explains its samples."""
+        if not is_explained(self._best(), samples):
+            return
+        notes = self._drop_rest(samples)
+        if self.basis is None:
+            samples = self._enough(samples)
+            self.best = refine(self._best(), samples).network
         else:
-            network = self._refine(plain, state.samples).network
-            state = replace(state, network=network)
-        if notes:
-            self.evidence += notes
-        return state
+            samples = self._lift()
+            if not is_explained(self._best(), samples):
+                self.tell("looking for what lies outside the span")
+                self._explain(samples, self._best())
+                notes = self._drop_rest(samples)
+                self.best = refine(self._best(), samples).network
+        self.evidence += notes
 
-    def _repaired(self, state: _State) -> _State:
-        """Look for what the span had missed, in all coordinates."""
-        self.tell("looking for neurons outside the span")
-        state = self._explain(state.samples, state.network)
-        if state.explained:
-            plain, notes = self._without_rest(state)
-            self.evidence += notes
-            state = replace(state, network=self._refine(plain, state.samples).network)
-        return state
-
-    def _refine(self, network: TwoLayer, samples: Samples) -> Fit:
-        sigma = np.sqrt(np.mean(np.broadcast_to(samples.sigma, samples.Y.shape) ** 2, axis=0))
-        even = replace(samples, sigma=sigma)
-        found = fit(
-            network,
-            even,
-            max_steps=_FINAL_STEPS,
-            rtol=0.02,
-            damping=1e-9,
-            iterations=_FINAL_ITERATIONS,
+    def _lift(self) -> Samples:
+        """Refit in all coordinates, to fresh queries."""
+        network = _in_all_coordinates(self._best(), self.basis)
+        k = len(network.c)
+        wanted = _FINAL_EQUATIONS if k > 1 else _FINAL_EQUATIONS_ONE_OUTPUT
+        X = self.rng.standard_normal(
+            (int(np.ceil(wanted * network.n_parameters / k)), self.oracle.dim_in)
         )
-        if samples.sigma.ndim == 1:
-            return found
-        # Each answer by its own error, now that the activation patterns are right.
-        return fit(found.network, samples, max_steps=_FINAL_STEPS, rtol=1e-3, damping=1e-6)
+        samples = self._answered(_as_float32(X))
+        self.tell(f"refining {network.n_parameters:,} parameters")
+        self.best, self.basis = network, None
+        self.best = refine(network, samples).network
+        log.debug("all coordinates: %.3g", samples.reduced_cost(self.best))
+        return samples
 
-    def _without_rest(self, state: _State) -> tuple[TwoLayer, list[str]]:
+    def _enough(self, samples: Samples) -> Samples:
+        """Samples enough to average coarse errors."""
+        network = self._best()
+        wanted = int(np.ceil(_COARSE_EQUATIONS * network.n_parameters / len(network.c)))
+        if self.noise.nu.max() < _COARSE_NOISE or wanted <= len(samples.X):
+            return samples
+        return samples.joined(self._ask(wanted - len(samples.X)))
+
+    def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
-        network, notes = resolve_signs(self._as_network(state.network, lift=False), _REST_RTOL)
-        if notes:
-            return state.network, notes
+        best, even = self._best(), samples.evenly()
+        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING)
+        if notes or network.skip is not None:
+            return notes
         (W, A), (b, c) = network.weights, network.biases
-        samples = state.samples
-        plain = fit(
-            TwoLayer(W.copy(), b.copy(), A.copy(), c.copy()),
-            samples,
-            max_steps=_FINAL_STEPS,
-            rtol=0.02,
-            damping=1e-6,
-        ).network
-        # What fits no worse without the affine rest has none.
-        allowed = max(EXPLAINED, 1.2 * samples.reduced_cost(state.network))
-        if samples.reduced_cost(plain) <= allowed:
-            return plain, []
-        return state.network, ["the affine skip is kept: without it the answers do not fit"]
+        plain = refine(TwoLayer(W.copy(), b.copy(), A.copy(), c.copy()), even).network
+        if even.reduced_cost(plain) > max(EXPLAINED, _REST_COST * even.reduced_cost(best)):
+            return ["the affine skip is kept: without it the answers do not fit"]
+        self.best = plain
+        return []
+
+    def _resolution(self) -> str:
+        """What these answers cannot show."""
+        sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
+        return (
+            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: neurons that "
+            f"change them by less than {EXPLAINED * sigma:.1g} (root mean square over N(0, I)) "
+            "cannot be seen and are left out"
+        )
+
+    def _best(self) -> TwoLayer:
+        if self.best is None:  # pragma: no cover - a search always leaves one
+            raise AssertionError
+        return self.best
+
+    def _shape(self) -> Shape:
+        d = self.oracle.dim_in if self.basis is None else len(self.basis)
+        return Shape(d, self.oracle.dim_out)
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries inside the span, in its coordinates."""
-        Z = self.rng.standard_normal((n, self._dim()))
-        X = Z if self.basis is None else Z @ self.basis
-        X = _as_float32(X)
-        samples = self._answered(X)
-        return samples if self.basis is None else replace(samples, X=samples.X @ self.basis.T)
-
-    def _ask_everywhere(self, network: TwoLayer) -> tuple[Samples, TwoLayer]:
-        """Gaussian queries in all coordinates, and the network in them."""
-        assert self.basis is not None
-        basis = self.basis
-        V = None if network.V is None else network.V @ basis
-        network = TwoLayer(network.W @ basis, network.b, network.A, network.c, V)
-        k = len(network.c)
-        wanted = _FINAL_EQUATIONS if k > 1 else _FINAL_EQUATIONS_ONE_OUTPUT
-        n = int(np.ceil(wanted * network.n_parameters / k))
-        X = _as_float32(self.rng.standard_normal((n, self.oracle.dim_in)))
-        return self._answered(X), network
+        X = self.rng.standard_normal((n, self._shape().d))
+        if self.basis is None:
+            return self._answered(_as_float32(X))
+        samples = self._answered(_as_float32(X @ self.basis))
+        return replace(samples, X=samples.X @ self.basis.T)
 
     def _answered(self, X: FloatArray) -> Samples:
         Y = self.oracle(X)
@@ -304,36 +299,18 @@ class _LeastSquares:
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
 
-    def _first_size(self) -> int:
-        d = self._dim()
-        k = self.oracle.dim_out
-        width = _FIRST_WIDTH if self.basis is None else int(_SPAN_MARGIN * d) + 2
-        share = _WIDE_EQUATIONS if self.basis is not None else _GROWN_EQUATIONS
-        return max(int(np.ceil(1.1 * share * width * (d + 1 + k) / k)), 2 * (d + 1))
 
-    def _most(self, samples: Samples) -> int:
-        """The widest network that the samples determine."""
-        (n, d), k = samples.X.shape, samples.Y.shape[1]
-        share = _GROWN_EQUATIONS if self._grows(samples) else _WIDE_EQUATIONS
-        return max(int((n * k / share - k * (d + 1)) / (d + 1 + k)), 1)
+def _in_all_coordinates(network: TwoLayer, basis: FloatArray | None) -> TwoLayer:
+    if basis is None:
+        return network
+    V = None if network.V is None else network.V @ basis
+    return TwoLayer(network.W @ basis, network.b, network.A, network.c, V)
 
-    def _grows(self, samples: Samples) -> bool:
-        (n, d), k = samples.X.shape, samples.Y.shape[1]
-        width = max(int(n * k / _GROWN_EQUATIONS / (d + 1 + k)), 1)
-        n_parameters = width * (d + 1 + k)
-        return is_dense(samples, width) and n * k * n_parameters**2 * width < _SLOW_WORK
 
-    def _work(self, samples: Samples) -> float:
-        return float(samples.X.size) * self._most(samples)
-
-    def _as_network(self, network: TwoLayer, *, lift: bool = True) -> Network:
-        basis = self.basis if lift else None
-        W = network.W if basis is None else network.W @ basis
-        skip = None
-        if network.V is not None:
-            V = network.V if basis is None else network.V @ basis
-            skip = (V, np.zeros(len(network.c)))
-        return Network([W, network.A], [network.b, network.c], skip=skip)
+def _as_network(network: TwoLayer, basis: FloatArray | None) -> Network:
+    network = _in_all_coordinates(network, basis)
+    skip = None if network.V is None else (network.V, np.zeros(len(network.c)))
+    return Network([network.W, network.A], [network.b, network.c], skip=skip)
 
 
 def _as_float32(X: FloatArray) -> FloatArray:
@@ -343,5 +320,6 @@ def _as_float32(X: FloatArray) -> FloatArray:
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:
     """An error of 0 is one of rounding: an output that never varies."""
-    floor = np.finfo(np.float64).eps * np.maximum(np.abs(Y).max(axis=0), np.finfo(np.float32).tiny)
-    return np.maximum(sigma, floor)
+    size = np.abs(Y).max(axis=0, initial=0.0)
+    floor = np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float32).tiny)
+    return np.asarray(np.maximum(sigma, floor))

@@ -3,10 +3,12 @@
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.signs import find_binary_solutions
+from revelu.numerics.signs import ROUNDING, find_binary_solutions
 
 
-def resolve_signs(network: Network, rtol: float) -> tuple[Network, list[str]]:
+def resolve_signs(
+    network: Network, rtol: float, rounding: float = ROUNDING
+) -> tuple[Network, list[str]]:
     """Turn neurons round so that the affine skip vanishes, where that can be done.
 
     Parameters
@@ -15,6 +17,8 @@ def resolve_signs(network: Network, rtol: float) -> tuple[Network, list[str]]:
         Two layers with a skip.
     rtol : float
         Largest remainder that counts as none, relative to the neurons' affine maps.
+    rounding : float
+        How far from 0 and 1 a solution over the reals may be.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def resolve_signs(network: Network, rtol: float) -> tuple[Network, list[str]]:
         return network, []
     G = (A[:, None, :] * W.T[None]).reshape(-1, m)
     size = float(np.sqrt((G**2).sum()))
-    found = find_binary_solutions(G, -V.ravel(), rtol * size)
+    found = find_binary_solutions(G, -V.ravel(), rtol * size, rounding)
     if len(found) != 1:
         why = "several choices of signs fit" if found else "no choice of signs was found without it"
         return network, [f"the affine skip is kept, {why}; the function is the same"]

@@ -12,15 +12,17 @@ from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
+from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recover.signs import resolve_signs
 from revelu.recover.two_layer import recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
+from revelu.types import BoolArray, FloatArray
 from revelu.verify import Examination, certify, examine
 
 log = logging.getLogger(__name__)
 
-METHODS = ("auto", "two_layer")
+METHODS = ("auto", "two_layer", "least_squares")
 
 # The extractor's random choices must not be those that drew the target, should both
 # be given the same small seed: this number keeps the two streams apart.
@@ -37,15 +39,19 @@ _FEWEST_CHECKS = 59
 _MAX_REPAIRS = 4
 _MAX_STARTS = 3
 
+# Fits from fresh answers; each has searched until its answers were explained.
+_MAX_FITS = 2
+
 # Half of the places curving is a smooth function; a quarter may be kinks.
 _CURVED = 0.5
 
-# Answers this noisy, relative to their size, leave no kink to be located.
-_HOPELESS_NOISE = 1e-3
-
-# Outputs that vary by less than this many times their error have too few digits: the
-# certificate's tolerance, 32 errors, would be a hundredth of all that varies.
+# Outputs that vary by less than this many times their error have too few digits for the
+# exact method: the certificate's tolerance, 32 errors, would be a hundredth of all that
+# varies.
 _FEWEST_DIGITS = 3200.0
+
+# Answers whose error is more than this share of their variation tell nothing.
+_HOPELESS_NOISE = 0.1
 
 # A constant may vary by this many units in the last place.
 _ULPS = 4.0
@@ -87,7 +93,9 @@ def extract(
     ----------
     target : Oracle, Network, callable or str
         What to ask; see :func:`revelu.open_oracle`.
-    method : {"auto", "two_layer"}
+    method : {"auto", "two_layer", "least_squares"}
+        ``two_layer`` is exact and needs the digits of float64; ``least_squares`` takes
+        float32, rounded and noisy answers.  ``auto`` chooses by the noise measured.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
     seed : int
@@ -147,23 +155,25 @@ def extract(
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
     if oracle.box is not None:
         raise InputError("recovery inside a box is not supported by this version")
-    return _Extraction(oracle, checks, seed, progress).run()
+    return _Extraction(oracle, method, checks, seed, progress).run()
 
 
 class _Extraction:
     """One extraction: recover, verify, repair, until it passes or gives up."""
 
-    def __init__(self, oracle: Oracle, checks: int, seed: int, progress: Listener | None) -> None:
-        self.oracle, self.checks, self.progress = oracle, checks, progress
+    def __init__(
+        self, oracle: Oracle, method: str, checks: int, seed: int, progress: Listener | None
+    ) -> None:
+        self.oracle, self.method, self.checks = oracle, method, checks
+        self.progress = progress
         self.seeds = np.random.SeedSequence([_STREAM, seed])
         self.rng = np.random.default_rng(self.seeds.spawn(1)[0])
         self.message = ""
-        self.lacks_digits = False
         oracle.listener = self._listen
 
     def run(self) -> Recovery:
         """Run to the end, whatever it is; a spent budget keeps what was found."""
-        best = Recovery(Status.UNVERIFIED, None, self.oracle.ledger(), method="two_layer")
+        best = Recovery(Status.UNVERIFIED, None, self.oracle.ledger(), method=self.method)
         try:
             self._tell("measuring the noise floor")
             noise = measure_noise(self.oracle, self.seeds.spawn(1)[0])
@@ -174,30 +184,33 @@ class _Extraction:
         except SaturatedError as error:
             return self._finish(replace(best, evidence=(str(error),)))
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
-        self.lacks_digits = noise.law != "float64"
         refusal = _refusal(noise)
         if refusal is not None:
             status, reason = refusal
             return self._finish(replace(best, status=status, evidence=(reason,)))
-        # Another line does not help against answers that lack digits.
-        for start in range(1 if self.lacks_digits else _MAX_STARTS):
-            recovery = self._attempt(noise, phase="recover" if start == 0 else "repair")
-            if self.lacks_digits and recovery.status is Status.NOT_IN_CLASS:
-                recovery = replace(recovery, status=Status.UNVERIFIED)
+        if self.method == "auto":
+            self.method = "two_layer" if _has_all_digits(noise) else "least_squares"
+        exact = self.method == "two_layer"
+        attempt = self._exact_attempt if exact else self._fitted_attempt
+        for start in range(_MAX_STARTS if exact else _MAX_FITS):
+            recovery = attempt(noise, phase="recover" if start == 0 else "repair")
             best = _better(best, recovery)
             if recovery.status is not Status.UNVERIFIED and recovery.status is not Status.PARTIAL:
                 break
             log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-        if self.lacks_digits and best.status in {Status.UNVERIFIED, Status.PARTIAL}:
-            # What was seen is then no evidence about the target, but about its digits.
-            reason = (
-                f"the answers are {noise.law}: this version needs those of float64; ask the "
-                "model in float64, or export it so"
-            )
-            best = replace(best, evidence=(reason,))
-        return self._finish(best)
+        return self._finish(_without_invention(best, noise))
 
-    def _attempt(self, noise: NoiseFloor, phase: str) -> Recovery:
+    def _fitted_attempt(self, noise: NoiseFloor, phase: str) -> Recovery:
+        """One recovery by least squares, verified."""
+        with self.oracle.phase(phase):
+            recovery = recover_by_least_squares(
+                self.oracle, noise, self.seeds.spawn(1)[0], self._tell
+            )
+        if recovery.network is None or recovery.status is Status.BUDGET_EXHAUSTED:
+            return recovery
+        return self._verify(recovery, noise)[0]
+
+    def _exact_attempt(self, noise: NoiseFloor, phase: str) -> Recovery:
         """One recovery from a fresh line, verified and repaired."""
         self._tell("finding kinks and neurons")
         with self.oracle.phase(phase):
@@ -289,7 +302,7 @@ class _Extraction:
         if self.oracle.takes_log_ratios:
             recovery = _as_classifier(recovery)
         advice = _ADVICE.get(recovery.status)
-        if advice and not self.lacks_digits:
+        if advice:
             recovery = replace(recovery, evidence=(*recovery.evidence, advice))
         return recovery
 
@@ -316,30 +329,49 @@ _ADVICE = {
 
 def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
     """What the noise floor alone rules out."""
-    if not noise.is_deterministic:
-        return Status.NOT_DETERMINISTIC, (
-            f"the same queries got other answers the second time, by up to "
-            f"{noise.repeat_difference:.2g} of their size"
-        )
     if noise.curved >= _CURVED:
         return Status.NOT_IN_CLASS, (
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
-    error = noise.nu * noise.scale
-    varies = noise.spread > _ULPS * np.finfo(np.float64).eps * noise.scale
-    hidden = varies & (noise.spread < _FEWEST_DIGITS * error)
-    if noise.law == "float64" and hidden.any():
-        k = int(np.argmax(hidden))
+    varies, error = _varying(noise)
+    if (varies & (error > _HOPELESS_NOISE * noise.spread)).any():
+        k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
         return Status.NOT_DETERMINISTIC, (
             f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "
             f"{error[k]:.1g}: too few digits are left of what varies"
         )
-    if noise.nu.max() > _HOPELESS_NOISE:
-        return Status.NOT_DETERMINISTIC, (
-            f"neighbouring answers scatter by {noise.nu.max():.2g} of their size, without a law"
-        )
     return None
+
+
+def _has_all_digits(noise: NoiseFloor) -> bool:
+    """Whether the exact method can be used."""
+    varies, error = _varying(noise)
+    return noise.is_exact and not (varies & (noise.spread < _FEWEST_DIGITS * error)).any()
+
+
+def _varying(noise: NoiseFloor) -> tuple[BoolArray, FloatArray]:
+    """Which outputs vary, and the error of an answer by output."""
+    error = noise.nu * noise.scale
+    ulp = np.finfo(np.float64).eps * noise.scale
+    return np.asarray(noise.spread > _ULPS * ulp), np.asarray(error)
+
+
+def _without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
+    """Noise that no network explains to within its own size follows no law."""
+    if noise.law != "random" or recovery.status is not Status.UNVERIFIED:
+        return recovery
+    reason = (
+        f"repeated queries differ by up to {noise.repeat_difference:.2g} of their size, and no "
+        "network was found whose answers differ from the target's by such noise only"
+    )
+    return replace(
+        recovery,
+        status=Status.NOT_DETERMINISTIC,
+        network=None,
+        certificate=None,
+        evidence=(reason,),
+    )
 
 
 def _network(recovery: Recovery) -> Network:

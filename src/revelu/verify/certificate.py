@@ -18,6 +18,16 @@ CONFIDENCE = 0.95
 _LAXEST = 1e-6
 _NOISE_FACTOR = 32.0
 
+# Answers on a grid err by half a unit, and the network may err by as much again; twice
+# that is agreement.  Noise drawn anew for every answer exceeds six of its deviations
+# once in five hundred million answers.
+_GRID_UNITS = 2.0
+_RANDOM_FACTOR = 6.0
+
+# Where such tolerances leave room for a wrong network, the errors of all checks
+# together, root mean square, may not exceed the answers' own by this factor.
+_RMS_FACTOR = 2.5
+
 # Deviations of an output that its size is taken to be, at most.
 _SPREADS = 4.0
 
@@ -84,7 +94,8 @@ def tolerances(noise: NoiseFloor) -> FloatArray:
     Half of the digits that a float64 answer has: recovery divides differences of
     answers by the distance of kinks, and kinks nearer than the square root of the noise
     floor are not told apart by any of its steps.  Of noisier answers the square root
-    would be lax: there it is a small multiple of the noise itself.
+    would be lax: there it is a small multiple of the noise itself, and of rounded answers
+    two units of their rounding.
 
     Returns
     -------
@@ -93,6 +104,10 @@ def tolerances(noise: NoiseFloor) -> FloatArray:
     """
     # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
     scale = np.sqrt(2.0) * noise.scale
+    if noise.grid is not None:
+        return np.asarray(_GRID_UNITS * noise.grid.spacing(scale))
+    if noise.law == "random":
+        return np.asarray(_RANDOM_FACTOR * noise.nu * scale)
     # A constant that hides the variation must not buy a tolerance.
     varying = np.minimum(scale, _SPREADS * noise.spread)
     rounding = _NOISE_FACTOR * noise.nu * scale
@@ -137,6 +152,9 @@ def examine(
     extra = extra[: max(room // 2, room - len(X))]
     X = X[: room - len(extra)]
     rows = np.vstack([X, extra])
+    if not noise.is_exact:
+        # Of what a float32 target is asked it must not lose any digits.
+        rows = rows.astype(np.float32).astype(np.float64)
     with oracle.phase("verify"), oracle.as_answered():
         Y = oracle(rows)
     if not len(rows):
@@ -161,6 +179,8 @@ def _compare(
     # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
     growth = np.maximum(np.sqrt((1.0 + (X**2).mean(axis=1)) / 2.0), 1.0)
     tolerance = tolerances(noise) * growth[:, None]
+    if noise.grid is not None and not oracle.takes_log_ratios:
+        tolerance = np.maximum(tolerance, _GRID_UNITS * noise.grid.spacing(Y))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.abs(errors) / tolerance
     ratio = np.where(errors == 0.0, 0.0, ratio).max(axis=1)
@@ -211,6 +231,11 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
     rms = float(np.sqrt((errors**2).mean())) if len(errors) else 0.0
     varies = spread > _NOISE_FACTOR * float((noise.nu * noise.scale).max())
     n_structural = int(structural.sum())
+    excess = _excess(examination, noise)
+    limit = f"{tolerance:.2g}{_in_units(noise)}"
+    statement = _statement(examination, n, fraction, bound, limit, n_structural)
+    if excess:
+        statement += f"; the errors are {excess:.2g} times what the answers' own would be"
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
@@ -218,11 +243,38 @@ def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
         fraction_within=fraction,
         tolerance=tolerance,
         confidence=CONFIDENCE,
-        statement=_statement(examination, n, fraction, bound, tolerance, n_structural),
+        statement=statement,
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
-        passed=examination.passed and n > 0,
+        passed=examination.passed and n > 0 and not excess,
     )
+
+
+def _excess(examination: Examination, noise: NoiseFloor) -> float | None:
+    """By which factor errors of N(0, I) inputs exceed the answers' own, if by too much.
+
+    Of a target with all its digits nothing is asked here: its tolerance is strict.
+    """
+    if noise.is_exact:
+        return None
+    errors = examination.errors[examination.is_gaussian]
+    errors = errors[np.isfinite(errors).all(axis=1)]
+    own = noise.nu * noise.scale * np.sqrt(2.0)
+    if not len(errors) or not own.any():
+        return None
+    excess = float(np.sqrt((errors**2).mean() / (own**2).mean()))
+    return excess if excess > _RMS_FACTOR else None
+
+
+def _in_units(noise: NoiseFloor) -> str:
+    """What a tolerance is, in terms of what the target's answers lack themselves."""
+    if noise.grid is not None:
+        return f", {_GRID_UNITS:g} units of the target's rounding to {noise.grid}"
+    if noise.law == "random":
+        return f", {_RANDOM_FACTOR:g} deviations of the target's noise"
+    if noise.law == "float32":
+        return f", {_NOISE_FACTOR:g} errors of its float32 answers"
+    return ""
 
 
 def _statement(
@@ -230,18 +282,18 @@ def _statement(
     n: int,
     fraction: float,
     bound: float,
-    tolerance: float,
+    limit: str,
     n_structural: int,
 ) -> str:
     if not n:
         return "nothing was verified: no fresh query was left"
     checks = "1 fresh check" if n == 1 else f"{n:,} fresh checks"
     if fraction < 1.0:
-        text = f"{_percent(1.0 - fraction)} of N(0, I) inputs differ by more than {tolerance:.2g}"
+        text = f"{_percent(1.0 - fraction)} of N(0, I) inputs differ by more than {limit}"
     else:
         text = (
             f"at {CONFIDENCE:.0%} confidence less than {_percent(bound)} of N(0, I) inputs "
-            f"differ by more than {tolerance:.2g}"
+            f"differ by more than {limit}"
         )
     text += f" ({checks}"
     if n_structural:
