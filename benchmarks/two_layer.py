@@ -22,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from page import keep
 
 import revelu
 
@@ -252,16 +253,7 @@ def main() -> None:
     text = f"{table(figures)}\n\n{process}\n\n{versions}"
     print(f"\n{text}")
     if options.write:
-        keep(text)
-
-
-def keep(text: str) -> None:
-    """Put the table between its marks in README.md."""
-    page = HERE / "README.md"
-    start, end = "<!-- two_layer -->", "<!-- /two_layer -->"
-    old = page.read_text(encoding="utf-8")
-    before, rest = old.split(start)
-    page.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+        keep("two_layer", text)
 
 
 if __name__ == "__main__":

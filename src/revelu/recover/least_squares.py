@@ -65,7 +65,6 @@ _MOST_WORK = 4e9
 # Equations a parameter for the last fit: of a network known in a span only, and of
 # coarser answers, whose errors the fit is to average.
 _FINAL_EQUATIONS = 2.1
-_FINAL_EQUATIONS_ONE_OUTPUT = 1.25
 _COARSE_NOISE = 1e-6
 _COARSE_EQUATIONS = 3.4
 
@@ -234,11 +233,8 @@ class _LeastSquares:
     def _lift(self) -> Samples:
         """Refit in all coordinates, to fresh queries."""
         network = _in_all_coordinates(self._best(), self.basis)
-        k = len(network.c)
-        wanted = _FINAL_EQUATIONS if k > 1 else _FINAL_EQUATIONS_ONE_OUTPUT
-        X = self.rng.standard_normal(
-            (int(np.ceil(wanted * network.n_parameters / k)), self.oracle.dim_in)
-        )
+        n = int(np.ceil(_FINAL_EQUATIONS * network.n_parameters / len(network.c)))
+        X = self.rng.standard_normal((n, self.oracle.dim_in))
         samples = self._answered(_as_float32(X))
         self.tell(f"refining {network.n_parameters:,} parameters")
         self.best, self.basis = network, None

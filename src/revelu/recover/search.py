@@ -30,16 +30,16 @@ _SLOW_WORK = 8e10
 
 # Searches on the same samples: up to this width they are short, and repeated more often.
 _SHORT_WIDTH = 22
-_SHORT_SEARCHES = 10
+_SHORT_SEARCHES = 8
 _LONG_SEARCHES = 2
 
 # Samples are made more by these factors, where a search is short, long, or all at once.
-_GROWTH = 1.12
+_GROWTH = 1.08
 _LONG_GROWTH = 1.2
 _WIDE_GROWTH = 1.3
 
 # A neuron that fires on a few of the samples can be invented: fresh ones tell.
-_HELD_OUT = 0.05
+_HELD_OUT = 0.03
 _LEAST_HELD_OUT = 8
 
 # Shares of the variation that a search may leave: of a wide one that may end, of one
@@ -55,7 +55,7 @@ _REFINE_STEPS = 40
 _REFINE_RTOL = 0.02
 _WEIGHTED_RTOL = 1e-3
 _ITERATIONS_A_CONDITION = 15.0
-_LEAST_EQUATIONS = 1.2
+_LEAST_EQUATIONS = 1.5
 
 
 @dataclass(frozen=True)

