@@ -14,8 +14,8 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from revelu.numerics.two_layer import Derivative, Samples, TwoLayer
 from revelu.types import FloatArray
 
-# Normal equations up to this many multiplications a step: under half a second.
-_DENSE_WORK = 1e10
+# Normal equations up to this many multiplications a step: under a quarter of a second.
+_DENSE_WORK = 6e9
 _DENSE_PARAMETERS = 1500
 
 # Products of a larger map are taken in float32: twice as fast, and each step is

@@ -111,6 +111,17 @@ class NoiseFloor:
         return np.asarray(np.maximum(_UNIFORM * self.grid.spacing(Y), floor))
 
     @property
+    def coarseness(self) -> float:
+        """Largest error of an answer over the variation of its output.
+
+        A constant that hides the variation makes an answer coarse, however many digits
+        it has.
+        """
+        varies = self.spread > 0
+        error = (self.nu * self.scale)[varies]
+        return float((error / self.spread[varies]).max(initial=0.0))
+
+    @property
     def is_exact(self) -> bool:
         """Whether answers are precise enough for steps that divide them by small ones."""
         return self.law == "float64" and bool(self.nu.max() <= _EXACT)

@@ -43,10 +43,10 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Below this many inputs the span is not worth its queries, and above this noise it is
-# not to be had.
+# Below this many inputs the span is not worth its queries.  Above this noise neither it
+# nor the kinks of a line are to be had.
 _SPAN_FROM = 128
-_SPAN_NOISE = 1e-5
+_FINE = 1e-5
 
 # The first samples could determine this many neurons, or a quarter of the inputs; inside
 # a span, this much more than its dimension.
@@ -67,6 +67,7 @@ _MOST_WORK = 4e9
 _FINAL_EQUATIONS = 2.1
 _COARSE_NOISE = 1e-6
 _COARSE_EQUATIONS = 3.4
+_COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
 
 # The affine rest that noise leaves is this share of the neurons' affine maps at most; a
 # refit without it decides, and a cost that grows by no more than this.
@@ -149,7 +150,7 @@ class _LeastSquares:
     def _find_span(self) -> None:
         """Step 1: the directions that matter, where that saves queries."""
         d = self.oracle.dim_in
-        if d < _SPAN_FROM or self.noise.nu.max() > _SPAN_NOISE:
+        if d < _SPAN_FROM or self.noise.coarseness > _FINE:
             return
         self.tell("measuring the span of the gradients")
         span = gradient_span(self.oracle, self.noise, self.rng, max_rank=d // 2)
@@ -202,7 +203,7 @@ class _LeastSquares:
         It says how many neurons to look for, and tells smooth functions apart.
         """
         self.n_kinks = 0
-        if self.noise.nu.max() > _SPAN_NOISE or self.oracle.takes_log_ratios:
+        if self.noise.coarseness > _FINE or self.oracle.takes_log_ratios:
             return
         self.tell("counting kinks along a line")
         line = random_line(self.rng, self.oracle.dim_in)
@@ -245,8 +246,10 @@ class _LeastSquares:
     def _enough(self, samples: Samples) -> Samples:
         """Samples enough to average coarse errors."""
         network = self._best()
-        wanted = int(np.ceil(_COARSE_EQUATIONS * network.n_parameters / len(network.c)))
-        if self.noise.nu.max() < _COARSE_NOISE or wanted <= len(samples.X):
+        k = len(network.c)
+        equations = _COARSE_EQUATIONS if k == 1 else _COARSE_EQUATIONS_MANY_OUTPUTS
+        wanted = int(np.ceil(equations * network.n_parameters / k))
+        if self.noise.coarseness < _COARSE_NOISE or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask(wanted - len(samples.X)))
 

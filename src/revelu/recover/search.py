@@ -26,7 +26,9 @@ _GROWN_EQUATIONS = 1.6
 _WIDE_EQUATIONS = 2.6
 
 # Growing neuron by neuron is worth its time up to this many multiplications a fit.
-_SLOW_WORK = 8e10
+_SLOW_WORK = 3e11
+
+_SEVERAL_OUTPUTS = 3
 
 # Searches on the same samples: up to this width they are short, and repeated more often.
 _SHORT_WIDTH = 22
@@ -85,7 +87,11 @@ class Shape:
         return max(int(left / (self.d + 1 + self.k)), 1)
 
     def grows(self, n_samples: int) -> bool:
-        """Whether growing neuron by neuron is worth its time."""
+        """Whether growing neuron by neuron is worth its time.
+
+        It needs fewer answers a parameter; where every query has several, there is no
+        want of them.
+        """
         width = n_samples * self.k / _GROWN_EQUATIONS / (self.d + 1 + self.k)
         return self._is_quick(n_samples, max(int(width), 1))
 
@@ -104,6 +110,8 @@ class Shape:
         return int(np.ceil(_HELD_OUT * n_samples)) + _LEAST_HELD_OUT
 
     def _is_quick(self, n_samples: int, width: int) -> bool:
+        if self.k >= _SEVERAL_OUTPUTS:
+            return False
         n = n_samples * self.k
         work = n * (width * (self.d + 1 + self.k)) ** 2 * width
         return is_dense(n, width, self.d, self.k) and work < _SLOW_WORK

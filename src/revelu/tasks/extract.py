@@ -335,7 +335,13 @@ def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
             "not a piecewise affine one"
         )
     varies, error = _varying(noise)
-    if (varies & (error > _HOPELESS_NOISE * noise.spread)).any():
+    hopeless = (varies & (error > _HOPELESS_NOISE * noise.spread)).any()
+    if hopeless and not noise.is_deterministic:
+        return Status.NOT_DETERMINISTIC, (
+            f"the same queries got other answers the second time, by up to "
+            f"{noise.repeat_difference:.2g} of their size: more than a tenth of what varies"
+        )
+    if hopeless:
         k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
         return Status.NOT_DETERMINISTIC, (
             f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "

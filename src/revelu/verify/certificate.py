@@ -18,6 +18,10 @@ CONFIDENCE = 0.95
 _LAXEST = 1e-6
 _NOISE_FACTOR = 32.0
 
+# Of answers that lack digits, so many errors: the largest of a hundred thousand normal
+# ones is half of that.
+_COARSE_FACTOR = 8.0
+
 # Answers on a grid err by half a unit, and the network may err by as much again; twice
 # that is agreement.  Noise drawn anew for every answer exceeds six of its deviations
 # once in five hundred million answers.
@@ -105,12 +109,13 @@ def tolerances(noise: NoiseFloor) -> FloatArray:
     # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
     scale = np.sqrt(2.0) * noise.scale
     if noise.grid is not None:
-        return np.asarray(_GRID_UNITS * noise.grid.spacing(scale))
+        # Root mean square over all answers: a spacing changes tenfold at powers of ten.
+        return np.asarray(_GRID_UNITS * np.sqrt(12.0) * noise.nu * scale)
     if noise.law == "random":
         return np.asarray(_RANDOM_FACTOR * noise.nu * scale)
     # A constant that hides the variation must not buy a tolerance.
     varying = np.minimum(scale, _SPREADS * noise.spread)
-    rounding = _NOISE_FACTOR * noise.nu * scale
+    rounding = (_NOISE_FACTOR if noise.is_exact else _COARSE_FACTOR) * noise.nu * scale
     least = float((noise.nu * scale).max())
     lax = min(noise.half_digits, _LAXEST) * varying
     return np.asarray(np.maximum(lax, np.maximum(rounding, least)))
@@ -273,7 +278,7 @@ def _in_units(noise: NoiseFloor) -> str:
     if noise.law == "random":
         return f", {_RANDOM_FACTOR:g} deviations of the target's noise"
     if noise.law == "float32":
-        return f", {_NOISE_FACTOR:g} errors of its float32 answers"
+        return f", {_COARSE_FACTOR:g} errors of its float32 answers"
     return ""
 
 

@@ -1,0 +1,179 @@
+"""Extraction where answers lack digits: float32, rounded, noisy."""
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.network import zoo
+from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
+from revelu.oracle.grid import Grid, read_grid
+from revelu.recovery import Status
+from revelu.verify import certify, examine
+
+SHAPE = [6, 5, 1]
+
+
+def nrmse(found, truth, seed=3):
+    X = np.random.default_rng(seed).standard_normal((4000, truth.dim_in))
+    return np.sqrt(((found(X) - truth(X)) ** 2).mean() / truth(X).var(axis=0).mean())
+
+
+@pytest.mark.parametrize(
+    ("degradations", "error", "law"),
+    [
+        ([Float32()], 3e-7, "float32"),
+        ([Rounded(6)], 3e-6, "rounded"),
+        ([Rounded(4)], 3e-4, "rounded"),
+        ([Float32(), Rounded(4), Float32()], 3e-4, "rounded"),
+        ([Rounded(3)], 4e-3, "rounded"),
+        ([Noisy(1e-4, seed=5)], 3e-4, "random"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_networks_come_back_to_the_digits_that_answers_have(degradations, error, law, seed):
+    truth = zoo.random_network(SHAPE, seed=seed)
+    oracle = revelu.open_oracle(degrade(truth, *degradations))
+    recovery = revelu.extract(oracle, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "least_squares"
+    assert nrmse(recovery.network, truth) < error
+    assert recovery.network.architecture == tuple(SHAPE)
+    assert any(law in warning for warning in recovery.warnings)
+    assert recovery.ledger.n_recovery < 6 * truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_several_outputs_need_fewer_queries_than_parameters(seed):
+    truth = zoo.random_network([16, 12, 6], seed=seed)
+    recovery = revelu.extract(degrade(truth, Float32()), seed=seed)
+    assert recovery.status is Status.RECOVERED
+    assert nrmse(recovery.network, truth) < 3e-7
+    assert recovery.ledger.n_recovery < truth.n_parameters
+    rows = [
+        n.weights[0] / np.linalg.norm(n.weights[0], axis=1)[:, None]
+        for n in (truth, recovery.network)
+    ]
+    assert (np.abs(rows[0] @ rows[1].T).max(axis=1) > 1 - 1e-6).all()
+
+
+def test_a_float32_file_comes_back(tmp_path):
+    truth = zoo.random_network([5, 6, 3], seed=4)
+    truth.save(tmp_path / "model.onnx", dtype=np.float32)
+    truth = revelu.load(tmp_path / "model.onnx")
+    recovery = revelu.extract(str(tmp_path / "model.onnx"))
+    assert recovery.status is Status.RECOVERED
+    assert nrmse(recovery.network, truth) < 3e-7
+
+
+@pytest.mark.slow
+def test_the_mnist_demo_comes_back():
+    truth = revelu.load(revelu.adapters.demo_path("mnist"))
+    recovery = revelu.extract("demo:mnist")
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == (784, 32, 10)
+    assert nrmse(recovery.network, truth) < 6e-7
+    assert recovery.ledger.n_recovery < 0.45 * truth.n_parameters
+
+
+def test_an_affine_function_in_float32_has_no_neurons():
+    V = np.random.default_rng(1).standard_normal((7, 2))
+    recovery = revelu.extract(lambda X: (X @ V + 0.5).astype(np.float32), dim_in=7)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == (7, 0, 2)
+
+
+def test_same_seed_same_queries_same_network():
+    truth = zoo.random_network(SHAPE, seed=1)
+    first, second = (revelu.extract(degrade(truth, Float32()), seed=3) for _ in range(2))
+    assert first.network == second.network
+    assert first.ledger == second.ledger
+
+
+def test_noise_as_large_as_what_varies_is_not_explained():
+    truth = zoo.random_network(SHAPE, seed=1)
+    target = degrade(truth, Noisy(0.5, seed=1))
+    recovery = revelu.extract(target)
+    assert recovery.status is Status.NOT_DETERMINISTIC
+    assert recovery.network is None
+
+
+def test_answers_that_are_sometimes_wrong_have_no_law():
+    truth, rng = zoo.random_network(SHAPE, seed=1), np.random.default_rng(2)
+
+    def target(X):
+        return truth(X) * np.where(rng.random((len(X), 1)) < 0.05, 1.5, 1.0)
+
+    recovery = revelu.extract(target, dim_in=6, budget=600)
+    assert recovery.status is not Status.RECOVERED
+    assert recovery.evidence
+
+
+def test_a_spent_budget_is_said_and_never_exceeded():
+    truth = zoo.random_network([8, 12, 1], seed=1)
+    recovery = revelu.extract(degrade(truth, Float32()), budget=150)
+    assert recovery.status is Status.BUDGET_EXHAUSTED
+    assert recovery.ledger.n_queries <= 150
+
+
+def test_a_smooth_function_in_float32_is_not_called_recovered():
+    recovery = revelu.extract(
+        lambda X: np.tanh(X @ np.ones((3, 1))).astype(np.float32), dim_in=3, budget=2_000
+    )
+    assert recovery.status is not Status.RECOVERED
+    assert recovery.evidence
+
+
+@pytest.mark.parametrize("degradation", [Float32(), Rounded(4), Noisy(1e-4, seed=2)], ids=str)
+@pytest.mark.parametrize("by", [1e-2, 0.3])
+def test_a_certificate_of_coarse_answers_fails_what_is_wrong(degradation, by):
+    truth = zoo.random_network([10, 16, 1], seed=1)
+    weights = [W.copy() for W in truth.weights]
+    weights[0][2, 3] += by
+    oracle = Oracle(degrade(truth, degradation), 10)
+    noise = measure_noise(oracle, 0)
+    wrong = revelu.Network(weights, truth.biases)
+    for network, passes in ((truth, True), (wrong, False)):
+        seen = examine(network, oracle, noise, 1000, np.random.default_rng(1))
+        assert certify(seen, noise).passed is passes
+
+
+def test_the_certificate_speaks_in_units_of_the_target():
+    truth = zoo.random_network(SHAPE, seed=1)
+    rounded = revelu.extract(degrade(truth, Rounded(4)))
+    assert "2 units of the target's rounding to 4 significant digits" in (
+        rounded.certificate.statement
+    )
+
+
+@pytest.mark.parametrize("digits", range(1, 11))
+def test_significant_digits_are_counted(digits):
+    Y = np.random.default_rng(digits).standard_normal(300)
+    rounded = degrade(lambda X: Y[: len(X)], Rounded(digits))(np.zeros((300, 1)))
+    assert read_grid(rounded) == Grid(10, digits=digits)
+
+
+@pytest.mark.parametrize("places", range(1, 9))
+def test_decimal_places_are_counted(places):
+    Y = 100 * np.random.default_rng(places).standard_normal(300)
+    assert read_grid(np.round(Y, places)) == Grid(10, places=places)
+
+
+def test_half_precision_is_a_grid_and_float64_is_none():
+    Y = np.random.default_rng(0).standard_normal(300)
+    assert read_grid(Y) is None
+    assert read_grid(Y.astype(np.float32).astype(float)) is None
+    assert read_grid(Y.astype(np.float16).astype(float)) == Grid(2, digits=11)
+
+
+@pytest.mark.parametrize("degradation", [Rounded(3), Rounded(5), Noisy(1e-5, seed=1)], ids=str)
+def test_the_error_of_an_answer_is_measured(degradation):
+    truth = zoo.random_network([10, 16, 2], seed=5)
+    oracle = Oracle(degrade(truth, degradation), 10)
+    noise = measure_noise(oracle, 0)
+    assert oracle.n_queries <= 64
+    X = np.random.default_rng(1).standard_normal((3000, 10))
+    Y = oracle(X)
+    true = np.sqrt(((Y - truth(X)) ** 2).mean())
+    measured = np.sqrt(np.mean(np.broadcast_to(noise.sigma(Y), Y.shape) ** 2))
+    assert true / 2 < measured < 2 * true
