@@ -11,8 +11,8 @@ _MOST_DIGITS = 12
 # float32 has 7.2, so a decimal of more digits than this is no longer recognised in it.
 _MOST_DIGITS_FLOAT32 = 6
 
-# A grid is one only where it is this much coarser than the numbers are.
-_GRID_ULPS = 64.0
+# So many smaller numbers do not all end in 0 by chance.
+_FEWEST_SMALLER = 3
 
 _FLOAT16_BITS = 11
 
@@ -68,22 +68,15 @@ def read_grid(Y: FloatArray) -> Grid | None:
     is_float32 = np.array_equal(as_float32.astype(np.float64), values)
     most = _MOST_DIGITS_FLOAT32 if is_float32 else _MOST_DIGITS
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g")), None)
-    # Places that the numbers themselves do not have say nothing.
-    eps = np.finfo(np.float32 if is_float32 else np.float64).eps
-    finest = _GRID_ULPS * float(eps) * float(np.abs(values).max(initial=0.0))
-    places = next(
-        (n for n in range(1, most + 1) if 10.0**-n > finest and _are_decimals(values, f".{n}f")),
-        None,
-    )
     if digits is not None:
-        # Fixed places show as different numbers of digits.
-        if places is not None and len(set(np.floor(np.log10(np.abs(values))))) > 1:
-            coarse = 10.0**-places * np.ones(len(values))
-            if (Grid(10, digits=digits).spacing(values) < 0.99 * coarse).any():
-                return Grid(10, places=places)
+        exponents = np.floor(np.log10(np.abs(values)))
+        # With fixed places, the largest numbers have the most digits, and smaller ones
+        # no more places than they.
+        places = digits - 1 - int(exponents.max())
+        n_smaller = int((exponents < exponents.max()).sum())
+        if places >= 1 and n_smaller >= _FEWEST_SMALLER and _are_decimals(values, f".{places}f"):
+            return Grid(10, places=places)
         return Grid(10, digits=digits)
-    if places is not None:
-        return Grid(10, places=places)
     with np.errstate(over="ignore"):
         if np.array_equal(values.astype(np.float16).astype(np.float64), values):
             return Grid(2, digits=_FLOAT16_BITS)

@@ -51,6 +51,8 @@ class Examination:
         Largest error of a row over its tolerance; at most 1 where they agree.
         NaN where both are saturated alike: their logits cannot be compared.
     errors : ndarray, shape (n, k)
+    own_errors : ndarray, shape (n, k)
+        Standard errors of the target's answers.
     is_gaussian : ndarray of bool, shape (n,)
     n_skipped : int
         Structural checks that the budget did not allow.
@@ -59,6 +61,7 @@ class Examination:
     X: FloatArray
     ratio: FloatArray
     errors: FloatArray
+    own_errors: FloatArray
     is_gaussian: BoolArray
     n_skipped: int = 0
 
@@ -87,6 +90,7 @@ class Examination:
             np.vstack([self.X, other.X]),
             np.concatenate([self.ratio, other.ratio]),
             np.vstack([self.errors, other.errors]),
+            np.vstack([self.own_errors, other.own_errors]),
             np.concatenate([self.is_gaussian, other.is_gaussian]),
             self.n_skipped + other.n_skipped,
         )
@@ -163,7 +167,8 @@ def examine(
     with oracle.phase("verify"), oracle.as_answered():
         Y = oracle(rows)
     if not len(rows):
-        return Examination(rows, np.empty(0), np.empty((0, network.dim_out)), np.empty(0, bool))
+        none = np.empty((0, network.dim_out))
+        return Examination(rows, np.empty(0), none, none, np.empty(0, bool))
     return _compare(network, oracle, noise, rows, Y, len(X), n_skipped)
 
 
@@ -196,7 +201,8 @@ def _compare(
             tolerance[~seen].max(axis=1),
             oracle.smallest_probability,
         )
-    return Examination(X, ratio, errors, np.arange(len(X)) < n_gaussian, skipped)
+    own = np.broadcast_to(noise.sigma(Y), errors.shape)
+    return Examination(X, ratio, errors, own, np.arange(len(X)) < n_gaussian, skipped)
 
 
 def _saturated_ratio(
@@ -262,10 +268,9 @@ def _excess(examination: Examination, noise: NoiseFloor) -> float | None:
     """
     if noise.is_exact:
         return None
-    errors = examination.errors[examination.is_gaussian]
-    errors = errors[np.isfinite(errors).all(axis=1)]
-    own = noise.nu * noise.scale * np.sqrt(2.0)
-    if not len(errors) or not own.any():
+    compared = examination.is_gaussian & np.isfinite(examination.errors).all(axis=1)
+    errors, own = examination.errors[compared], examination.own_errors[compared]
+    if not own.any():
         return None
     excess = float(np.sqrt((errors**2).mean() / (own**2).mean()))
     return excess if excess > _RMS_FACTOR else None
