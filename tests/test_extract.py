@@ -266,7 +266,8 @@ def test_a_large_constant_buys_no_tolerance(offset):
     if recovery.status is Status.RECOVERED:
         X = np.random.default_rng(0).standard_normal((2000, 5))
         error = np.abs(recovery.network(X)[:, 0] - (network(X) + offset)).max()
-        assert error < 1e-3 * network(X).std()
+        # Of the largest constants hardly a digit is left: then to the rounding itself.
+        assert error < max(1e-3 * network(X).std(), 8 * np.spacing(offset))
 
 
 def test_a_function_without_end_of_kinks_ends():

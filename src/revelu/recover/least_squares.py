@@ -58,8 +58,9 @@ _SPAN_MARGIN = 1.25
 _LINE_NOISE = 3.0
 _LINE_MARGIN = 1.1
 
-# Where the search ends: a network of more neurons than this, or more work a step.
-_MOST_NEURONS = 256
+# Where the search ends: a network of more neurons than this and four times the inputs,
+# or more work a step.
+_MOST_NEURONS = 128
 _MOST_WORK = 4e9
 
 # Equations a parameter for the last fit: of a network known in a span only, and of
@@ -176,7 +177,7 @@ class _LeastSquares:
                 if is_explained(self._best(), samples):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
-            if width >= _MOST_NEURONS or samples.X.size * width > _MOST_WORK:
+            if width >= max(_MOST_NEURONS, 4 * shape.d) or samples.X.size * width > _MOST_WORK:
                 self.evidence.append(
                     f"no network of one hidden layer and up to {width} neurons was found that "
                     f"explains {len(samples.X):,} answers to within their digits"
