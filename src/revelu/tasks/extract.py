@@ -16,8 +16,8 @@ from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recover.signs import resolve_signs
 from revelu.recover.two_layer import recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
+from revelu.tasks.precision import has_all_digits, refusal, without_invention
 from revelu.tasks.progress import Listener, Progress
-from revelu.types import BoolArray, FloatArray
 from revelu.verify import Examination, certify, examine
 
 log = logging.getLogger(__name__)
@@ -41,20 +41,6 @@ _MAX_STARTS = 3
 
 # Fits from fresh answers; each has searched until its answers were explained.
 _MAX_FITS = 2
-
-# Half of the places curving is a smooth function; a quarter may be kinks.
-_CURVED = 0.5
-
-# Outputs that vary by less than this many times their error have too few digits for the
-# exact method: the certificate's tolerance, 32 errors, would be a hundredth of all that
-# varies.
-_FEWEST_DIGITS = 3200.0
-
-# Answers whose error is more than this share of their variation tell nothing.
-_HOPELESS_NOISE = 0.1
-
-# A constant may vary by this many units in the last place.
-_ULPS = 4.0
 
 # Jacobians are taken in a basis of d x d numbers.
 _MOST_INPUTS = 16_384
@@ -184,12 +170,12 @@ class _Extraction:
         except SaturatedError as error:
             return self._finish(replace(best, evidence=(str(error),)))
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
-        refusal = _refusal(noise)
-        if refusal is not None:
-            status, reason = refusal
+        refused = refusal(noise)
+        if refused is not None:
+            status, reason = refused
             return self._finish(replace(best, status=status, evidence=(reason,)))
         if self.method == "auto":
-            self.method = "two_layer" if _has_all_digits(noise) else "least_squares"
+            self.method = "two_layer" if has_all_digits(noise) else "least_squares"
         exact = self.method == "two_layer"
         attempt = self._exact_attempt if exact else self._fitted_attempt
         for start in range(_MAX_STARTS if exact else _MAX_FITS):
@@ -198,7 +184,7 @@ class _Extraction:
             if recovery.status is not Status.UNVERIFIED and recovery.status is not Status.PARTIAL:
                 break
             log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-        return self._finish(_without_invention(best, noise))
+        return self._finish(without_invention(best, noise))
 
     def _fitted_attempt(self, noise: NoiseFloor, phase: str) -> Recovery:
         """One recovery by least squares, verified."""
@@ -325,59 +311,6 @@ _ADVICE = {
     Status.NOT_DETERMINISTIC: "remove the randomness, or ask for more digits",
     Status.NOT_IN_CLASS: "only networks with one hidden ReLU layer are recovered",
 }
-
-
-def _refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
-    """What the noise floor alone rules out."""
-    if noise.curved >= _CURVED:
-        return Status.NOT_IN_CLASS, (
-            f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
-            "not a piecewise affine one"
-        )
-    varies, error = _varying(noise)
-    hopeless = (varies & (error > _HOPELESS_NOISE * noise.spread)).any()
-    if hopeless and not noise.is_deterministic:
-        return Status.NOT_DETERMINISTIC, (
-            f"the same queries got other answers the second time, by up to "
-            f"{noise.repeat_difference:.2g} of their size: more than a tenth of what varies"
-        )
-    if hopeless:
-        k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
-        return Status.NOT_DETERMINISTIC, (
-            f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "
-            f"{error[k]:.1g}: too few digits are left of what varies"
-        )
-    return None
-
-
-def _has_all_digits(noise: NoiseFloor) -> bool:
-    """Whether the exact method can be used."""
-    varies, error = _varying(noise)
-    return noise.is_exact and not (varies & (noise.spread < _FEWEST_DIGITS * error)).any()
-
-
-def _varying(noise: NoiseFloor) -> tuple[BoolArray, FloatArray]:
-    """Which outputs vary, and the error of an answer by output."""
-    error = noise.nu * noise.scale
-    ulp = np.finfo(np.float64).eps * noise.scale
-    return np.asarray(noise.spread > _ULPS * ulp), np.asarray(error)
-
-
-def _without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
-    """Noise that no network explains to within its own size follows no law."""
-    if noise.law != "random" or recovery.status is not Status.UNVERIFIED:
-        return recovery
-    reason = (
-        f"repeated queries differ by up to {noise.repeat_difference:.2g} of their size, and no "
-        "network was found whose answers differ from the target's by such noise only"
-    )
-    return replace(
-        recovery,
-        status=Status.NOT_DETERMINISTIC,
-        network=None,
-        certificate=None,
-        evidence=(reason,),
-    )
 
 
 def _network(recovery: Recovery) -> Network:
