@@ -29,7 +29,6 @@ from revelu.probe.gradients import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
 from revelu.recover.search import (
-    EXPLAINED,
     Shape,
     explain,
     is_explained,
@@ -47,6 +46,11 @@ log = logging.getLogger(__name__)
 # nor the kinks of a line are to be had.
 _SPAN_FROM = 128
 _FINE = 1e-5
+
+# The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
+# of rounded answers, whose error is known.
+_LIMIT = 1.5
+_GRID_LIMIT = 1.2
 
 # The first samples could determine this many neurons, or a quarter of the inputs; inside
 # a span, this much more than its dimension.
@@ -125,6 +129,7 @@ class _LeastSquares:
         self.best: TwoLayer | None = None
         self.basis: FloatArray | None = None
         self.n_kinks: int | None = None
+        self.limit = _GRID_LIMIT if noise.grid is not None else _LIMIT
         self.evidence: list[str] = []
 
     def run(self) -> Recovery:
@@ -171,10 +176,10 @@ class _LeastSquares:
         while True:
             width = shape.width(n)
             self._explain(samples, start)
-            invented = is_explained(self._best(), samples)
+            invented = is_explained(self._best(), samples, self.limit)
             if invented:
                 samples = samples.joined(self._ask(shape.n_held_out(n)))
-                if is_explained(self._best(), samples):
+                if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if width >= max(_MOST_NEURONS, 4 * shape.d) or samples.X.size * width > _MOST_WORK:
@@ -196,7 +201,7 @@ class _LeastSquares:
     def _explain(self, samples: Samples, start: TwoLayer | None) -> None:
         width = shape_of(samples).width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
-        self.best = explain(self.rng, samples, start)
+        self.best = explain(self.rng, samples, self.limit, start)
 
     def _look_along_a_line(self) -> None:
         """Count the kinks of a line, where answers have digits for that.
@@ -217,7 +222,7 @@ class _LeastSquares:
 
     def _finish(self, samples: Samples) -> None:
         """Steps 4 and 5, for a network that explains its samples."""
-        if not is_explained(self._best(), samples):
+        if not is_explained(self._best(), samples, self.limit):
             return
         notes = self._drop_rest(samples)
         if self.basis is None:
@@ -225,7 +230,7 @@ class _LeastSquares:
             self.best = refine(self._best(), samples).network
         else:
             samples = self._lift()
-            if not is_explained(self._best(), samples):
+            if not is_explained(self._best(), samples, self.limit):
                 self.tell("looking for what lies outside the span")
                 self._explain(samples, self._best())
                 notes = self._drop_rest(samples)
@@ -262,7 +267,7 @@ class _LeastSquares:
             return notes
         (W, A), (b, c) = network.weights, network.biases
         plain = refine(TwoLayer(W.copy(), b.copy(), A.copy(), c.copy()), even).network
-        if even.reduced_cost(plain) > max(EXPLAINED, _REST_COST * even.reduced_cost(best)):
+        if even.reduced_cost(plain) > max(self.limit, _REST_COST * even.reduced_cost(best)):
             return ["the affine skip is kept: without it the answers do not fit"]
         self.best = plain
         return []
@@ -272,7 +277,7 @@ class _LeastSquares:
         sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
         return (
             f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: neurons that "
-            f"change them by less than {EXPLAINED * sigma:.1g} (root mean square over N(0, I)) "
+            f"change them by less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
             "cannot be seen and are left out"
         )
 

@@ -18,9 +18,6 @@ from revelu.numerics.wide_fit import searches
 
 log = logging.getLogger(__name__)
 
-# Noise alone leaves no more than this reduced cost: the floor itself is an estimate.
-EXPLAINED = 1.5
-
 # Equations a parameter that a search needs, growing neuron by neuron or all at once.
 _GROWN_EQUATIONS = 1.6
 _WIDE_EQUATIONS = 2.6
@@ -122,7 +119,9 @@ def shape_of(samples: Samples) -> Shape:
     return Shape(samples.X.shape[1], samples.Y.shape[1])
 
 
-def explain(rng: np.random.Generator, samples: Samples, start: TwoLayer | None = None) -> TwoLayer:
+def explain(
+    rng: np.random.Generator, samples: Samples, limit: float, start: TwoLayer | None = None
+) -> TwoLayer:
     """Search and prune, all answers weighing alike.
 
     Weights that differ by orders of magnitude, as the errors of rounded answers do, make
@@ -132,6 +131,8 @@ def explain(rng: np.random.Generator, samples: Samples, start: TwoLayer | None =
     ----------
     rng : numpy.random.Generator
     samples : Samples
+    limit : float
+        The reduced cost that noise alone may leave.
     start : TwoLayer, optional
         Neurons that are known already.
 
@@ -143,13 +144,13 @@ def explain(rng: np.random.Generator, samples: Samples, start: TwoLayer | None =
     samples, shape = samples.evenly(), shape_of(samples)
     n, grows = len(samples.X), shape.grows(len(samples.X))
     width = max(shape.width(n), 0 if start is None else start.width + _SPARE_NEURONS)
-    goal = EXPLAINED if grows else max(_ROUGH * samples.spread(), EXPLAINED)
+    goal = limit if grows else max(_ROUGH * samples.spread(), limit)
     tries = _SHORT_SEARCHES if shape.is_short(n) else _LONG_SEARCHES
     ends: list[TwoLayer] = []
     for found in islice(searches(rng, samples, width, goal, start, grows=grows), tries):
         network = found.network
-        if found.cost < max(_PROMISING * samples.spread(), EXPLAINED):
-            network = _pruned(network, samples)
+        if found.cost < max(_PROMISING * samples.spread(), limit):
+            network = _pruned(network, samples, limit)
         log.debug(
             "%d samples, %d neurons: cost %.3g; %d neurons: %.3g",
             n,
@@ -159,14 +160,14 @@ def explain(rng: np.random.Generator, samples: Samples, start: TwoLayer | None =
             samples.reduced_cost(network),
         )
         ends.append(network)
-        if is_explained(network, samples):
+        if is_explained(network, samples, limit):
             return network
     return min(ends, key=samples.cost)
 
 
-def is_explained(network: TwoLayer, samples: Samples) -> bool:
+def is_explained(network: TwoLayer, samples: Samples, limit: float) -> bool:
     """Whether what a network leaves of the samples is their noise."""
-    return samples.evenly().reduced_cost(network) <= EXPLAINED
+    return samples.evenly().reduced_cost(network) <= limit
 
 
 def is_near(network: TwoLayer, samples: Samples) -> bool:
@@ -193,11 +194,11 @@ def refine(network: TwoLayer, samples: Samples) -> Fit:
     return fit(found.network, samples, max_steps=_REFINE_STEPS, rtol=_WEIGHTED_RTOL, damping=1e-6)
 
 
-def _pruned(network: TwoLayer, samples: Samples) -> TwoLayer:
+def _pruned(network: TwoLayer, samples: Samples, limit: float) -> TwoLayer:
     """Prune; where that ends near the noise but above it, refine and prune again."""
-    network = prune(network, samples, EXPLAINED).network
-    if not is_explained(network, samples) and is_near(network, samples):
-        network = prune(refine(network, samples).network, samples, EXPLAINED).network
+    network = prune(network, samples, limit).network
+    if not is_explained(network, samples, limit) and is_near(network, samples):
+        network = prune(refine(network, samples).network, samples, limit).network
     return network
 
 
