@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import revelu
+from revelu.adapters.demos import demo_path
 from revelu.network import zoo
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
@@ -68,7 +69,7 @@ def test_a_float32_file_comes_back(tmp_path):
 
 @pytest.mark.slow
 def test_the_mnist_demo_comes_back():
-    truth = revelu.load(revelu.adapters.demo_path("mnist"))
+    truth = revelu.load(demo_path("mnist"))
     recovery = revelu.extract("demo:mnist")
     assert recovery.status is Status.RECOVERED
     assert recovery.network.architecture == (784, 32, 10)
