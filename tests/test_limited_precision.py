@@ -178,3 +178,16 @@ def test_the_error_of_an_answer_is_measured(degradation):
     true = np.sqrt(((Y - truth(X)) ** 2).mean())
     measured = np.sqrt(np.mean(np.broadcast_to(noise.sigma(Y), Y.shape) ** 2))
     assert true / 2 < measured < 2 * true
+
+
+def test_a_float32_classifier_that_is_mostly_saturated_ends():
+    network = zoo.random_network([6, 5, 3], seed=2)
+
+    def probabilities(X):
+        z = (60.0 * network(X)).astype(np.float32)
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        return p / p.sum(axis=1, keepdims=True)
+
+    recovery = revelu.extract(probabilities, dim_in=6, budget=4000)
+    assert recovery.status is Status.UNVERIFIED
+    assert any("saturated" in sentence for sentence in recovery.evidence)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError
+from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import NoiseFloor, Oracle
@@ -51,6 +51,9 @@ _FINE = 1e-5
 # of rounded answers, whose error is known.
 _LIMIT = 1.5
 _GRID_LIMIT = 1.2
+
+# Saturated answers say nothing; where more than this share is lost, so is the search.
+_LEAST_ANSWERED = 0.25
 
 # The first samples could determine this many neurons, or a quarter of the inputs; inside
 # a span, this much more than its dimension.
@@ -140,6 +143,8 @@ class _LeastSquares:
             self._finish(samples)
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
+            self.evidence.append(str(error))
+        except SaturatedError as error:
             self.evidence.append(str(error))
         except _NotPiecewiseAffineError as error:
             status, self.best = Status.NOT_IN_CLASS, None
@@ -301,6 +306,10 @@ class _LeastSquares:
     def _answered(self, X: FloatArray) -> Samples:
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
+        if answered.sum() < _LEAST_ANSWERED * len(X):
+            raise SaturatedError(
+                f"the target is saturated at {1 - answered.mean():.0%} of the inputs of N(0, I)"
+            )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
 
