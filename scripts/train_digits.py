@@ -15,26 +15,28 @@ from sklearn.neural_network import MLPClassifier
 
 from revelu import Network
 
-N_HIDDEN = 32
+HIDDEN = (32,)
 
 
-def train_digits(seed: int) -> Network:
+def train_digits(seed: int, hidden: tuple[int, ...] = HIDDEN) -> Network:
     """Train a classifier; the network gives its ten logits.
 
     Parameters
     ----------
     seed : int
         Decides the split, the start and the order of the batches.
+    hidden : tuple of int
+        Widths of the hidden layers.
     """
-    return _train(seed)[0]
+    return _train(seed, hidden)[0]
 
 
-def _train(seed: int) -> tuple[Network, float]:
+def _train(seed: int, hidden: tuple[int, ...]) -> tuple[Network, float]:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X / 16.0, y, test_size=0.2, random_state=seed, stratify=y
     )
-    model = MLPClassifier((N_HIDDEN,), max_iter=200, random_state=seed)
+    model = MLPClassifier(hidden, max_iter=200, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X_train, y_train)
@@ -48,7 +50,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    network, accuracy = _train(options.seed)
+    network, accuracy = _train(options.seed, HIDDEN)
     network.save(options.output)
     print(f"{network}: {accuracy:.1%} of the held-out digits right")
 

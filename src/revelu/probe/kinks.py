@@ -31,7 +31,7 @@ _DELTA_FACTOR = 10.0
 # cluster that the proof cannot take apart.
 _CLOSED = 4.0
 
-# The end pieces are met at |t| = 1/delta or where the target's reach ends, by two
+# The end pieces are met at |t| = 1/delta or where the interval ends, by two
 # points this many half-distances apart.
 _OUTER_SPACING = 7.0
 
@@ -72,14 +72,15 @@ class KinkSearch:
         nu: float,
         scale: FloatArray,
         rng: np.random.Generator,
-        reach: float,
+        interval: tuple[float, float],
         through: bool,
     ) -> None:
         self.ask, self.line, self.rng = ask, line, rng
         self.nu, self.scale, self.through = nu, scale, through
         self.delta = _DELTA_FACTOR * float(np.sqrt(nu))
         self.projection = rng.standard_normal(len(scale)) / np.where(scale > 0, scale, 1.0)
-        self.reach = min(reach, 1.0 / self.delta)
+        farthest = 1.0 / self.delta
+        self.interval = (max(interval[0], -farthest), min(interval[1], farthest))
         self.pieces: list[Piece] = []
         self.sum_squares = np.zeros_like(scale)
         self.n_asked = 0
@@ -127,14 +128,14 @@ class KinkSearch:
 
     def _start(self) -> None:
         """End pieces and three pairs between them."""
-        T = self.reach
-        thetas = np.pi * (np.arange(3) + self.rng.uniform(0.2, 0.8, 3)) / 3 - np.pi / 2
-        second = float(np.tan(np.arctan(T) - _OUTER_SPACING * self.delta))
-        inner = [t for t in np.tan(thetas) if abs(t) < second / 2]
+        lo, hi = self.interval
+        angle = _angle(lo, hi)
+        spacing = min(_OUTER_SPACING * self.delta, angle / 16)
+        inner = [_turned(lo, angle * (i + float(self.rng.uniform(0.2, 0.8))) / 3) for i in range(3)]
         inner = sorted([*inner, 0.0]) if self.through else inner
-        starts = [(-T, -second)]
-        starts += [(t, t + 2 * self.delta * (1 + t * t)) for t in inner]
-        starts += [(second, T)]
+        starts = [(lo, _turned(lo, spacing))]
+        starts += [(t, _turned(t, min(2 * self.delta, angle / 16))) for t in inner]
+        starts += [(_turned(hi, -spacing), hi)]
         g = self.query([t for pair in starts for t in pair])
         self.pieces = [
             Piece(list(pair), list(g[2 * i : 2 * i + 2])) for i, pair in enumerate(starts)
@@ -325,7 +326,7 @@ class KinkSearch:
             jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), len(self.scale)),
             is_single=np.asarray(single, dtype=bool),
             complete=not message,
-            reach=self.reach,
+            interval=self.interval,
             message=message,
         )
 
@@ -336,7 +337,7 @@ def find_kinks(
     nu: float,
     scale: FloatArray,
     rng: np.random.Generator,
-    reach: float = np.inf,
+    interval: tuple[float, float] = (-np.inf, np.inf),
     *,
     through: bool = False,
 ) -> LineScan:
@@ -351,8 +352,8 @@ def find_kinks(
     scale : ndarray, shape (k,)
     rng : numpy.random.Generator
         Decides where a gap without an intersection is split.
-    reach : float
-        Largest ``|t|`` to ask at.
+    interval : (float, float)
+        Least and largest ``t`` to ask at.
     through : bool
         Whether something is known to be at ``t = 0``, which is then asked first.
 
@@ -370,7 +371,7 @@ def find_kinks(
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, reach, through).run()
+    return KinkSearch(ask, line, nu, scale, rng, interval, through).run()
 
 
 def _angle(a: float, b: float) -> float:

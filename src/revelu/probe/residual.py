@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 
 from revelu.network import Network
-from revelu.oracle import Oracle
+from revelu.probe.line import Askable
 from revelu.types import FloatArray
 
 
@@ -12,11 +12,11 @@ class Residual:
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : Askable
     network : Network
     """
 
-    def __init__(self, oracle: Oracle, network: Network) -> None:
+    def __init__(self, oracle: Askable, network: Network) -> None:
         self.oracle, self.network = oracle, network
         self.dim_in = oracle.dim_in
 

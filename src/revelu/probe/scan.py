@@ -28,8 +28,8 @@ class LineScan:
         Whether a gap is proved to hold a single kink; else a cluster.
     complete : bool
         Whether every gap was closed.
-    reach : float
-        Largest ``|t|`` that was asked at.
+    interval : (float, float)
+        Least and largest ``t`` that were asked at.
     message : str
         Why not, in words.
     n_faint : int
@@ -43,7 +43,7 @@ class LineScan:
     jumps: FloatArray
     is_single: BoolArray
     complete: bool
-    reach: float
+    interval: tuple[float, float]
     message: str = ""
     n_faint: int = 0
 

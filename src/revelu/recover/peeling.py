@@ -4,7 +4,7 @@ DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its p
 and from the change between two pieces the neurons whose kinks lie between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,16 +43,29 @@ class Peeling:
     ----------
     network : Network
         The neurons found, turned off on one piece, and its affine map as the skip.
-    n_unresolved : int
-        Kinks seen whose neurons were not recovered.
+    unresolved : ndarray
+        Kinks seen, in ``t``, whose neurons were not recovered.
     scan : LineScan
     out_of_budget : bool
+    points : ndarray, shape (n, d)
+        Where Jacobians were measured.
+    jacobians : ndarray, shape (n, k, d)
+    row_errors : ndarray, shape (m,)
+        Standard error of each neuron's row, relative to it.
     """
 
     network: Network
-    n_unresolved: int
+    unresolved: FloatArray
     scan: LineScan
     out_of_budget: bool = False
+    points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    jacobians: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    row_errors: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def n_unresolved(self) -> int:
+        """How many kinks were seen whose neurons were not recovered."""
+        return len(self.unresolved)
 
 
 def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -> Peeling:
@@ -75,7 +88,7 @@ def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -
         budget ended.
     """
     if not scan.complete:
-        return Peeling(_nothing(scan), len(scan.kinks), scan)
+        return Peeling(_nothing(scan), scan.kinks, scan)
     return _Peeler(target, scan, nu, rng).run()
 
 
@@ -122,19 +135,26 @@ class _Peeler:
             self._mend()
         except LimitReachedError:
             out_of_budget = True
-        n_kinks = len(self.scan.kinks)
         if not self.values:
-            return Peeling(_nothing(self.scan), n_kinks, self.scan, out_of_budget)
+            return Peeling(_nothing(self.scan), self.scan.kinks, self.scan, out_of_budget)
         rows = self._rows()
-        return Peeling(self._assemble(rows), n_kinks - len(rows), self.scan, out_of_budget)
+        measured = sorted(self.values)
+        return Peeling(
+            self._assemble(rows),
+            np.delete(self.scan.kinks, sorted(rows)),
+            self.scan,
+            out_of_budget,
+            self.scan.line.points(np.array([self.centres[p] for p in measured])),
+            np.array([self._jacobian(p) for p in measured]),
+            self._row_errors(rows),
+        )
 
     def _measure(self) -> None:
         """Measure the Jacobians at both ends of every block, in one round."""
-        reach = self.scan.reach
         with self.target.round():
             for p in [self.first, *(block.stop for block in self.blocks)]:
                 t = np.tan((self.edges[p] + self.edges[p + 1]) / 2)
-                t = float(np.clip(t, -reach, reach))
+                t = float(np.clip(t, *self.scan.interval))
                 # A wide piece gains little by a longer step: the narrow ones set the error.
                 room = min(self.half_gaps[p], float(np.median(self.half_gaps)))
                 h = step_length(self.scan.line, t, room, _RHO)
@@ -189,6 +209,25 @@ class _Peeler:
                 for j, w in enumerate(np.linalg.pinv(A) @ self._change(block).T):
                     rows[block.start + j] = w
         return rows
+
+    def _row_errors(self, rows: dict[int, FloatArray]) -> FloatArray:
+        """Standard errors of the rows that the answers' noise makes, relative to them."""
+        errors = {}
+        unit = float(np.linalg.norm(self.scan.sigma))
+        for block in self.blocks:
+            ends = [
+                np.sqrt((self._error(p, self.steps[p]) ** 2).sum())
+                for p in (block.start, block.stop)
+                if p in self.steps
+            ]
+            for j in range(block.start, block.stop):
+                size = np.hypot(np.linalg.norm(rows.get(j, 0.0)), self._length(j))
+                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, 1e-300)
+        return np.array([errors[j] for j in sorted(rows)])
+
+    def _length(self, j: int) -> float:
+        """What of a neuron's row lies along the line."""
+        return float(self.slopes[j] / np.linalg.norm(self.scan.line.v))
 
     def _change(self, block: Block) -> FloatArray:
         return self.values[block.stop] - self.values[block.start]
@@ -262,10 +301,7 @@ class _Peeler:
         W = np.array([rows[j] @ self.basis + self.slopes[j] * u for j in known])
         W = W.reshape(len(known), len(u))
         b = -self.slopes[known] * self.scan.kinks[known] - W @ line.x0
-        piece = self.scan.pieces[home]
-        lo, hi = (piece.ts[i] for i in piece.support())
-        slope = (self._value(home, hi) - self._value(home, lo)) / (hi - lo)
-        V = self.values[home].T @ self.basis + np.outer(slope, u)
+        V = self._jacobian(home)
         t = self.centres[home]
         c = self._value(home, t) - V @ line.points(np.array([t]))[0]
         if not all(np.isfinite(a).all() for a in (W, b, V, c)):
@@ -273,3 +309,10 @@ class _Peeler:
         return Network(
             [W * away[:, None], self.columns[known].T], [b * away, np.zeros(len(c))], skip=(V, c)
         )
+
+    def _jacobian(self, p: int) -> FloatArray:
+        """All derivatives on piece ``p``, shape (k, d): the line knows the one along it."""
+        piece, v = self.scan.pieces[p], self.scan.line.v
+        lo, hi = (piece.ts[i] for i in piece.support())
+        slope = (self._value(p, hi) - self._value(p, lo)) / (hi - lo)
+        return np.asarray(self.values[p].T @ self.basis + np.outer(slope, v / (v @ v)))

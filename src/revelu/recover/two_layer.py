@@ -18,6 +18,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.hyperplane import bend_everywhere
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
@@ -36,6 +37,16 @@ _FEW_OUTPUTS = 3
 # tolerance, and drowns in the errors of what is not.
 _FAINT = 0.01
 
+# Hyperplanes that are looked for elsewhere before more lines are asked, and the share of
+# them found again that speaks against two layers.
+_FEW_HYPERPLANES = 6
+_ENDING = 0.5
+
+HYPERPLANES_END = (
+    "hyperplanes seen on a line are absent elsewhere: the target has more than one hidden layer, "
+    "or is not piecewise affine"
+)
+
 # Points that judge whether a repair made matters worse.
 _FEW_POINTS = 8
 
@@ -44,7 +55,10 @@ _MAX_LINES = 4
 
 
 def recover_two_layer(
-    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
+    oracle: Oracle,
+    noise: NoiseFloor,
+    seed: int | np.random.SeedSequence,
+    peeled: Peeling | None = None,
 ) -> Recovery:
     """Recover ``f(x) = A relu(W x + b) + V x + c`` by queries.
 
@@ -54,13 +68,15 @@ def recover_two_layer(
     noise : NoiseFloor
         Every tolerance comes from it.
     seed : int or SeedSequence
+    peeled : Peeling, optional
+        The kinks and hyperplanes of a line, where they have been paid for.
 
     Returns
     -------
     Recovery
         ``UNVERIFIED`` with the network where the lines were explained,
-        ``NOT_IN_CLASS`` where a line has no affine pieces, ``PARTIAL`` where some
-        kinks were not resolved, ``BUDGET_EXHAUSTED`` with what was found.
+        ``NOT_IN_CLASS`` where a line has no affine pieces or its hyperplanes end,
+        ``PARTIAL`` where some kinks were not resolved, ``BUDGET_EXHAUSTED`` with what was found.
 
     Notes
     -----
@@ -68,7 +84,7 @@ def recover_two_layer(
     """
     rng = np.random.default_rng(seed)
     try:
-        peeled = _first_line(oracle, noise, rng)
+        peeled = peeled or first_line(oracle, noise, rng)
     except LimitReachedError as error:
         return _ended(oracle, Status.BUDGET_EXHAUSTED, str(error))
     except SaturatedError as error:
@@ -79,6 +95,8 @@ def recover_two_layer(
     network, evidence = peeled.network, []
     left = peeled.n_unresolved
     try:
+        if left and not peeled.out_of_budget and _hyperplanes_end(oracle, noise, network, rng):
+            return _ended(oracle, Status.NOT_IN_CLASS, HYPERPLANES_END)
         for i in range(_MAX_LINES):
             if not left or peeled.out_of_budget:
                 break
@@ -103,6 +121,19 @@ def recover_two_layer(
         method="two_layer",
         details={"kinks": len(scan.kinks)},
     )
+
+
+def _hyperplanes_end(
+    oracle: Oracle, noise: NoiseFloor, network: Network, rng: np.random.Generator
+) -> bool:
+    """Whether most of a few hyperplanes do not bend the function elsewhere.
+
+    Then other lines would see other kinks, and explain nothing.
+    """
+    W, b = network.weights[0], network.biases[0]
+    chosen = rng.permutation(len(W))[:_FEW_HYPERPLANES]
+    bent = bend_everywhere(oracle, noise, W[chosen], b[chosen], rng)
+    return bool(len(bent) >= _FEW_HYPERPLANES and bent.mean() <= _ENDING)
 
 
 def recover_rest(
@@ -147,10 +178,10 @@ def recover_rest(
     answer_nu = float(noise.nu.max())
     nu = max(_FAINT * noise.half_digits, answer_nu)
     target = Residual(oracle, network)
-    reach = find_reach(oracle, line)
+    interval = find_reach(oracle, line)
     aimed = through is not None
     try:
-        scan = find_kinks(target, line, nu, noise.scale, rng, reach, through=aimed)
+        scan = find_kinks(target, line, nu, noise.scale, rng, interval, through=aimed)
         scan = scan.without_faint_kinks(_faint(noise))
         if not split_clusters:
             scan = replace(scan, is_single=np.ones_like(scan.is_single))
@@ -186,7 +217,7 @@ def _is_worse(
     return bool(worst_new > 2.0 * worst_old + slack)
 
 
-def _first_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Peeling:
+def first_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Peeling:
     """Peel a line; another one where the target is saturated on it."""
     for _ in range(_MAX_LINES - 1):
         try:
@@ -223,8 +254,8 @@ def scan_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Li
 
 def _scan_random_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:
     line = random_line(rng, oracle.dim_in)
-    reach = find_reach(oracle, line)
-    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, reach)
+    interval = find_reach(oracle, line)
+    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, interval)
     return scan.without_faint_kinks(_faint(noise))
 
 
@@ -237,12 +268,13 @@ def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:
     return Recovery(status, None, oracle.ledger(), evidence=(reason,), method="two_layer")
 
 
-def find_reach(oracle: Oracle, line: Line) -> float:
+def find_reach(oracle: Oracle, line: Line) -> tuple[float, float]:
     """How far along a line the target answers: one round where it may be saturated."""
     if not oracle.takes_log_ratios:
-        return np.inf
+        return -np.inf, np.inf
     t = 2.0 ** np.arange(-2.0, 14.0)
     answers = oracle(line.points(np.concatenate([t, -t])))
     finite = np.asarray(np.isfinite(answers).all(axis=1))
     both = finite[: len(t)] & finite[len(t) :]
-    return float(t[max(int(np.argmin(both)) - 1, 0)] if not both.all() else t[-1])
+    reach = float(t[max(int(np.argmin(both)) - 1, 0)] if not both.all() else t[-1])
+    return -reach, reach

@@ -1,0 +1,102 @@
+"""A box that questions must stay in, bounded or not: chords and inward derivatives."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.errors import SaturatedError
+from revelu.probe.line import Ask, Line
+from revelu.types import FloatArray
+
+# Steps are cut tenfold where a kink showed beside the point, so many times.
+_MAX_CUTS = 4
+
+# A step uses at most this share of the room that the box leaves.
+_ROOM_SHARE = 0.5
+
+# How many errors of an answer the answer at a point nearby may be off the predicted one:
+# eight standard errors of a sum of three answers.
+_CHECK_SIGMAS = 24.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """All ``x`` with ``lo <= x <= hi``, coordinate by coordinate.
+
+    Attributes
+    ----------
+    lo, hi : ndarray, shape (d,)
+        ``hi`` may be infinite.
+    """
+
+    lo: FloatArray
+    hi: FloatArray
+
+    @staticmethod
+    def cube(lo: float, hi: float, d: int) -> "Box":
+        """Return ``[lo, hi]^d``."""
+        return Box(np.full(d, float(lo)), np.full(d, float(hi)))
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """Move points that rounding took out of the box back into it."""
+        return np.asarray(np.clip(X, self.lo, self.hi))
+
+    def inward(self, x: FloatArray, h: float) -> FloatArray:
+        """Signed steps, one a coordinate, of length ``h`` where the box has the room."""
+        above, below = self.hi - x, x - self.lo
+        room = np.maximum(above, below)
+        return np.where(above >= below, 1.0, -1.0) * np.minimum(h, _ROOM_SHARE * room)
+
+
+def segment(start: FloatArray, end: FloatArray) -> tuple[Line, tuple[float, float]]:
+    """The line through two points, and the interval of it that lies between them.
+
+    The middle is at ``t = 0`` and the ends are at ``t = -1`` and ``t = 1``.
+    """
+    return Line((start + end) / 2, (end - start) / 2), (-1.0, 1.0)
+
+
+def inward_jacobian(
+    ask: Ask,
+    x: FloatArray,
+    h: float,
+    box: Box,
+    error: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray | None:
+    """The derivatives at a point by differences that stay in a box (DG21, Algorithm 2).
+
+    One more question in a random direction tells whether a kink came between.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n, k)
+    x : ndarray, shape (d,)
+    h : float
+        The step; shorter where it crosses a kink or the box has no room for it.
+    box : Box
+    error : ndarray, shape (k,)
+        Standard error of an answer.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, shape (k, d), or None
+        None where kinks are too near at every step tried.
+
+    Raises
+    ------
+    SaturatedError
+        If the target is saturated there.
+    """
+    for cut in 10.0 ** -np.arange(_MAX_CUTS):
+        steps = box.inward(x, float(cut) * h)
+        aside = steps * np.abs(rng.standard_normal(len(x)))
+        aside *= np.linalg.norm(steps) / (np.linalg.norm(aside) * np.sqrt(len(x)))
+        Y = ask(np.vstack([x, x + np.diag(steps), x + aside]))
+        if not np.isfinite(Y).all():
+            raise SaturatedError("the target is saturated beside a line")
+        J = ((Y[1:-1] - Y[0]) / steps[:, None]).T
+        if (np.abs(Y[-1] - Y[0] - J @ aside) <= _CHECK_SIGMAS * error).all():
+            return np.asarray(J)
+    return None

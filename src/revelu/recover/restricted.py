@@ -1,0 +1,265 @@
+"""Two layers where questions must stay in a box (DG21, Theorem 2 and section 3.4.1).
+
+    f(x) = A relu(W x + b) + V x + c    for every x in the box
+
+The paper searches the rays along the axes of the positive orthant.  Here, in any box,
+the affine map at one point of it, *home*, comes first; every neuron is turned so that it
+is off there.  Then a point of the box at which the neurons found so far give a wrong
+answer lies beyond the hyperplane of a missing one, and the segment from home to that
+point crosses it.  A neuron whose hyperplane misses the box is affine in it, and no
+neuron of the answer.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import SaturatedError
+from revelu.network import Network, add_networks, affine_network, simplify
+from revelu.oracle import NoiseFloor
+from revelu.probe.box import Box, inward_jacobian, segment
+from revelu.probe.hyperplane import kink_strengths
+from revelu.probe.jacobian import step_length
+from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.line import Askable
+from revelu.probe.residual import Residual
+from revelu.probe.scan import LineScan
+from revelu.types import BoolArray, FloatArray
+
+# Steps off a segment, as a fraction of the half-gap.
+_RHO = 0.1
+
+# A jump along the segment must be the Jacobians' change to this share of its size.
+_JUMP_RTOL = 1e-4
+
+# What is fainter than a hundredth of half the digits is the errors of what is known.
+_FAINT = 0.01
+
+# A new hyperplane is looked for at another place of it, this far to its sides relative to
+# the segment there; what bends the target by another amount is not that neuron.
+_SIDE = 1e-5
+_STRENGTH_RTOL = 0.1
+_FEWEST_BENT = 4
+
+# The first step at home, relative to its largest coordinate.
+_HOME_STEP = 0.1
+
+# Points in a row that must be right: what bends the function at fewer than one point in ten
+# is left to the certificate, whose points cost no recovery.
+N_POINTS = 30
+
+# Segments to one wrong point before it is left to others.
+_MAX_TRIES = 3
+
+
+@dataclass
+class RestrictedSearch:
+    """A network that grows until it explains what is asked.
+
+    Attributes
+    ----------
+    target : Askable
+        Asked in the box only.
+    box : Box
+    noise : NoiseFloor
+        Of the target's answers; its ``scale`` is their size in the box.
+    rng : numpy.random.Generator
+    network : Network
+        Two layers with a skip; exact where only its own neurons bend the target.
+    X, Y : ndarray, shape (n, d) and (n, k)
+        Points that the network is held against.
+    n_straight, n_bent : int
+        Hyperplanes of new neurons that were found again elsewhere in the box, and those
+        that were not: the latter are a deeper network's.
+    """
+
+    target: Askable
+    box: Box
+    noise: NoiseFloor
+    rng: np.random.Generator
+    home: FloatArray
+    network: Network = field(init=False)
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+    message: str = ""
+    n_straight: int = 0
+    n_bent: int = 0
+
+    def __post_init__(self) -> None:
+        d, k = self.target.dim_in, len(self.noise.scale)
+        self.X, self.Y = np.empty((0, d)), np.empty((0, k))
+        self.tries: list[int] = []
+        answer = self.target(self.home[None])[0]
+        size = _HOME_STEP * float(np.abs(self.home).max())
+        J = inward_jacobian(self.target, self.home, size, self.box, self._error, self.rng)
+        if J is None:
+            raise SaturatedError("no affine piece was found around a point of the box")
+        self.network = affine_network(J, answer - J @ self.home)
+
+    @property
+    def _error(self) -> FloatArray:
+        return np.asarray(self.noise.nu * self.noise.scale)
+
+    @property
+    def _nu(self) -> float:
+        """What counts as noise of a residual: the known part errs by more than answers do."""
+        return max(_FAINT * self.noise.half_digits, float(self.noise.nu.max()))
+
+    @property
+    def bends(self) -> bool:
+        """Whether most of the hyperplanes found are no two-layer network's."""
+        return self.n_bent >= _FEWEST_BENT and self.n_bent > self.n_straight
+
+    def hold_against(self, X: FloatArray, Y: FloatArray) -> None:
+        """Add points of the box, and the answers there, that the network must explain."""
+        self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, Y])
+        self.tries += [0] * len(X)
+
+    def wrong(self) -> BoolArray:
+        """Which of the points asked the network does not explain, shape (n,)."""
+        apart = np.abs(self.network(self.X) - self.Y)
+        limit = SIGMAS * self._nu * self.noise.scale * self._growth(self.X)[:, None]
+        return np.asarray((apart > limit).any(axis=1))
+
+    def explain(self) -> bool:
+        """Follow segments to wrong points until none is left; whether that was reached."""
+        while True:
+            wrong = self.wrong()
+            tries = np.array(self.tries, dtype=int)
+            left = np.flatnonzero(wrong & (tries < _MAX_TRIES))
+            if not len(left) or self.bends:
+                return not wrong.any()
+            i = left[np.argmin(tries[left])]
+            self.tries[i] += 1
+            start = self.home
+            if self.tries[i] > 1 and not wrong.all():
+                # Kinks too near each other on one segment are apart on another.
+                start = self.X[self.rng.choice(np.flatnonzero(~wrong))]
+            self.follow(start, self.X[i])
+
+    def follow(self, start: FloatArray, end: FloatArray) -> int:
+        """Add the neurons that a segment shows; return how many."""
+        line, interval = segment(start, end)
+        if not np.linalg.norm(line.v):
+            return 0
+        residual = Residual(self.target, self.network)
+        try:
+            scan = find_kinks(residual, line, self._nu, self.noise.scale, self.rng, interval)
+            scan = scan.without_faint_kinks(_FAINT * self.noise.half_digits * self._slope(line.v))
+            if not scan.complete:
+                self.message = scan.message
+                return 0
+            found = self._neurons(residual, scan)
+        except SaturatedError as error:
+            self.message = str(error)
+            return 0
+        if found is None:
+            return 0
+        self._look_elsewhere(found)
+        merged = add_networks(self.network, found)
+        self.network = simplify(merged, rtol=0.1 * self.noise.half_digits)
+        return len(found.weights[0])
+
+    def _look_elsewhere(self, found: Network) -> None:
+        """Count the new hyperplanes that bend the target at another place, by 3 queries each.
+
+        Where the segment from home to a point beyond a hyperplane crosses it.
+        """
+        (W, A), b = found.weights, found.biases[0]
+        at_home = W @ self.home + b
+        beyond = self.X @ W.T + b > 0
+        rows = [j for j in range(len(W)) if beyond[:, j].any() and at_home[j] < 0]
+        if not rows:
+            return
+        ends = np.array([self.X[self.rng.choice(np.flatnonzero(beyond[:, j]))] for j in rows])
+        arms = ends - self.home
+        rates = (W[rows] * arms).sum(axis=1)
+        X = self.box.clip(self.home - (at_home[rows] / rates)[:, None] * arms)
+        lengths = np.linalg.norm(arms, axis=1)
+        step = np.minimum(_SIDE * lengths, 0.5 * np.linalg.norm(ends - X, axis=1))
+        seen = kink_strengths(self.target, X, arms / lengths[:, None], step)
+        wanted = A[:, rows].T * (rates / lengths)[:, None]
+        noise = 4.0 * SIGMAS * (self._error / step[:, None]) * self._growth(X)[:, None]
+        off = np.abs(seen - wanted) > _STRENGTH_RTOL * np.abs(wanted).max(axis=1)[:, None] + noise
+        self.n_bent += int(off.any(axis=1).sum())
+        self.n_straight += int((~off.any(axis=1)).sum())
+
+    def _growth(self, X: FloatArray) -> FloatArray:
+        """How much larger than at home the terms of an answer are, shape (n,)."""
+        at_home = max(float((self.home**2).mean()), 1e-300)
+        return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=1) / at_home))
+
+    def _slope(self, v: FloatArray) -> float:
+        """The slope along ``v`` of a function as large as the answers."""
+        scale = float(np.linalg.norm(self.noise.scale))
+        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.home)), 1e-300)
+
+    def _neurons(self, residual: Residual, scan: LineScan) -> Network | None:
+        """The neurons of a scan's single kinks (DG21, Algorithms 3 and 4)."""
+        single = np.flatnonzero(scan.is_single)
+        jacobians: dict[int, FloatArray | None] = {}
+        with self.target.round():
+            for p in sorted({int(q) for i in single for q in (i, i + 1)}):
+                jacobians[p] = self._jacobian(residual, scan, p)
+        W, b, A = [], [], []
+        for i in single:
+            left, right = jacobians[int(i)], jacobians[int(i) + 1]
+            jump = scan.jumps[i]
+            if left is None or right is None:
+                continue
+            a = jump / np.linalg.norm(jump)
+            w = a @ (right - left)
+            offset = -float(w @ scan.line.points(scan.kinks[[i]])[0])
+            if np.linalg.norm(a * (w @ scan.line.v) - jump) > _JUMP_RTOL * np.linalg.norm(jump):
+                continue
+            off = -1.0 if w @ self.home + offset > 0 else 1.0
+            W.append(off * w)
+            b.append(off * offset)
+            A.append(a)
+        if not W:
+            return None
+        k = len(self.noise.scale)
+        return Network([np.array(W), np.array(A).T], [np.array(b), np.zeros(k)])
+
+    def _jacobian(self, residual: Residual, scan: LineScan, p: int) -> FloatArray | None:
+        """Derivatives of the residual on a piece; none are asked where it vanishes."""
+        piece = scan.pieces[p]
+        if (np.abs(np.array(piece.gs)) <= SIGMAS * scan.sigma).all() and len(piece.ts) > 1:
+            return np.zeros((len(scan.sigma), self.target.dim_in))
+        edges = np.arctan([scan.interval[0], *scan.kinks, scan.interval[1]])
+        half_gaps = np.diff(edges) / 2
+        t = float(np.tan((edges[p] + edges[p + 1]) / 2))
+        room = min(float(half_gaps[p]), float(np.median(half_gaps)))
+        x = self.box.clip(scan.line.points(np.array([t]))[0])
+        h = step_length(scan.line, t, room, _RHO)
+        error = self._error * np.sqrt(1.0 + t * t)
+        return inward_jacobian(residual, x, h, self.box, error, self.rng)
+
+
+def explain_box(
+    search: RestrictedSearch,
+    draw: Callable[[int], tuple[FloatArray, FloatArray]],
+    n_points: int = N_POINTS,
+) -> bool:
+    """Grow a network until fresh points of the box find nothing wrong.
+
+    Parameters
+    ----------
+    search : RestrictedSearch
+    draw : callable, n -> (n, d), (n, k)
+        Fresh points of the box, and the answers there.
+    n_points : int
+        How many points in a row must be right.
+
+    Returns
+    -------
+    bool
+        Whether every point asked is explained.
+    """
+    search.hold_against(*draw(n_points))
+    while search.explain():
+        search.hold_against(*draw(n_points))
+        if not search.wrong().any():
+            return True
+    return False

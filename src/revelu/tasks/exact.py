@@ -1,0 +1,178 @@
+"""Exact extraction: one hidden layer, or two where hyperplanes end; verified, repaired."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network
+from revelu.oracle import NoiseFloor
+from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
+from revelu.recover.peeling import Peeling
+from revelu.recover.signs import resolve_signs
+from revelu.recover.three_layer import search_three_layers
+from revelu.recover.two_layer import first_line, recover_rest, recover_two_layer
+from revelu.recovery import Recovery, Status
+from revelu.tasks.job import Job, network_of
+from revelu.types import FloatArray
+from revelu.verify import Examination
+
+log = logging.getLogger(__name__)
+
+# Lines tried on what a network of one hidden layer leaves unexplained; and repairs of one of
+# two, each of which adds what fired at the points found wrong.
+_MAX_REPAIRS = 4
+_MAX_UPPER_REPAIRS = 12
+
+# Wrong points that one repair looks at.
+_MAX_WRONG = 16
+
+# A kink whose strength is off by more than this share is not the predicted one, and
+# more such kinks than this fraction are not a few corrupted neurons.
+_STRENGTH_RTOL = 0.1
+_BENT_FRACTION = 0.5
+_MAX_STRENGTH_TESTS = 64
+_FEWEST_TESTS = 3
+# Neurons fainter than this share of the strongest, and outputs whose error is more than
+# this share of their variation, are too blurred to say anything.
+_FAINT = 1e-3
+_BLUR = 1e-10
+
+
+def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Recovery:
+    """One recovery from a fresh line, verified and repaired.
+
+    Parameters
+    ----------
+    job : Job
+    noise : NoiseFloor
+    method : {"auto", "two_layer", "three_layer"}
+        ``auto`` looks for a second hidden layer where hyperplanes end or bend.
+    phase : str
+        What the queries of the recovery are booked under.
+    """
+    job.tell("finding kinks and neurons")
+    oracle = job.oracle
+    try:
+        with oracle.phase(phase):
+            line = first_line(oracle, noise, np.random.default_rng(job.new_seed()))
+    except LimitReachedError as error:
+        return _ended(job, Status.BUDGET_EXHAUSTED, str(error), method)
+    except SaturatedError as error:
+        reason = f"{error}, as on every line tried"
+        return _ended(job, Status.UNVERIFIED, reason, method)
+    if method == "three_layer":
+        return _three_layers(job, noise, line, phase)
+    recovery = _two_layers(job, noise, line, phase)
+    deeper = recovery.status is Status.NOT_IN_CLASS and line.scan.complete
+    if method == "two_layer" or not deeper:
+        return recovery
+    spent = oracle.n_queries
+    log.info("%s", recovery.evidence[-1])
+    deep = _three_layers(job, noise, line, "recover")
+    if deep.network is None and deep.status is not Status.BUDGET_EXHAUSTED:
+        return replace(
+            recovery, evidence=(*recovery.evidence, *deep.evidence), details=deep.details
+        )
+    return replace(deep, details={**deep.details, "queries_before_depth": spent})
+
+
+def _two_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Recovery:
+    """One hidden layer; ``NOT_IN_CLASS`` where hyperplanes end or bend."""
+    with job.oracle.phase(phase):
+        recovery = recover_two_layer(job.oracle, noise, job.new_seed(), line)
+    if recovery.network is None or recovery.status is Status.BUDGET_EXHAUSTED:
+        return recovery
+    for repair in range(_MAX_REPAIRS + 1):
+        recovery, seen = job.verify(recovery, noise)
+        if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_REPAIRS:
+            break
+        try:
+            if repair == 0 and (reason := _bent(job, network_of(recovery), noise)):
+                return replace(
+                    recovery,
+                    status=Status.NOT_IN_CLASS,
+                    network=None,
+                    certificate=None,
+                    evidence=(reason,),
+                )
+            recovery = _repaired(job, recovery, noise, seen.worst_point)
+        except LimitReachedError as error:
+            evidence = (*recovery.evidence, str(error))
+            return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
+    return recovery
+
+
+def _three_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Recovery:
+    """Two hidden layers, grown where fresh queries find them wrong."""
+    job.tell("recovering two hidden layers")
+    with job.oracle.phase(phase):
+        recovery, layers = search_three_layers(job.oracle, noise, job.new_seed(), line)
+    if layers is None or recovery.status is Status.BUDGET_EXHAUSTED:
+        return recovery
+    for repair in range(_MAX_UPPER_REPAIRS + 1):
+        partial = recovery.status is Status.PARTIAL
+        recovery, seen = job.verify(recovery, noise)
+        if partial and recovery.status is Status.UNVERIFIED:
+            recovery = replace(recovery, status=Status.PARTIAL)
+        if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_UPPER_REPAIRS:
+            break
+        job.tell("looking for neurons that fire where the network was wrong")
+        with job.oracle.phase("repair"):
+            recovery = layers.repair(_wrong_points(seen))
+        if recovery.status is Status.BUDGET_EXHAUSTED:
+            break
+    return recovery
+
+
+def _wrong_points(seen: Examination) -> FloatArray:
+    wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
+    gaussian = wrong & seen.is_gaussian
+    return np.asarray(seen.X[gaussian if gaussian.any() else wrong][:_MAX_WRONG])
+
+
+def _repaired(job: Job, recovery: Recovery, noise: NoiseFloor, bad: FloatArray) -> Recovery:
+    """Look for what is missing, on a line through a point that is wrong."""
+    job.tell("looking for missing neurons")
+    with job.oracle.phase("repair"):
+        network, _ = recover_rest(job.oracle, network_of(recovery), noise, job.rng, bad)
+    network, notes = resolve_signs(network, noise.half_digits)
+    log.info("repair: %s", network)
+    return replace(recovery, network=network, evidence=tuple(notes))
+
+
+def _bent(job: Job, network: Network, noise: NoiseFloor) -> str | None:
+    """Evidence that hyperplanes end or bend, as those of deeper networks do."""
+    W, b = network.weights[0], network.biases[0]
+    error = noise.nu * noise.scale
+    blurred = (error > _BLUR * noise.spread) & (noise.spread > 0)
+    if not len(W) or blurred.any():
+        return None
+    chosen = job.rng.permutation(len(W))[:_MAX_STRENGTH_TESTS]
+    X, normals = points_on_hyperplanes(job.rng, W[chosen], b[chosen])
+    step = 1e-3 * np.maximum(np.linalg.norm(X, axis=1), 1.0)
+    job.tell("testing whether hyperplanes bend")
+    with job.oracle.phase("repair"):
+        found = kink_strengths(job.oracle, X, normals, step)
+    wanted = kink_strengths(network, X, normals, step)
+    strength = np.linalg.norm(wanted, axis=1)
+    apart = np.linalg.norm(found - wanted, axis=1)
+    # Faint neurons drown in the errors of strong ones: they say nothing here.
+    strong = np.isfinite(apart) & (strength > _FAINT * strength.max())
+    # Four answers' worth of noise over the step, at eight standard errors.
+    growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+    atol = 32.0 * float(np.linalg.norm(error)) * growth / step
+    off = (apart > _STRENGTH_RTOL * strength + atol)[strong]
+    if len(off) < max(_FEWEST_TESTS, len(chosen) / 2) or off.mean() <= _BENT_FRACTION:
+        return None
+    return (
+        f"{off.sum()} of {len(off)} hyperplanes seen on a line are absent, or bend the "
+        "function differently, elsewhere: the target has more than one hidden layer, or "
+        "is not piecewise affine"
+    )
+
+
+def _ended(job: Job, status: Status, reason: str, method: str) -> Recovery:
+    method = "two_layer" if method == "auto" else method
+    return Recovery(status, None, job.oracle.ledger(), evidence=(reason,), method=method)

@@ -1,0 +1,103 @@
+"""An extraction under way: its target, its random choices, its checks, its progress."""
+
+import logging
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from revelu.errors import LimitReachedError
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recovery import Recovery, Status
+from revelu.tasks.progress import Listener, Progress
+from revelu.verify import Examination, certify, examine
+
+log = logging.getLogger(__name__)
+
+# The extractor's random choices must not be those that drew the target, should both
+# be given the same small seed: this number keeps the two streams apart.
+_STREAM = 0x7265_7665_6C75
+
+# A first look with a part of the checks: a wrong network fails it, cheaply.
+_FIRST_CHECKS = 256
+
+# Fewer checks than this cannot say "less than 5% at 95% confidence": what a budget cuts
+# to so few is not called recovered.
+_FEWEST_CHECKS = 59
+
+
+@dataclass
+class Job:
+    """What every way of extracting a network needs.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    checks : int
+        Size of the certificate.
+    seed : int
+    progress : callable, optional
+    """
+
+    oracle: Oracle
+    checks: int
+    seed: int
+    progress: Listener | None = None
+    message: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.seeds = np.random.SeedSequence([_STREAM, self.seed])
+        self.rng = np.random.default_rng(self.new_seed())
+        self.oracle.listener = self._listen
+
+    def new_seed(self) -> np.random.SeedSequence:
+        """Return a seed that was not used before."""
+        return self.seeds.spawn(1)[0]
+
+    def tell(self, message: str) -> None:
+        """Say what is being done."""
+        log.debug("%s", message)
+        self.message = message
+        self._listen(self.oracle, self.oracle.current_phase)
+
+    def verify(self, recovery: Recovery, noise: NoiseFloor) -> tuple[Recovery, Examination | None]:
+        """Certify by fresh queries; a first look decides whether all are worth asking.
+
+        Returns
+        -------
+        recovery : Recovery
+            With its status and certificate; ``BUDGET_EXHAUSTED`` where the limit was met.
+        examination : Examination or None
+            None where the limit was met.
+        """
+        network = network_of(recovery)
+        self.tell("verifying on fresh queries")
+        first = min(_FIRST_CHECKS, self.checks)
+        try:
+            seen = examine(network, self.oracle, noise, first, self.rng)
+            if seen.passed and self.checks > first:
+                seen += examine(
+                    network, self.oracle, noise, self.checks - first, self.rng, structural=False
+                )
+        except LimitReachedError as error:
+            evidence = (*recovery.evidence, str(error))
+            return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
+        certificate = certify(seen, noise)
+        status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
+        if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
+            # The budget left no more, or the target is saturated nearly everywhere.
+            short = self.oracle.remaining == 0
+            status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
+        return replace(recovery, status=status, certificate=certificate), seen
+
+    def _listen(self, oracle: Oracle, phase: str) -> None:
+        if self.progress is not None:
+            ledger = oracle.ledger()
+            self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))
+
+
+def network_of(recovery: Recovery) -> Network:
+    """Return the network of a recovery that has one."""
+    if recovery.network is None:  # pragma: no cover - callers have looked
+        raise AssertionError
+    return recovery.network
