@@ -31,6 +31,7 @@ PUBLIC = {
     "UntrustedError",
     "__version__",
     "align",
+    "diagnose",
     "extract",
     "load",
     "open_oracle",

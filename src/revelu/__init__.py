@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from revelu.network import Alignment, Network, align, load, zoo
     from revelu.oracle import Ledger, Oracle
     from revelu.recovery import Certificate, Recovery, Status
+    from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "UntrustedError",
     "__version__",
     "align",
+    "diagnose",
     "extract",
     "load",
     "open_oracle",
@@ -62,6 +64,7 @@ _ROOMS = {
     "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
     "revelu.oracle": ("Ledger", "Oracle"),
     "revelu.recovery": ("Certificate", "Recovery", "Status"),
+    "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

@@ -8,6 +8,7 @@ import typer
 
 from revelu._version import __version__
 from revelu.cli.demos import demos
+from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
 
@@ -20,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(extract)
+app.command()(diagnose)
 app.command()(demos)
 
 

@@ -73,7 +73,7 @@ def document(run: Run) -> dict[str, Any]:
         "by_phase": dict(recovery.ledger.by_phase),
         "seconds": run.seconds,
         "seed": run.seed,
-        "versions": _versions(),
+        "versions": versions(),
         "certificate": None if certificate is None else dataclasses.asdict(certificate),
         "evidence": list(recovery.evidence),
         "warnings": list(run.warnings),
@@ -151,7 +151,7 @@ def _rate(recovery: Recovery) -> str:
     return f", {recovery.ledger.n_recovery / recovery.network.n_parameters:.2f} per parameter"
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Versions of what decides the digits."""
     parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
     return {"revelu": __version__, "python": platform.python_version(), **parts}

@@ -1,0 +1,150 @@
+"""``revelu diagnose``: which assumptions of the theorems hold, measured."""
+
+import sys
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from revelu.cli.diagnosis import Examination, document, print_diagnosis
+from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.failures import failures
+from revelu.cli.logs import logs
+from revelu.cli.output import print_json
+from revelu.cli.progress import ProgressLine
+from revelu.errors import FormatError, InputError
+from revelu.tasks.diagnosis import Diagnosis
+
+
+def diagnose(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
+            show_default=False,
+        ),
+    ],
+    perturb: Annotated[
+        float | None,
+        typer.Option(
+            metavar="A",
+            help="Add a uniform number of [-A, A] to each weight of a local file.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the perturbed network, .onnx or .npz; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
+    dim_in: Annotated[
+        int | None,
+        typer.Option(help="Inputs of a target that does not say.", show_default=False),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on standard output.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
+    ] = 0,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
+    ] = False,
+) -> None:
+    """Measure how regular TARGET is: which assumptions of the theorems hold.
+
+    Exit codes:
+      0  finished
+      1  finished without figures: the target does not allow them
+      2  usage or bad input
+      3  budget or time exhausted
+      4  target unreachable, or it answered nonsense
+    130  interrupted
+    """
+    outputs = list(dict.fromkeys(output or []))
+    line = ProgressLine(quiet=quiet or verbose > 0)
+    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+        from revelu.tasks.diagnose import diagnose as examine
+
+        _check_outputs(outputs, target, perturb)
+        started = time.monotonic()
+        # What a target prints must not mix with the JSON object.
+        with line, redirect_stdout(sys.stderr):
+            found = examine(
+                target,
+                perturb=perturb,
+                budget=budget,
+                seed=seed,
+                progress=line,
+                dim_in=dim_in,
+                trust=trust,
+                max_seconds=max_seconds,
+            )
+        seconds = time.monotonic() - started
+        written, unwritten = _write(found, outputs)
+        run = Examination(target, found, seconds, seed, written, [*found.warnings, *unwritten])
+        if as_json:
+            print_json(document(run))
+        else:
+            print_diagnosis(run, verdict_only=quiet)
+    finished = ExitCode.CERTIFIED if found.status is None else of_status(found.status)
+    raise typer.Exit(ExitCode.USAGE if unwritten else finished)
+
+
+def _check_outputs(paths: list[Path], target: str, perturb: float | None) -> None:
+    """Refuse what cannot be written before anything is asked."""
+    from revelu import formats
+
+    if paths and perturb is None:
+        raise InputError("there is nothing to write without --perturb")
+    for path in paths:
+        if path.resolve() == Path(target).resolve():
+            raise InputError(f"{path}: is the target itself; write to another file")
+        formats.check_writable(path)
+
+
+def _write(found: Diagnosis, paths: list[Path]) -> tuple[list[str], list[str]]:
+    """Write the perturbed network; one file that fails spares the others."""
+    from revelu import formats
+
+    written: list[str] = []
+    unwritten: list[str] = []
+    if found.perturbed is None:
+        return written, unwritten
+    network = found.perturbed.network
+    for path in paths:
+        # A classifier keeps its softmax where the format can hold it.
+        softmax = found.probabilities and path.suffix.lower() == ".onnx"
+        try:
+            formats.save_arrays(
+                path,
+                list(network.weights),
+                list(network.biases),
+                network.skip,
+                np.dtype(np.float64),
+                softmax=softmax,
+            )
+            written.append(str(path))
+        except FormatError as error:
+            unwritten.append(f"{error}")
+    return written, unwritten

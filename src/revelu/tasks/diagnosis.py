@@ -1,0 +1,270 @@
+"""What a diagnosis says: regularity, what it costs in digits, what the theorems ask."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.network.arrangement import Arrangement
+from revelu.network.regularity import Condition, Regularity
+from revelu.network.separations import rooms
+from revelu.network.top_layers import TopLayers
+from revelu.oracle import Ledger, NoiseFloor
+from revelu.recovery import Status
+from revelu.types import FloatArray
+
+# A step that is to stay inside a piece takes this share of the room there is.
+_STEP = 0.2
+
+# A row that errs by more than this share of its size has no digit.
+_NO_DIGIT = 0.1
+
+# Steps under this length are lost in the rounding of the point itself.
+_SHORTEST_STEP = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How many digits the narrowest place costs.
+
+    A row is the change of a gradient at a kink, and a gradient is a difference of two
+    answers over a step ``h``.  Answers err by ``sigma``, hence the change by about
+    ``2 sigma / h``, relative to its size ``J``: ``error = 2 sigma / (h J)``.  The step must
+    not leave the piece: ``h`` is a fifth of the room beside the kink, which is half a
+    piece, or less where another hyperplane is nearer.
+
+    Attributes
+    ----------
+    answer : float
+        Relative standard error of an answer.
+    step : float
+        The step at the worst kink.
+    worst, typical : float
+        Relative error of the row found at the worst kink, and the median over kinks.
+    """
+
+    answer: float
+    step: float
+    worst: float
+    typical: float
+
+    @property
+    def digits_lost(self) -> float:
+        """Digits of the worst row that are fewer than those of an answer."""
+        return float(np.log10(self.worst / self.answer))
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        left = (
+            f"there a row is good to {self.worst:.1g} of its size, "
+            f"{max(self.digits_lost, 0.0):.0f} digits fewer than the answers, which are good to "
+            f"{self.answer:.1g}"
+        )
+        if self.worst > _NO_DIGIT:
+            left = "there no digit of a row is left"
+        return (
+            "rows come from differences of answers over a step that stays inside a piece; the "
+            f"narrowest place on an axis allows a step of {self.step:.1g}, and {left}; a typical "
+            f"row is good to {self.typical:.1g}"
+        )
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """A smoothed network, and what that did to its regularity.
+
+    Attributes
+    ----------
+    amplitude : float
+    network : Network
+    regularity : Regularity
+        After; before is :attr:`Diagnosis.exact`.
+    failure_bound : float or None
+        What Lemma 6 or 7 bounds the probability of a smaller delta by, at this amplitude.
+    lemma_amplitude : float
+        The ``2^-d`` of Lemma 2.
+    """
+
+    amplitude: float
+    network: Network
+    regularity: Regularity
+    failure_bound: float | None
+    lemma_amplitude: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which assumptions of the theorems hold of a target, measured.
+
+    Attributes
+    ----------
+    status : Status or None
+        None for a finished diagnosis; otherwise why figures are missing.
+    ledger : Ledger
+    dim_in : int
+    n_axes : int
+        Axes looked at by queries.
+    noise : NoiseFloor or None
+    measured : Regularity or None
+        By queries; None where the answers do not allow it.
+    exact : Regularity or None
+        From the weights; None where they are not known.
+    precision : Precision or None
+    top_layers : TopLayers or None
+        Of a network with two or more hidden layers whose weights are known.
+    query_counts : mapping of str to float or None
+        Of Theorems 1 to 4 at the delta found, each with constant 1.
+    network : Network or None
+        The weights, where they are known.
+    perturbed : Perturbed or None
+    probabilities : bool
+        Whether the answers are probabilities, looked at as logits.
+    evidence, warnings : tuple of str
+    """
+
+    status: Status | None
+    ledger: Ledger
+    dim_in: int
+    n_axes: int = 0
+    noise: NoiseFloor | None = None
+    measured: Regularity | None = None
+    exact: Regularity | None = None
+    precision: Precision | None = None
+    top_layers: TopLayers | None = None
+    query_counts: Mapping[str, float | None] = field(default_factory=dict)
+    network: Network | None = None
+    perturbed: Perturbed | None = None
+    probabilities: bool = False
+    evidence: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def regularity(self) -> Regularity | None:
+        """The better figures of the two: from the weights where they are known."""
+        return self.exact or self.measured
+
+    @property
+    def delta(self) -> float | None:
+        """The largest delta with which the target is regular, as far as was seen."""
+        return None if self.regularity is None else self.regularity.delta
+
+    @property
+    def at_risk(self) -> Condition | None:
+        """The condition that fails, or else comes nearest to failing."""
+        return None if self.regularity is None else self.regularity.at_risk
+
+
+def precision(found: Arrangement, noise: NoiseFloor) -> Precision | None:
+    """Estimate how exactly rows can be found at the kinks of the axes.
+
+    Parameters
+    ----------
+    found : Arrangement
+    noise : NoiseFloor
+
+    Returns
+    -------
+    Precision or None
+        None where no kink has a known hyperplane.
+    """
+    strengths, places = _strengths(found)
+    step = np.maximum(_STEP * rooms(found), _SHORTEST_STEP)
+    sigma = float(np.linalg.norm(noise.nu * noise.scale))
+    growth = np.sqrt(1.0 + places**2 / found.dim_in)
+    usable = np.isfinite(strengths) & (strengths > 0)
+    if not usable.any() or sigma == 0.0:
+        return None
+    errors = (2.0 * sigma * growth)[usable] / (step * strengths)[usable]
+    worst = int(np.argmax(errors))
+    return Precision(
+        answer=float(noise.nu.max()),
+        step=float(step[usable][worst]),
+        worst=float(errors[worst]),
+        typical=float(np.median(errors)),
+    )
+
+
+def _strengths(found: Arrangement) -> tuple[FloatArray, FloatArray]:
+    """Size of the gradient's change at each kink, and its ``|x|``, shape (n_kinks,).
+
+    Along an axis the slope changes by the component of that change.
+    """
+    strengths: list[float] = []
+    for cut in found.cuts:
+        for (left, right), own in zip(pairwise(cut.pieces), cut.hyperplanes, strict=True):
+            along = abs(float(found.normals[own, cut.axis])) if own >= 0 else 0.0
+            change = float(np.linalg.norm(right[1] - left[1]))
+            strengths.append(change / along if along else np.nan)
+    places = np.concatenate([np.empty(0), *(np.abs(cut.kinks) for cut in found.cuts)])
+    return np.asarray(strengths, dtype=np.float64), places
+
+
+def query_counts(delta: float, d: int, widths: tuple[int, ...]) -> dict[str, float | None]:
+    """The orders of Theorems 1 to 4, as if every constant were 1.
+
+    Parameters
+    ----------
+    delta : float
+    d : int
+        Inputs.
+    widths : tuple of int
+        Of the hidden layers.
+
+    Returns
+    -------
+    dict of str to float or None
+        None where a theorem does not speak of such a network, or delta is 0.
+
+    Notes
+    -----
+    With ``L = log2(1 / delta)``.  Theorem 1 has ``d1 L + d1 d``, Theorem 2
+    ``d d1 L + d1 d``.  Theorem 4 is Theorem 1's algorithm: its time has the same number of
+    queries as a factor.  Theorem 3 says a polynomial; the steps of section 3.5 add up to
+
+        d1 d2 (L + d) + (d1 d2)^2 + 2 d1 + (d1 d2 L + d1 d2):
+
+    the critical points of an axis with their hyperplanes, Algorithm 7 on every pair of
+    them, two queries a sign, Theorem 2 for the top two layers.
+    """
+    names = ("theorem_1", "theorem_2", "theorem_3", "theorem_4")
+    counts: dict[str, float | None] = dict.fromkeys(names)
+    if delta <= 0.0:
+        return counts
+    L = float(np.log2(1.0 / delta))
+    if len(widths) == 1:
+        d1 = widths[0]
+        counts["theorem_1"] = counts["theorem_4"] = d1 * L + d1 * d
+        counts["theorem_2"] = d * d1 * L + d1 * d
+    elif len(widths) == 2:
+        d1, d2 = widths
+        m = d1 * d2
+        counts["theorem_3"] = m * (L + d) + m**2 + 2 * d1 + m * L + m
+    return counts
+
+
+_COSTS = {
+    "nearest_kink": "the search of the paper starts that finely: more bisection steps, no digits",
+    "farthest_kink": "answers that far out are larger by that factor, and err by as much more",
+    "shortest_piece": "steps beside that kink must be shorter than the piece",
+    "shared_piece": "a search that compares the ends of a stretch does not see what is between",
+    "grid": "the paper's bisection asks at points that may hit a kink; a random line does not",
+    "degeneracy": "steps beside that kink must not reach the other hyperplane",
+    "shared_hyperplane": "only the sum of such neurons can be known",
+    "hyperplane_distance": "telling the two neurons apart multiplies errors by one over the sine",
+    "axis_angle": "on that axis the kink is faint and far out; from another line it is neither",
+    "layer_state": "the test that tells first-layer hyperplanes by their going on straight errs",
+    "top_layers": "the same holds one layer on, where inputs cannot be chosen freely",
+}
+
+
+def cost(condition: Condition) -> str:
+    """What a condition that is nearly violated costs, in words.
+
+    Parameters
+    ----------
+    condition : Condition
+    """
+    return _COSTS[condition.name]
