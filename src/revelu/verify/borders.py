@@ -1,0 +1,69 @@
+"""Fresh inputs on both sides of the borders of neurons above the first layer.
+
+A first-layer neuron changes its state on a hyperplane.  A later one changes it on a
+border that turns wherever a neuron below does; a point of it lies between two inputs at
+which the neuron's own sum has different signs, and bisection by the network, which costs
+no query, finds it.
+"""
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.types import FloatArray
+
+# Inputs among which two of different signs are sought; a neuron that is on at all of
+# them, or off, has no border that N(0, I) would see.
+_N_INPUTS = 512
+
+_BISECTIONS = 60
+
+# How far off a border its sides are seen, relative to the distance of the two inputs.
+_SIDE = 1e-3
+
+
+def border_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
+    """Both sides of a point of every upper neuron's border.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    network : Network
+        Of any depth; one with a single hidden layer has no upper neurons.
+
+    Returns
+    -------
+    ndarray, shape (n, d)
+        Two rows a neuron that changes its state somewhere on N(0, I).
+    """
+    d = network.dim_in
+    rows = [np.empty((0, d))]
+    if len(network.weights) > 2:
+        X = rng.standard_normal((_N_INPUTS, d))
+        rows += [_sides(rng, network, i, X) for i in range(1, len(network.weights) - 1)]
+    return np.concatenate(rows)
+
+
+def _sides(rng: np.random.Generator, network: Network, layer: int, X: FloatArray) -> FloatArray:
+    Z = _sums(network, layer, X)
+    changing = np.flatnonzero((Z > 0).any(axis=0) & (Z < 0).any(axis=0))
+    if not len(changing):
+        return np.empty((0, X.shape[1]))
+    on = np.array([X[rng.choice(np.flatnonzero(Z[:, j] > 0))] for j in changing])
+    off = np.array([X[rng.choice(np.flatnonzero(Z[:, j] < 0))] for j in changing])
+    arm = on - off
+    lo, hi = np.zeros(len(changing)), np.ones(len(changing))
+    which = np.arange(len(changing))
+    for _ in range(_BISECTIONS):
+        middle = (lo + hi) / 2
+        sums = _sums(network, layer, off + middle[:, None] * arm)[which, changing]
+        lo, hi = np.where(sums < 0, middle, lo), np.where(sums < 0, hi, middle)
+    X = off + hi[:, None] * arm
+    return np.concatenate([X + _SIDE * arm, X - _SIDE * arm])
+
+
+def _sums(network: Network, layer: int, X: FloatArray) -> FloatArray:
+    """What the neurons of a hidden layer add up to, shape (n, k_layer)."""
+    h = X
+    for W, b in zip(network.weights[:layer], network.biases[:layer], strict=True):
+        h = np.maximum(h @ W.T + b, 0.0)
+    return np.asarray(h @ network.weights[layer].T + network.biases[layer])
