@@ -55,7 +55,11 @@ class _Found:
 
 
 def scan_axis(
-    oracle: Oracle, noise: NoiseFloor, axis: int, rng: np.random.Generator, reach: float
+    oracle: Oracle,
+    noise: NoiseFloor,
+    axis: int,
+    rng: np.random.Generator,
+    interval: tuple[float, float],
 ) -> LineScan:
     """Find the kinks of ``t -> f(sqrt(d) t e_i)``.
 
@@ -67,8 +71,8 @@ def scan_axis(
     noise : NoiseFloor
     axis : int
     rng : numpy.random.Generator
-    reach : float
-        Largest ``|t|``.
+    interval : (float, float)
+        Least and largest ``t``.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def scan_axis(
         If the budget is spent.
     """
     scan = find_kinks(
-        oracle, axis_line(oracle.dim_in, axis), float(noise.nu.max()), noise.scale, rng, reach
+        oracle, axis_line(oracle.dim_in, axis), float(noise.nu.max()), noise.scale, rng, interval
     )
     return scan.without_faint_kinks(_FAINT * noise.half_digits * float(np.linalg.norm(noise.scale)))
 

@@ -37,6 +37,18 @@ class Box:
         """Return ``[lo, hi]^d``."""
         return Box(np.full(d, float(lo)), np.full(d, float(hi)))
 
+    @property
+    def size(self) -> float:
+        """The longest side."""
+        return float((self.hi - self.lo).max())
+
+    def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw points of a bounded box, shape (n, d): every other one is a corner."""
+        X = rng.uniform(self.lo, self.hi, (n, len(self.lo)))
+        corners = np.where(rng.random((n // 2, len(self.lo))) < 0.5, self.lo, self.hi)
+        X[1::2] = corners
+        return np.asarray(X)
+
     def clip(self, X: FloatArray) -> FloatArray:
         """Move points that rounding took out of the box back into it."""
         return np.asarray(np.clip(X, self.lo, self.hi))

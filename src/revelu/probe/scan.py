@@ -47,6 +47,11 @@ class LineScan:
     message: str = ""
     n_faint: int = 0
 
+    @property
+    def reach(self) -> float:
+        """The largest ``|t|`` that was asked at."""
+        return max(abs(t) for t in self.interval)
+
     def without_faint_kinks(self, atol: float) -> "LineScan":
         """Leave out kinks that change the slope by less than ``atol``.
 

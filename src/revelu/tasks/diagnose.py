@@ -186,8 +186,8 @@ class _Examiner:
         try:
             for i, axis in enumerate(axes):
                 self._tell(f"following axis {i + 1} of {len(axes)}")
-                reach = find_reach(self.oracle, axis_line(self.oracle.dim_in, axis))
-                scan = scan_axis(self.oracle, noise, axis, self.rng, reach)
+                interval = find_reach(self.oracle, axis_line(self.oracle.dim_in, axis))
+                scan = scan_axis(self.oracle, noise, axis, self.rng, interval)
                 if not scan.complete:
                     return Status.NOT_IN_CLASS, f"axis {axis}: {scan.message}"
                 self.scans[axis] = scan

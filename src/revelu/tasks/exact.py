@@ -9,9 +9,10 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
+from revelu.recover.boxed import Boxed, search_box
 from revelu.recover.peeling import Peeling
 from revelu.recover.signs import resolve_signs
-from revelu.recover.three_layer import search_three_layers
+from revelu.recover.three_layer import ThreeLayers, search_three_layers
 from revelu.recover.two_layer import first_line, recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
 from revelu.tasks.job import Job, network_of
@@ -20,10 +21,10 @@ from revelu.verify import Examination
 
 log = logging.getLogger(__name__)
 
-# Lines tried on what a network of one hidden layer leaves unexplained; and repairs of one of
-# two, each of which adds what fired at the points found wrong.
+# Lines tried on what a network of one hidden layer leaves unexplained; and repairs of a
+# restricted search, each of which adds what fired at the points found wrong.
 _MAX_REPAIRS = 4
-_MAX_UPPER_REPAIRS = 12
+_MAX_GROWTHS = 12
 
 # Wrong points that one repair looks at.
 _MAX_WRONG = 16
@@ -109,20 +110,35 @@ def _three_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Rec
     job.tell("recovering two hidden layers")
     with job.oracle.phase(phase):
         recovery, layers = search_three_layers(job.oracle, noise, job.new_seed(), line)
-    if layers is None or recovery.status is Status.BUDGET_EXHAUSTED:
-        return recovery
-    for repair in range(_MAX_UPPER_REPAIRS + 1):
+    return _grown(job, noise, recovery, layers)
+
+
+def extract_in_box(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
+    """One recovery of a two-layer network from queries in a box, verified and repaired."""
+    job.tell("finding neurons inside the box")
+    with job.oracle.phase(phase):
+        recovery, boxed = search_box(job.oracle, noise, job.new_seed())
+    return _grown(job, noise, recovery, boxed)
+
+
+def _grown(
+    job: Job, noise: NoiseFloor, recovery: Recovery, search: ThreeLayers | Boxed | None
+) -> Recovery:
+    """Verify what was recovered, and go on where fresh queries find it wrong."""
+    for repair in range(_MAX_GROWTHS + 1):
+        if search is None or recovery.network is None:
+            break
+        if recovery.status is Status.BUDGET_EXHAUSTED:
+            break
         partial = recovery.status is Status.PARTIAL
         recovery, seen = job.verify(recovery, noise)
         if partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
-        if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_UPPER_REPAIRS:
+        if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_GROWTHS:
             break
         job.tell("looking for neurons that fire where the network was wrong")
         with job.oracle.phase("repair"):
-            recovery = layers.repair(_wrong_points(seen))
-        if recovery.status is Status.BUDGET_EXHAUSTED:
-            break
+            recovery = search.repair(_wrong_points(seen))
     return recovery
 
 

@@ -13,7 +13,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, measure_noise, whole_number
 from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recovery import Recovery, Status
-from revelu.tasks.exact import extract_exactly
+from revelu.tasks.exact import extract_exactly, extract_in_box
 from revelu.tasks.job import Job
 from revelu.tasks.precision import has_all_digits, refusal, without_invention
 from revelu.tasks.progress import Listener
@@ -65,8 +65,11 @@ def extract(
         Most queries that may be asked, all phases counted; never one over.
     seed : int
         Decides every random choice: same seed, same queries, same result.
-    polish, box, inputs
+    polish, inputs
         Not supported by this version; refused if given.
+    box : (lo, hi), optional
+        No coordinate of any query leaves it; what is recovered, and certified, is the
+        function inside.  One hidden layer, exact answers.
     checks : int
         Size of the certificate.
     executor : concurrent.futures.Executor, optional
@@ -103,13 +106,14 @@ def extract(
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     checks = whole_number("checks", checks, 1)
     seed = whole_number("seed", seed, 0)
-    refused = {"polish": None if polish is False else polish, "box": box, "inputs": inputs}
+    refused = {"polish": None if polish is False else polish, "inputs": inputs}
     for name in (name for name, value in refused.items() if value is not None):
         raise InputError(f"{name} is not supported by this version")
     oracle = open_oracle(
         target,
         dim_in=dim_in,
         budget=budget,
+        box=box,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
@@ -118,8 +122,8 @@ def extract(
         raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    if oracle.box is not None:
-        raise InputError("recovery inside a box is not supported by this version")
+    if oracle.box is not None and method not in {"auto", "two_layer"}:
+        raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     job = Job(oracle, checks, seed, progress)
     return _finished(job, _run(job, method))
 
@@ -140,15 +144,29 @@ def _run(job: Job, method: str) -> Recovery:
         status, reason = refused
         return Recovery(status, None, ledger(), evidence=(reason,), method=method)
     fits = method == "least_squares" or (method == "auto" and not has_all_digits(noise))
+    if fits and job.oracle.box is not None:
+        reason = (
+            "the answers lack the digits that recovery inside a box needs: float64 ones, "
+            f"not {noise.law}"
+        )
+        return Recovery(Status.UNVERIFIED, None, ledger(), evidence=(reason,), method=method)
     best = Recovery(Status.UNVERIFIED, None, ledger(), method=method)
     for start in range(_MAX_FITS if fits else _MAX_STARTS):
         phase = "recover" if start == 0 else "repair"
-        recovery = _fit(job, noise, phase) if fits else extract_exactly(job, noise, method, phase)
+        recovery = _attempt(job, noise, method, phase, fits=fits)
         best = _better(best, recovery)
         if recovery.status not in _TRY_AGAIN or recovery.details.get("deeper"):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
     return without_invention(best, noise)
+
+
+def _attempt(job: Job, noise: NoiseFloor, method: str, phase: str, *, fits: bool) -> Recovery:
+    if fits:
+        return _fit(job, noise, phase)
+    if job.oracle.box is not None:
+        return extract_in_box(job, noise, phase)
+    return extract_exactly(job, noise, method, phase)
 
 
 def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
