@@ -12,12 +12,17 @@ from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray
 
-# Points at which a first-layer hyperplane must bend the function, and points tried: where
-# all later neurons are off nothing bends.  A candidate that has not bent it at the first
-# few is another layer's.
+# Points at which a first-layer hyperplane must bend the function, and points tried.  One
+# where the function goes straight on speaks against it, unless the later neurons that read
+# it are off there while others are on: then more points decide, by this share of them.
 _WANTED = 3
-_MOST_POINTS = 6
-_FIRST_POINTS = 2
+_WANTED_IF_MIXED = 8
+_MOSTLY = 0.7
+_REFUTED = 2
+_MOST_POINTS = 16
+
+# A hyperplane beside which nothing changes at so many points is given up.
+_MOST_DEAD = 6
 
 # How far a bend is looked for, relative to |x|: far enough for a row that errs by 1e-9,
 # and near enough that another hyperplane is no nearer, but once in a thousand.
@@ -95,23 +100,70 @@ def bend_everywhere(
     ndarray of bool, shape (m,)
     """
     bent = np.zeros(len(W), dtype=int)
-    asked = np.zeros(len(W), dtype=int)
-    for _ in range(_MOST_POINTS):
-        open_ = (bent < _WANTED) & ((bent > 0) | (asked < _FIRST_POINTS))
-        todo = np.flatnonzero(open_)
+    straight = np.zeros(len(W), dtype=int)
+    for turn in range(_MOST_POINTS):
+        sure = np.where(straight == 0, _WANTED, _WANTED_IF_MIXED)
+        lost = (straight >= _REFUTED) & (bent <= straight)
+        dead = (bent == 0) & (turn >= _MOST_DEAD)
+        todo = np.flatnonzero((bent + straight < sure) & ~lost & ~dead)
         if not len(todo):
             break
         X, normals = points_on_hyperplanes(rng, W[todo], b[todo])
-        bent[todo] += _bends(ask, noise, X, normals)
-        asked[todo] += 1
-    return np.asarray(bent >= _WANTED)
+        is_bent, is_straight = _look_across(ask, noise, X, normals)
+        bent[todo] += is_bent
+        straight[todo] += is_straight
+    return np.asarray((bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight)))
 
 
-def _bends(ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray) -> BoolArray:
-    """Whether the function is bent at points, across ``normals`` (DG21, Algorithm 5)."""
+def bend_shares(
+    ask: Ask,
+    noise: NoiseFloor,
+    W: FloatArray,
+    b: FloatArray,
+    rng: np.random.Generator,
+    n_points: int,
+) -> FloatArray:
+    """At which share of the points where anything changes each hyperplane bends a function.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n, k)
+    noise : NoiseFloor
+    W : ndarray, shape (m, d)
+    b : ndarray, shape (m,)
+    rng : numpy.random.Generator
+    n_points : int
+        Three queries each, on every hyperplane.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        1 where nothing changed anywhere.
+    """
+    X, normals = points_on_hyperplanes(rng, np.repeat(W, n_points, axis=0), np.repeat(b, n_points))
+    bent, straight = (
+        flags.reshape(len(W), n_points).sum(axis=1)
+        for flags in _look_across(ask, noise, X, normals)
+    )
+    live = bent + straight
+    return np.where(live > 0, bent / np.maximum(live, 1), 1.0)
+
+
+def _look_across(
+    ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray
+) -> tuple[BoolArray, BoolArray]:
+    """Whether the function bends at points across ``normals``, or goes straight through.
+
+    Where it does not even change (DG21, Algorithm 5, tells the three cases by the same
+    answers) nothing is live, and nothing is learnt.
+    """
     step = _SIDE * np.maximum(np.linalg.norm(X, axis=1), 1.0)
-    strengths = np.nan_to_num(kink_strengths(ask, X, normals, step))
-    growth = np.sqrt(1.0 + (X**2).mean(axis=1))
-    # f(x + s) - 2 f(x) + f(x - s) over s errs by four answers' noise over s at most.
-    limit = 4.0 * SIGMAS * (growth / step)[:, None] * noise.nu * noise.scale
-    return np.asarray((np.abs(strengths) > limit).any(axis=1))
+    moved = step[:, None] * normals
+    n = len(X)
+    Y = ask(np.concatenate([X - moved, X, X + moved]))
+    error = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None] * noise.nu * noise.scale
+    with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+        back, on = Y[n : 2 * n] - Y[:n], Y[2 * n :] - Y[n : 2 * n]
+        bent = np.asarray((np.abs(on - back) > 4.0 * SIGMAS * error).any(axis=1))
+        changes = np.asarray((np.abs(on + back) > 4.0 * SIGMAS * error).any(axis=1))
+    return bent, changes & ~bent

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from revelu.errors import SaturatedError
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.hyperplane import bend_everywhere, points_on_hyperplanes
+from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hyperplanes
 from revelu.probe.kinks import SIGMAS, find_kinks
 from revelu.probe.line import Line
 from revelu.recover.peeling import Peeling, peel
@@ -36,6 +36,12 @@ _SAME = 1e-4
 
 # A row whose relative error is larger is measured again.
 _IMPRECISE = 1e-9
+
+# Singular values of the rows that count as none; points that judge which of dependent rows
+# is no first-layer neuron's, and the share of them at which one bends the function.
+_DEPENDENT = 1e-6
+_MANY_POINTS = 24
+_ALWAYS = 0.95
 
 # How far to either side, in |x|, another line through a kink is followed.
 _NEARBY = 0.03
@@ -104,6 +110,7 @@ def recover_first_layer(
         if not len(directions):
             break
         search.follow(_line_along(directions, rng))
+    search.drop_dependent()
     search.sharpen()
     W, b = search.W, search.b
     n_missing = len(_left_out(peeled.jacobians, W))
@@ -130,6 +137,21 @@ class _Search:
         peeled = self._peel(line, interval)
         if peeled is not None:
             self.test(peeled)
+
+    def drop_dependent(self) -> None:
+        """Of dependent rows, drop those that bend the function least often, if not always.
+
+        Above few first-layer neurons a second-layer one has few places to turn at, and a
+        few points may all lie on the same of its pieces.
+        """
+        n_spare = len(self.W) - int(np.linalg.matrix_rank(self.W, tol=_DEPENDENT))
+        if n_spare <= 0:
+            return
+        shares = bend_shares(self.oracle, self.noise, self.W, self.b, self.rng, _MANY_POINTS)
+        order = np.argsort(shares)
+        kept = np.ones(len(self.W), dtype=bool)
+        kept[order[:n_spare]] = shares[order[:n_spare]] >= _ALWAYS
+        self.W, self.b, self.errors = self.W[kept], self.b[kept], self.errors[kept]
 
     def sharpen(self) -> None:
         """Measure imprecise rows again, where their hyperplanes pass near the origin."""

@@ -227,7 +227,8 @@ def search_three_layers(
         first = recover_first_layer(oracle, noise, peeled, rng)
         obstacle = _obstacle(first)
         if obstacle:
-            return _recovery(oracle, Status.PARTIAL, None, [obstacle], first), None
+            status = Status.PARTIAL if len(first.W) else Status.NOT_IN_CLASS
+            return _recovery(oracle, status, None, [obstacle], first), None
         top = TopLayers(oracle, first)
         layers = ThreeLayers(oracle, noise, top, _settle(top, noise, rng), rng)
     except LimitReachedError as error:

@@ -66,16 +66,18 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     if method == "three_layer":
         return _three_layers(job, noise, line, phase)
     recovery = _two_layers(job, noise, line, phase)
-    deeper = recovery.status is Status.NOT_IN_CLASS and line.scan.complete
-    if method == "two_layer" or not deeper:
+    ended = recovery.status in {Status.RECOVERED, Status.BUDGET_EXHAUSTED}
+    if method == "two_layer" or ended or not line.scan.complete:
         return recovery
     spent = oracle.n_queries
-    log.info("%s", recovery.evidence[-1])
+    log.info("not one hidden layer: %s", "; ".join(recovery.evidence))
     deep = _three_layers(job, noise, line, "recover")
     if deep.network is None and deep.status is not Status.BUDGET_EXHAUSTED:
-        return replace(
-            recovery, evidence=(*recovery.evidence, *deep.evidence), details=deep.details
-        )
+        # A first layer is worth having, more than a network that is none.
+        only_first = recovery.network is None and deep.status is Status.PARTIAL
+        kept = deep if only_first else recovery
+        evidence = (*recovery.evidence, *deep.evidence)
+        return replace(kept, evidence=evidence, details=deep.details)
     return replace(deep, details={**deep.details, "queries_before_depth": spent})
 
 
