@@ -23,9 +23,12 @@ PUBLIC = {
     "LimitReachedError",
     "MissingExtraError",
     "Network",
+    "NullCertificate",
     "Oracle",
     "Recovery",
     "ReveluError",
+    "Span",
+    "SpanRecovery",
     "Status",
     "TargetError",
     "UntrustedError",
@@ -34,7 +37,9 @@ PUBLIC = {
     "diagnose",
     "extract",
     "load",
+    "obfuscate",
     "open_oracle",
+    "recover_span",
     "zoo",
 }
 

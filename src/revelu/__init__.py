@@ -21,10 +21,13 @@ if TYPE_CHECKING:
         UntrustedError,
     )
     from revelu.network import Alignment, Network, align, load, zoo
+    from revelu.network.span import Span
     from revelu.oracle import Ledger, Oracle
-    from revelu.recovery import Certificate, Recovery, Status
+    from revelu.recovery import Certificate, NullCertificate, Recovery, SpanRecovery, Status
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
+    from revelu.tasks.obfuscate import obfuscate
+    from revelu.tasks.span import recover_span
 
 __all__ = [
     "Alignment",
@@ -35,9 +38,12 @@ __all__ = [
     "LimitReachedError",
     "MissingExtraError",
     "Network",
+    "NullCertificate",
     "Oracle",
     "Recovery",
     "ReveluError",
+    "Span",
+    "SpanRecovery",
     "Status",
     "TargetError",
     "UntrustedError",
@@ -46,7 +52,9 @@ __all__ = [
     "diagnose",
     "extract",
     "load",
+    "obfuscate",
     "open_oracle",
+    "recover_span",
     "zoo",
 ]
 
@@ -62,10 +70,19 @@ _ROOMS = {
         "UntrustedError",
     ),
     "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
+    "revelu.network.span": ("Span",),
     "revelu.oracle": ("Ledger", "Oracle"),
-    "revelu.recovery": ("Certificate", "Recovery", "Status"),
+    "revelu.recovery": (
+        "Certificate",
+        "NullCertificate",
+        "Recovery",
+        "SpanRecovery",
+        "Status",
+    ),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
+    "revelu.tasks.obfuscate": ("obfuscate",),
+    "revelu.tasks.span": ("recover_span",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

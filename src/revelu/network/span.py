@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import FormatError, InputError, MissingExtraError
+from revelu.errors import FormatError, InputError
 from revelu.formats import check_writable
 from revelu.formats.arrays import naming_system_errors
 from revelu.formats.npz import SCHEMA, read_archive, write_archive
+from revelu.formats.pictures import draw_singular_values
 from revelu.types import FloatArray
 
 # Rows of a basis are orthonormal to within this: float64 after a file, or float32 before.
@@ -183,22 +183,12 @@ class Span:
 
         Raises
         ------
+        FormatError
+            If the suffix is another or the file cannot be written.
         MissingExtraError
             If matplotlib is not installed.
         """
-        try:
-            from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-        except ImportError:
-            raise MissingExtraError('pictures need matplotlib: pip install "revelu[report]"') from None
-        figure = Figure(figsize=(5, 3), layout="constrained")
-        axes: Any = figure.add_subplot()
-        axes.semilogy(np.arange(1, 1 + len(self.singular_values)), self.singular_values, ".")
-        if self.floor > 0:
-            axes.axhline(self.floor, linestyle="--", color="gray", label="noise")
-            axes.legend()
-        axes.axvline(self.rank + 0.5, linestyle=":", color="gray")
-        axes.set(xlabel="direction", ylabel="relative size", title=f"rank {self.rank}")
-        figure.savefig(Path(path))
+        draw_singular_values(Path(path), self.singular_values, self.floor, self.rank)
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         try:

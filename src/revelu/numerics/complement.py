@@ -34,17 +34,16 @@ class Complement:
         rows : ndarray, shape (m, n - r)
             Their coordinates in ``basis``, orthonormal rows.
         """
-        # The Householder reflections that take the rows to the first m axes take the
-        # other axes to a basis of what they leave.
         m = len(rows)
-        reflected, _ = np.linalg.qr(rows.T, mode="complete") if m > 1 else (None, None)
+        if not m:
+            return
+        # Reflections that take the rows to the first m axes take the other axes to a basis
+        # of what the rows leave.
         if m == 1:
             u = rows[0].copy()
             u[0] += np.copysign(1.0, u[0])
             rotated = self.basis - np.outer(u * (2.0 / (u @ u)), u @ self.basis)
-        elif m > 1:
-            rotated = reflected.T @ self.basis
         else:
-            return
+            rotated = np.linalg.qr(rows.T, mode="complete")[0].T @ self.basis
         self.taken = np.vstack([self.taken, rows @ self.basis])
         self.basis = np.ascontiguousarray(rotated[m:])

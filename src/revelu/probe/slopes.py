@@ -5,7 +5,7 @@ noise of a difference falls with it, and nothing else does.  On a smooth one the
 balances noise against curvature.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,11 @@ SIGMAS = 8.0
 # shorter than what those lines allow: of hundreds of directions some are steeper.
 _SHRINK = 3.0
 _RESERVE = 4.0
+
+# A gradient is measured so often, each time at a shorter step, and checked along so many
+# combinations of its directions.
+_MAX_TRIES = 3
+_N_COMBINATIONS = 2
 
 # Third derivatives are read off central differences at this step and its double.
 _COARSE = 1e-2
@@ -153,16 +158,60 @@ def differences(
     return np.asarray(slopes) if np.isfinite(slopes).all() else None
 
 
+def measure_gradient(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    rng: np.random.Generator,
+    x: FloatArray,
+    fx: FloatArray,
+    basis: FloatArray,
+    step: Step,
+) -> tuple[FloatArray, Step] | None:
+    """Measure derivatives along a basis and check them; once more, nearer, at a kink.
+
+    Parameters
+    ----------
+    oracle, noise, x, fx
+        As of :func:`find_step`.
+    rng : numpy.random.Generator
+        Draws the combinations that are checked.
+    basis : ndarray, shape (m, d)
+        Orthonormal rows.
+    step : Step
+
+    Returns
+    -------
+    (slopes, step) or None
+        Derivatives (m, k) in units, and the step that they were measured at; None where
+        the point has a kink too near.
+    """
+    for _ in range(_MAX_TRIES):
+        slopes = differences(oracle, noise, x, fx, basis, step)
+        if slopes is None:
+            return None
+        combinations = unit_rows(rng, _N_COMBINATIONS, len(basis))
+        if holds(oracle, noise, x, fx, combinations @ basis, combinations @ slopes, step):
+            return slopes, step
+        step = replace(step, h=step.h / _RESERVE, error=step.error * _RESERVE)
+    return None
+
+
+def unit_rows(rng: np.random.Generator, m: int, n: int) -> FloatArray:
+    """Return random unit vectors, shape (m, n)."""
+    rows = rng.standard_normal((m, n))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
 def holds(
     oracle: Oracle,
     noise: NoiseFloor,
     x: FloatArray,
     fx: FloatArray,
-    direction: FloatArray,
-    slope: FloatArray,
+    directions: FloatArray,
+    slopes: FloatArray,
     step: Step,
 ) -> bool:
-    """Check derivatives for a kink: one query along a random combination of them all.
+    """Check derivatives for a kink, along random combinations of them all.
 
     A difference that crossed a kink is wrong by far more than noise, and so is the
     combination.  A smooth function has no kinks.
@@ -171,18 +220,18 @@ def holds(
     ----------
     oracle, noise, x, fx, step
         As the derivatives were measured.
-    direction : ndarray, shape (d,)
-        A unit combination of their directions.
-    slope : ndarray, shape (k,)
-        The same combination of the derivatives.
+    directions : ndarray, shape (m, d)
+        Unit combinations of their directions.
+    slopes : ndarray, shape (m, k)
+        The same combinations of the derivatives.
     """
     if step.central:
         return True
     h = 2.0 * step.h
-    answer = oracle((x + h * direction)[None])[0] / unit_of(noise)
+    answers = oracle(x + h * directions) / unit_of(noise)
     # Two answers, and twice the error of a unit combination of differences.
     error = error_at(noise, x) * np.sqrt(2.0 + 8.0)
-    return bool((np.abs(answer - fx - h * slope) <= SIGMAS * error).all())
+    return bool((np.abs(answers - fx - h * slopes) <= SIGMAS * error).all())
 
 
 def _both_sides(

@@ -208,9 +208,7 @@ class _Search:
         inside = border.is_inside(self.oracle, -np.vstack([offsets, offsets]), known)
         return np.asarray(inside[: len(t)] & ~inside[len(t) :] & ~np.isnan(t))
 
-    def _balanced_step(
-        self, bend: "_Bend", noise: float
-    ) -> tuple[float, FloatArray]:
+    def _balanced_step(self, bend: "_Bend", noise: float) -> tuple[float, FloatArray]:
         """The step where the error of a smooth border's slope, A h² + noise / (√2 h), is least."""
         h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
         return min(max(h, _SHORTEST * self.radius), _COARSE * self.radius), bend.slopes
@@ -260,8 +258,8 @@ def _bend(oracle: Oracle, border: Border, lines: FloatArray, h: float) -> _Bend 
     far = t_far[:m] + t_far[m:]
     curves = np.abs(near) > 4.0 * atol
     with np.errstate(invalid="ignore", divide="ignore"):
-        smooth = curves & (np.abs(far / near - 4.0) < 1.0)
-    if not smooth.any():
+        smooth = curves & (np.abs(far / near - 4.0) < 0.5)
+    if not smooth.all():
         return None
     odd, wide = (t[:m] - t[m:]) / (2.0 * h), (t_far[:m] - t_far[m:]) / (4.0 * h)
     third = float(np.nanmax(np.abs(wide - odd))) / (3.0 * h * h)
@@ -273,7 +271,7 @@ def recover_label_span(
     oracle: Oracle,
     seed: int | np.random.SeedSequence,
     *,
-    tell: Callable[[str], None] = lambda message: None,
+    tell: Callable[[str], None] | None = None,
 ) -> SpanRecovery:
     """Recover the row span of the first layer of a classifier that answers labels.
 
@@ -315,7 +313,8 @@ def recover_label_span(
             before = search.rank
             for border in places:
                 if search.rank < oracle.dim_in:
-                    tell(f"{search.rank} directions")
+                    if tell is not None:
+                        tell(f"{search.rank} directions")
                     search.learn_at(border)
             # 4. Nothing good is left: take what is known less well.
             if places and search.rank == before:

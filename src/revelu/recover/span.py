@@ -2,10 +2,10 @@
 
 Every gradient of ``f(x) = g(A x)`` is ``A^T ∇g(A x)``, a combination of A's rows.  (In
 print, section 2 has g in place of ∇g, and Lemma 3.2 draws its points from N(0, I_k) in
-place of N(0, I_n).)  `recover_span_at_once` asks for r = k log k of them in one round, as
-printed.  `recover_span` keeps a basis of what it has and the complement: at a point where a
-move inside the complement changes an answer, it measures the gradient's n - r coordinates
-there and no others, of all outputs at once.
+place of N(0, I_n).)  Algorithm 1 as stated is in `span_at_once`.  Here is its thrifty form:
+of the r directions known so far and their complement, only the complement's n - r
+coordinates of a gradient are measured, of all outputs at once, at points where a move
+inside the complement changes an answer.
 """
 
 import logging
@@ -20,11 +20,11 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import (
     SIGMAS,
     Step,
-    differences,
     error_at,
     find_step,
-    holds,
+    measure_gradient,
     unit_of,
+    unit_rows,
 )
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import FloatArray
@@ -39,7 +39,8 @@ N_POINTS = 32
 _N_LINES = 2
 
 # Directions are taken where they weigh this share of the strongest gradient, for errors
-# grow by its inverse (of several outputs, a weaker one comes for nothing); where no point offers such a one, by less and less.
+# grow by its inverse; where no point offers such a one, by less and less.  Of k outputs,
+# which bring k directions at once, a k-th of that is enough.
 _SHARE = 0.02
 _RELAX = 4.0
 _ESTIMATE = 0.4
@@ -47,13 +48,6 @@ _ESTIMATE = 0.4
 # Steps worth trying at first; later up to a multiple of the usual one.
 _SHORTEST, _LONGEST = 1e-7, 1.0
 _MULTIPLE = 9.0
-
-# How often a step with a kink is shortened.
-_MAX_RETRIES = 2
-
-# Algorithm 1 as stated has to choose its step in advance: this multiple of the root of the
-# noise floor.
-_STEP_IN_ADVANCE = 1e3
 
 
 class _Search:
@@ -102,29 +96,19 @@ class _Search:
 
     def learn_at(self, x: FloatArray, fx: FloatArray) -> int:
         """Measure the gradients at ``x`` in the complement; return how many directions it adds."""
-        lines = _unit_rows(self.rng, _N_LINES, self.rest.basis)
-        step = find_step(
-            self.oracle, self.noise, x, fx, lines, self._steps(), smooth=self.smooth
-        )
+        lines = unit_rows(self.rng, _N_LINES, len(self.rest.basis)) @ self.rest.basis
+        step = find_step(self.oracle, self.noise, x, fx, lines, self._steps(), smooth=self.smooth)
         if step is None:
             return 0
         # A random unit vector has 1 / (n - r) of the squared length on each axis.
         expected = np.sqrt((step.slopes**2).sum() / _N_LINES * len(self.rest.basis))
         if expected < _ESTIMATE * self._least(step):
             return 0
-        for _ in range(1 + _MAX_RETRIES):
-            slopes = differences(self.oracle, self.noise, x, fx, self.rest.basis, step)
-            if slopes is None:
-                return 0
-            combination = self.rng.standard_normal(len(slopes))
-            combination /= np.linalg.norm(combination)
-            direction = combination @ self.rest.basis
-            if holds(self.oracle, self.noise, x, fx, direction, combination @ slopes, step):
-                self.steps.append(step.h)
-                return self._add(slopes.T, step)
-            log.debug("a gradient crossed a kink at a step of %.2g", step.h)
-            step = Step(step.h / 4.0, step.central, step.slopes, 4.0 * step.error)
-        return 0
+        measured = measure_gradient(self.oracle, self.noise, self.rng, x, fx, self.rest.basis, step)
+        if measured is None:
+            return 0
+        self.steps.append(measured[1].h)
+        return self._add(measured[0].T, measured[1])
 
     def _steps(self) -> tuple[float, float]:
         """The shortest and the longest step worth trying, from those that were good."""
@@ -164,19 +148,13 @@ class _Search:
         return Span(self.rest.taken, sizes, floor=self.floor if self.rank else 0.0)
 
 
-def _unit_rows(rng: np.random.Generator, m: int, basis: FloatArray) -> FloatArray:
-    """Random unit combinations of the rows of a basis, shape (m, n)."""
-    rows = rng.standard_normal((m, len(basis)))
-    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None] @ basis)
-
-
 def recover_span(
     oracle: Oracle,
     noise: NoiseFloor,
     seed: int | np.random.SeedSequence,
     *,
     smooth: bool = False,
-    tell: Callable[[str], None] = lambda message: None,
+    tell: Callable[[str], None] | None = None,
 ) -> SpanRecovery:
     """Recover the row span of the first layer, adaptively.
 
@@ -213,7 +191,8 @@ def recover_span(
             for x, fx in candidates:
                 if search.rank == oracle.dim_in:
                     break
-                tell(f"{search.rank} directions")
+                if tell is not None:
+                    tell(f"{search.rank} directions")
                 search.learn_at(x, fx)
             # 3. Nothing strong is left: take what is weaker, down to the noise.
             if search.rank == before:
