@@ -56,8 +56,8 @@ _RESERVE = 8.0
 _MAX_RETRIES = 2
 
 # Curvature is measured at this step and its double, to a few digits.
-_COARSE = 5e-2
-_DIGITS = 2e-6
+_COARSE = 2e-2
+_DIGITS = 8e-7
 
 # Places where the even part of the heights tells a smooth border from one with kinks.
 _N_VOTES = 3
@@ -258,7 +258,7 @@ def _bend(oracle: Oracle, border: Border, lines: FloatArray, h: float) -> _Bend 
     far = t_far[:m] + t_far[m:]
     curves = np.abs(near) > 4.0 * atol
     with np.errstate(invalid="ignore", divide="ignore"):
-        smooth = curves & (np.abs(far / near - 4.0) < 0.5)
+        smooth = curves & (np.abs(far / near - 4.0) < 1.0)
     if not smooth.all():
         return None
     odd, wide = (t[:m] - t[m:]) / (2.0 * h), (t_far[:m] - t_far[m:]) / (4.0 * h)
@@ -316,9 +316,11 @@ def recover_label_span(
                     if tell is not None:
                         tell(f"{search.rank} directions")
                     search.learn_at(border)
-            # 4. Nothing good is left: take what is known less well.
+            # 4. Nothing good is left: take what is known less well.  A saturated activation's
+            # border is flat in one place and curved in another: look the other way, too.
             if places and search.rank == before:
                 search.patience *= _POSTPONED
+                search.votes = [not search.smooth] * _N_VOTES
                 if search.patience > _HOPELESS:
                     status, reason = Status.PARTIAL, _STUCK
                     break

@@ -31,9 +31,10 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Points of a look around.  Where none of them has anything to add, nothing is left that
-# more than a tenth of N(0, I) shows, at 95% confidence.
-N_POINTS = 32
+# Points of a look around.  Where none of two looks has anything to add, nothing is left
+# that more than a tenth of N(0, I) shows, at 95% confidence.
+_N_POINTS = 16
+_N_EMPTY_LOOKS = 2
 
 # Lines through a point that choose its step and tell whether it has something to add.
 _N_LINES = 2
@@ -83,11 +84,11 @@ class _Search:
     def look_around(self) -> list[tuple[FloatArray, FloatArray]]:
         """Points where a move inside the complement changes an answer, and the answers."""
         n = self.oracle.dim_in
-        X = self.rng.standard_normal((N_POINTS, n))
-        moves = self.rng.standard_normal((N_POINTS, n - self.rank)) @ self.rest.basis
+        X = self.rng.standard_normal((_N_POINTS, n))
+        moves = self.rng.standard_normal((_N_POINTS, n - self.rank)) @ self.rest.basis
         Y = self.oracle(np.vstack([X, X + moves])) / unit_of(self.noise)
         with np.errstate(invalid="ignore"):
-            changes = np.abs(Y[N_POINTS:] - Y[:N_POINTS]).max(axis=1)
+            changes = np.abs(Y[_N_POINTS:] - Y[:_N_POINTS]).max(axis=1)
         limit = SIGMAS * np.array([error_at(self.noise, x) for x in X + moves]) * 2.0**0.5
         limit += SIGMAS * self.leak * self.largest
         moved = np.isfinite(changes) & (changes > limit)
@@ -126,8 +127,7 @@ class _Search:
         """Take the directions of gradients (k, n - r) that stand out of noise and leak."""
         self.n_gradients += len(gradients)
         _, values, vt = np.linalg.svd(gradients, full_matrices=False)
-        if not self.rank:
-            self.largest = float(values[0])
+        self.largest = max(self.largest, float(values[0]))
         new = int((values >= self._least(step)).sum())
         error = step.error * np.sqrt(len(self.rest.basis))
         self.errors += [float(e) for e in (error / values)[:new]]
@@ -138,6 +138,8 @@ class _Search:
     @property
     def floor(self) -> float:
         """Below this share of the strongest gradient a direction cannot be told from noise."""
+        if not self.steps:
+            return _SHARE
         sigma = error_at(self.noise, np.ones(1)) / float(np.median(self.steps))
         noise = 3.0 * sigma * np.sqrt(self.oracle.dim_in)
         return SIGMAS * float(noise / max(self.largest, 1e-300) + self.leak)
@@ -179,12 +181,13 @@ def recover_span(
     Source: JWZ20, Algorithm 1 and Lemma 3.2, gradients one after another.
     """
     search = _Search(oracle, noise, np.random.default_rng(seed), smooth)
-    status, reason = Status.UNVERIFIED, ""
+    status, reason, n_empty = Status.UNVERIFIED, "", 0
     try:
         while search.rank < oracle.dim_in:
             # 1. Points where a move that the basis does not know of changes an answer.
             candidates = search.look_around()
-            if not candidates:
+            n_empty = 0 if candidates else n_empty + 1
+            if n_empty == _N_EMPTY_LOOKS:
                 break
             # 2. The complement's coordinates of the gradients there, while they add to it.
             before = search.rank
@@ -195,7 +198,7 @@ def recover_span(
                     tell(f"{search.rank} directions")
                 search.learn_at(x, fx)
             # 3. Nothing strong is left: take what is weaker, down to the noise.
-            if search.rank == before:
+            if candidates and search.rank == before:
                 search.share /= _RELAX
                 if search.share * _RELAX < search.floor:
                     status = Status.PARTIAL
