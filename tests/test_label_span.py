@@ -24,7 +24,7 @@ def test_threshold_of_a_smooth_network(seed):
     found = revelu.recover_span(target, labels=True, dim_in=20, seed=seed, checks=100)
     assert (found.status, found.span.rank) == (Status.RECOVERED, 5)
     assert found.span.angles(truth).max() < 1e-7
-    assert found.ledger.by_phase["recover"] <= 14_000
+    assert found.ledger.by_phase["recover"] <= 25_000
 
 
 def test_threshold_that_few_inputs_pass():

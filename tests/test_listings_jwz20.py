@@ -39,9 +39,7 @@ def test_listing_2_and_revelu_find_one_span():
     printed = jwz20.span_adaptive(
         lambda x: int(answer(x)[0]), 6, 3, 3, 1e-6, 0.05, np.random.default_rng(7)
     )
-    found = revelu.recover_span(
-        lambda X: answer(X).astype(float), labels=True, dim_in=6, seed=2
-    )
+    found = revelu.recover_span(lambda X: answer(X).astype(float), labels=True, dim_in=6, seed=2)
     assert found.status is revelu.Status.RECOVERED
     assert found.span.rank == 3
     assert found.span.angles(A).max() < 1e-8

@@ -42,7 +42,7 @@ def span_adaptive(M, n, k, N, epsilon_0, eta, rng):
     V = np.empty((0, n))
     for _ in range(1, k + 1):  # erratum: printed as i = 0, ..., k
 
-        def M_V(x, V=V):
+        def M_V(x, V=V):  # noqa: N802 - the paper's name
             return M(x - V.T @ (V @ x))
 
         c = None

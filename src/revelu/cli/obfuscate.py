@@ -158,7 +158,10 @@ def _check_outputs(output: Path, png: Path | None) -> None:
 
 def _read(path: Path) -> FloatArray:
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
+        found = np.load(path, allow_pickle=False)
+        if not isinstance(found, np.ndarray):
+            raise FormatError(f"{path}: an archive; inputs are one array, .npy")
+        return np.asarray(found)
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError) as error:
