@@ -281,9 +281,9 @@ class _LeastSquares:
         """What these answers cannot show."""
         sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
         return (
-            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: neurons that "
-            f"change them by less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
-            "cannot be seen and are left out"
+            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
+            f"contributes less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
+            "would be missing"
         )
 
     def _best(self) -> TwoLayer:
