@@ -46,6 +46,10 @@ def extract(
     method: Annotated[
         str, typer.Option(help="auto, two_layer, three_layer or least_squares.")
     ] = "auto",
+    box: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
+    ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
@@ -87,6 +91,7 @@ def extract(
             recovery = recover(
                 target,
                 method=method,
+                box=box,
                 budget=budget,
                 seed=seed,
                 checks=checks,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.restricted import RestrictedSearch, explain_box
@@ -67,10 +68,13 @@ class Boxed:
         return self._recovery(Status.PARTIAL, [*filter(None, [reason, search.message])])
 
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
+        network: Network | None
         network, sign_notes = resolve_signs(self.search.network, self.noise.half_digits)
-        known = None if status is Status.NOT_IN_CLASS else network
+        if status is Status.NOT_IN_CLASS:
+            network, sign_notes = None, []
         evidence = tuple(sign_notes + notes)
-        return Recovery(status, known, self.oracle.ledger(), evidence=evidence, method="two_layer")
+        ledger = self.oracle.ledger()
+        return Recovery(status, network, ledger, evidence=evidence, method="two_layer")
 
 
 def recover_in_box(

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 # Below this many inputs the span is not worth its queries.  Above this noise neither it
 # nor the kinks of a line are to be had.
 _SPAN_FROM = 128
-_FINE = 1e-5
+_FINE = 4e-5
 
 # The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
 # of rounded answers, whose error is known.
@@ -75,7 +75,7 @@ _MOST_WORK = 4e9
 # average.
 _FINAL_EQUATIONS = 2.1
 _FINAL_EQUATIONS_ONE_OUTPUT = 1.3
-_COARSE_NOISE = 1e-6
+_COARSE_NOISE = 4e-6
 _COARSE_EQUATIONS = 3.4
 _COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
 

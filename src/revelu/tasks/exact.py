@@ -146,7 +146,7 @@ def _grown(
 
 def _wrong_points(seen: Examination) -> FloatArray:
     wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
-    gaussian = wrong & seen.is_gaussian
+    gaussian = wrong & seen.is_drawn
     return np.asarray(seen.X[gaussian if gaussian.any() else wrong][:_MAX_WRONG])
 
 

@@ -185,6 +185,8 @@ def _finished(job: Job, recovery: Recovery) -> Recovery:
     if job.oracle.takes_log_ratios:
         recovery = _as_classifier(recovery)
     advice = _ADVICE.get(recovery.status)
+    if recovery.status is Status.UNVERIFIED and recovery.certificate is None:
+        advice = None
     if advice:
         recovery = replace(recovery, evidence=(*recovery.evidence, advice))
     return recovery

@@ -82,7 +82,7 @@ class Job:
         except LimitReachedError as error:
             evidence = (*recovery.evidence, str(error))
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
-        certificate = certify(seen, noise)
+        certificate = certify(seen)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
             # The budget left no more, or the target is saturated nearly everywhere.

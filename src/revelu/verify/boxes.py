@@ -51,4 +51,4 @@ def crossing_inputs(
         t = Z0[i, j] / (Z0[i, j] - Z1[i, j])
         side = min(_SIDE, t / 2, (1.0 - t) / 2)
         rows += [start + (t + s) * (end - start) for s in (side, -side)]
-    return np.clip(np.array(rows).reshape(-1, d), *box)
+    return np.asarray(np.clip(np.array(rows).reshape(-1, d), *box))
