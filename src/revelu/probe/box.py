@@ -105,6 +105,7 @@ def inward_jacobian(
         steps = box.inward(x, float(cut) * h)
         aside = steps * np.abs(rng.standard_normal(len(x)))
         aside *= np.linalg.norm(steps) / (np.linalg.norm(aside) * np.sqrt(len(x)))
+        aside = np.clip(aside, -np.abs(steps), np.abs(steps))
         Y = ask(np.vstack([x, x + np.diag(steps), x + aside]))
         if not np.isfinite(Y).all():
             raise SaturatedError("the target is saturated beside a line")

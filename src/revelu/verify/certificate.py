@@ -3,7 +3,6 @@
 import numpy as np
 
 from revelu.numerics.confidence import upper_bound
-from revelu.oracle import NoiseFloor
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 from revelu.verify.examination import Examination
