@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import revelu
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.probe.hyperplane import bend_everywhere, find_endings
+from revelu.probe.hyperplane import bend_everywhere, bend_shares
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.recover.first_layer import recover_first_layer
@@ -73,19 +73,20 @@ def test_first_layer_hyperplanes_bend_everywhere_and_second_layer_ones_do_not(d1
 
 @settings(max_examples=15)
 @given(d1=st.integers(3, 6), seed=st.integers(0, 10**6))
-def test_few_neurons_make_large_states_and_their_borders_end_nonetheless(d1, seed):
+def test_over_few_neurons_it_is_the_share_of_bent_points_that_tells(d1, seed):
     network = zoo.random_network([d1 + 2, d1, 4 * d1, 1], seed=seed)
     oracle = Oracle(network, network.dim_in)
     noise = measure_noise(oracle, seed)
     rng = np.random.default_rng(seed)
-    # The states through which most of N(0, I) looks at the upper layer.
     upper = [upper_hyperplane(network, rng.standard_normal(d1 + 2), j) for j in range(3)]
     upper = [(w, b) for w, b in upper if np.linalg.norm(w) > 1e-6]
     W = np.vstack([network.weights[0], *[w for w, _ in upper]])
     b = np.concatenate([network.biases[0], [b for _, b in upper]])
-    endings = find_endings(oracle, noise, W, b, rng)
-    assert (endings[d1:] > endings[:d1].max(initial=0.0)).all()
-    assert (endings[:d1] <= 0.3).all()
+    asked = oracle.n_queries
+    shares = bend_shares(oracle, noise, W, b, rng, 24)
+    assert oracle.n_queries - asked == 3 * 24 * len(W)
+    assert (shares[:d1] >= 0.95).all()
+    assert (shares[d1:] < 0.95).all()
 
 
 def test_of_no_hyperplanes_nothing_is_asked():
