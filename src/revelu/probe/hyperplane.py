@@ -21,6 +21,9 @@ _MOSTLY = 0.7
 _REFUTED = 2
 _MOST_POINTS = 16
 
+# Points, near and far, that judge one where the function went straight on somewhere.
+_MANY_POINTS = 24
+
 # A hyperplane beside which nothing changes at so many points is given up.
 _MOST_DEAD = 6
 
@@ -118,7 +121,12 @@ def bend_everywhere(
         is_bent, is_straight = _look_across(ask, noise, X, normals)
         bent[todo] += is_bent
         straight[todo] += is_straight
-    return np.asarray((bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight)))
+    chosen = (bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight))
+    mixed = np.flatnonzero(chosen & (straight > 0))
+    if len(mixed):
+        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, _MANY_POINTS)
+        chosen[mixed] = shares >= _MOSTLY
+    return np.asarray(chosen)
 
 
 def bend_shares(

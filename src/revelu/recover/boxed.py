@@ -1,6 +1,6 @@
 """A two-layer network behind an oracle that answers in a box only (DG21, Theorem 2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,11 +27,14 @@ class Boxed:
     noise : NoiseFloor
         Measured in the box.
     search : RestrictedSearch
+    sign_notes : list of str
+        Why a skip was kept, if it was.
     """
 
     oracle: Oracle
     noise: NoiseFloor
     search: RestrictedSearch
+    sign_notes: list[str] = field(default_factory=list)
 
     def run(self) -> Recovery:
         """Grow until fresh points of the box, and of its corners, are explained."""
@@ -70,6 +73,7 @@ class Boxed:
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
         network: Network | None
         network, sign_notes = resolve_signs(self.search.network, self.noise.half_digits)
+        self.sign_notes = list(sign_notes)
         if status is Status.NOT_IN_CLASS:
             network, sign_notes = None, []
         evidence = tuple(sign_notes + notes)

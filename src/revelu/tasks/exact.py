@@ -63,7 +63,7 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     except SaturatedError as error:
         reason = f"{error}, as on every line tried"
         return _ended(job, Status.UNVERIFIED, reason, method)
-    if method == "three_layer":
+    if method == "three_layer" and len(line.scan.kinks):
         return _three_layers(job, noise, line, phase)
     recovery = _two_layers(job, noise, line, phase)
     ended = recovery.status in {Status.RECOVERED, Status.BUDGET_EXHAUSTED}
@@ -136,6 +136,9 @@ def _grown(
         recovery, seen = job.verify(recovery, noise)
         if partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
+        if partial and recovery.status is Status.RECOVERED:
+            # A point or two were left; fresh queries have agreed without them.
+            recovery = replace(recovery, evidence=tuple(search.sign_notes))
         if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_GROWTHS:
             break
         job.tell("looking for neurons that fire where the network was wrong")
