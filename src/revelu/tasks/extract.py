@@ -155,7 +155,8 @@ def _run(job: Job, method: str) -> Recovery:
         phase = "recover" if start == 0 else "repair"
         recovery = _attempt(job, noise, method, phase, fits=fits)
         best = _better(best, recovery)
-        if recovery.status not in _TRY_AGAIN or recovery.details.get("deeper"):
+        # Another line may show a first-layer neuron whose absence looks like more depth.
+        if recovery.status not in _TRY_AGAIN or (start and recovery.details.get("deeper")):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
     return without_invention(best, noise)
