@@ -125,7 +125,7 @@ def extract(
     if oracle.box is not None and method not in {"auto", "two_layer"}:
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     job = Job(oracle, checks, seed, progress)
-    return _finished(job, _run(job, method))
+    return _finished(job, _run(job, method), method)
 
 
 def _run(job: Job, method: str) -> Recovery:
@@ -148,6 +148,8 @@ def _run(job: Job, method: str) -> Recovery:
         reason = (
             "the answers lack the digits that recovery inside a box needs: float64 ones, "
             f"not {noise.law}"
+            if noise.law != "float64"
+            else "what varies inside the box leaves too few digits of the answers"
         )
         return Recovery(Status.UNVERIFIED, None, ledger(), evidence=(reason,), method=method)
     best = Recovery(Status.UNVERIFIED, None, ledger(), method=method)
@@ -179,7 +181,7 @@ def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     return job.verify(recovery, noise)[0]
 
 
-def _finished(job: Job, recovery: Recovery) -> Recovery:
+def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     """Attach the final ledger, advice and the shape of a classifier."""
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
@@ -188,6 +190,10 @@ def _finished(job: Job, recovery: Recovery) -> Recovery:
     advice = _ADVICE.get(recovery.status)
     if recovery.status is Status.UNVERIFIED and recovery.certificate is None:
         advice = None
+    if recovery.status is Status.NOT_IN_CLASS and job.oracle.box is not None:
+        advice = "in a box only networks of one hidden ReLU layer are recovered; without, of two"
+    elif recovery.status is Status.NOT_IN_CLASS and method == "two_layer":
+        advice = "method auto looks for two hidden layers, too; others are not recovered"
     if advice:
         recovery = replace(recovery, evidence=(*recovery.evidence, advice))
     return recovery
