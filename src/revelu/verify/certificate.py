@@ -25,8 +25,8 @@ _ABOVE_NOISE = 1.5
 # Deviations of a correlation, which are 1 / sqrt(n) where there is none.
 _SIGNIFICANT = 4.0
 
-# Tolerances of several outputs within this factor are spoken of as one.
-_ALIKE = 2.0
+# Tolerances of several outputs within this factor are spoken of as one, the largest.
+_ALIKE = 10.0
 
 
 def certify(examination: Examination) -> Certificate:
