@@ -204,7 +204,7 @@ _ADVICE = {
     "another seed or a larger budget may help",
     Status.PARTIAL: "some neurons are missing; another seed or a larger budget may help",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
-    Status.NOT_DETERMINISTIC: "remove the randomness, or ask for more digits",
+    Status.NOT_DETERMINISTIC: "remove the randomness",
     Status.NOT_IN_CLASS: "only networks of one or two hidden ReLU layers are recovered",
 }
 
