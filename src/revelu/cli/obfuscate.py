@@ -16,6 +16,17 @@ from rich.table import Table
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
+from revelu.cli.options import (
+    AsJson,
+    Budget,
+    DimIn,
+    MaxSeconds,
+    Quiet,
+    Seed,
+    Target,
+    Trust,
+    Verbose,
+)
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
 from revelu.cli.span import document
@@ -30,14 +41,7 @@ _MOST_COLUMNS = 10
 
 
 def obfuscate(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
-            show_default=False,
-        ),
-    ],
+    target: Target,
     inputs: Annotated[
         Path,
         typer.Option(metavar="X.npy", help="Inputs, one a row.", show_default=False),
@@ -75,32 +79,16 @@ def obfuscate(
         ),
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Find the span from class labels alone.")
+        bool, typer.Option("--labels", metavar="", help="Find the span from class labels alone.")
     ] = False,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    dim_in: Annotated[
-        int | None,
-        typer.Option(help="Inputs of a target that does not say.", show_default=False),
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = False,
-    verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
-    ] = 0,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
-    ] = False,
+    budget: Budget = None,
+    max_seconds: MaxSeconds = None,
+    seed: Seed = 0,
+    dim_in: DimIn = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 
@@ -113,7 +101,10 @@ def obfuscate(
     130  interrupted
     """
     line = ProgressLine(quiet=quiet or verbose > 0)
-    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
+    ):
         from revelu.adapters import open_oracle
         from revelu.tasks.obfuscate import checked_inputs, obfuscate_target
 
@@ -158,10 +149,8 @@ def _check_outputs(output: Path, png: Path | None) -> None:
 
 def _read(path: Path) -> FloatArray:
     try:
-        found = np.load(path, allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            raise FormatError(f"{path}: an archive; inputs are one array, .npy")
-        return np.asarray(found)
+        with path.open("rb") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError) as error:

@@ -15,6 +15,17 @@ from rich.text import Text
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
+from revelu.cli.options import (
+    AsJson,
+    Budget,
+    DimIn,
+    MaxSeconds,
+    Quiet,
+    Seed,
+    Target,
+    Trust,
+    Verbose,
+)
 from revelu.cli.output import SCHEMA, print_json, versions
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
@@ -22,14 +33,7 @@ from revelu.recovery import SpanRecovery, Status
 
 
 def span(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
-            show_default=False,
-        ),
-    ],
+    target: Target,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -41,7 +45,7 @@ def span(
         ),
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Use class labels, or 0/1 answers, alone.")
+        bool, typer.Option("--labels", metavar="", help="Use class labels, or 0/1 answers, alone.")
     ] = False,
     method: Annotated[
         str, typer.Option(help="auto, or at_once: one round for --neurons.")
@@ -59,30 +63,14 @@ def span(
         ),
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh inputs moved in the null space.")] = 1000,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    dim_in: Annotated[
-        int | None,
-        typer.Option(help="Inputs of a target that does not say.", show_default=False),
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = False,
-    verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
-    ] = 0,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
-    ] = False,
+    budget: Budget = None,
+    max_seconds: MaxSeconds = None,
+    seed: Seed = 0,
+    dim_in: DimIn = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Recover the row span of the first layer of TARGET, of any depth and activation.
 
@@ -96,7 +84,10 @@ def span(
     After 1 and 3, what was found, if anything, is still written.
     """
     line = ProgressLine(quiet=quiet or verbose > 0)
-    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
+    ):
         from revelu.tasks.span import recover_span
 
         check_span_output(output, target)
