@@ -10,18 +10,15 @@ from numpy.typing import ArrayLike
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
+from revelu.numerics.box_projection import nearest_in_box
 from revelu.oracle import Oracle, whole_number
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import BoolArray, FloatArray
 
-# Alternating projections end when no pixel is farther outside of the box than this.
-_ATOL = 1e-12
-_MAX_PROJECTIONS = 20_000
-
 # A box leaves a shadow of the image: noise is made to lean away from it.
-_LEAN = 1.0
+_LEAN = 0.5
 
 # Keeps the random choices apart from those that found the span with the same seed.
 _STREAM = 0x6F62_6675
@@ -44,8 +41,8 @@ def obfuscate(
     norm : float
         Length of the noise, as a multiple of each input's own norm.
     box : (lo, hi), optional
-        Every coordinate of the result lies in it; the noise is then as near to the one
-        drawn as alternating projections come, and no longer than the box allows.
+        Every coordinate of the result lies in it: of all points there that look the same
+        to the span, it is the nearest to the one drawn.
     seed : int
 
     Returns
@@ -75,8 +72,10 @@ def obfuscate(
     lengths = norm * np.linalg.norm(rows, axis=1) / np.linalg.norm(noise, axis=1)
     noise *= lengths[:, None]
     if box is None:
-        return rows + noise
-    return _into_box(rows, rows + noise - _LEAN * norm * span.remove(rows), span, box)
+        return np.asarray(rows + noise)
+    starts = rows + noise - _LEAN * norm * rows
+    pairs = zip(rows, starts, strict=True)
+    return np.array([nearest_in_box(x, start, span.basis, box) for x, start in pairs])
 
 
 def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> FloatArray:
@@ -102,28 +101,6 @@ def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> Flo
         if len(outside):
             raise InputError(f"input {outside[0]} leaves the box [{lo:g}, {hi:g}]")
     return rows
-
-
-def _into_box(X: FloatArray, start: FloatArray, span: Span, box: tuple[float, float]) -> FloatArray:
-    """Alternate between the box and ``x`` plus the null space, which meet at ``x`` at least.
-
-    Projections alone close in ever more slowly; Dykstra's corrections would lead to the
-    nearest point, which is not wanted.  Reflections (Douglas and Rachford) arrive.
-    """
-    Y = start.copy()
-    best = X.copy()
-    active = np.arange(len(X))
-    for _ in range(_MAX_PROJECTIONS):
-        inside = np.clip(Y[active], *box)
-        reflected = 2.0 * inside - Y[active]
-        flat = X[active] + span.remove(reflected - X[active])
-        Y[active] += flat - inside
-        best[active] = np.clip(flat, *box)
-        outside = np.abs(flat - best[active]).max(axis=1)
-        active = active[outside > _ATOL]
-        if not len(active):
-            break
-    return best
 
 
 @dataclass(frozen=True)
