@@ -44,15 +44,15 @@ _N_REPEATS = 16
 _SHIFT = 1e-5
 
 # A tolerance is this many standard errors of a height; bisection ends at a bracket of a few,
-# whose own error, a sqrt(12)th of it, is less than one.
+# whose own error, a sqrt(12)th of it, is less than two.
 _SIGMAS = 16.0
-_BRACKET = 3.0
+_BRACKET = 6.0
 
 # Steps tried beside a place, in units of an input's coordinates, from the longest on.
 # Hundreds of directions follow the two lines that choose it, some steeper: the reserve.
 _LONGEST, _SHRINK, _SHORTEST = 0.4, 4.0, 1e-5
 _N_LINES = 2
-_RESERVE = 8.0
+_RESERVE = 16.0
 _MAX_RETRIES = 2
 
 # Curvature is measured at this step and its double, to a few digits.
