@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erf, expit
 
 import revelu
-from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade
+from revelu.oracle import Float32, Labels, Noisy, Oracle, Rounded, degrade
 
 Status = revelu.Status
 
@@ -153,6 +153,13 @@ def test_randomness_is_a_status():
     assert revelu.recover_span(target, dim_in=5).status is Status.NOT_DETERMINISTIC
     noisy = degrade(revelu.zoo.random_network([5, 2, 1]), Noisy(0.5, seed=1))
     assert revelu.recover_span(noisy).status is Status.NOT_DETERMINISTIC
+
+
+def test_labels_given_as_numbers_are_pointed_out():
+    target = degrade(revelu.zoo.random_network([10, 4, 3], seed=1), Labels())
+    found = revelu.recover_span(target)
+    assert (found.status, found.span.rank) == (Status.PARTIAL, 0)
+    assert "--labels" in " ".join(found.evidence)
 
 
 def test_steps_have_no_gradient():

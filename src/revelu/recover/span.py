@@ -130,7 +130,7 @@ class _Search:
         self.largest = max(self.largest, float(values[0]))
         new = int((values >= self._least(step)).sum())
         error = step.error * np.sqrt(len(self.rest.basis))
-        self.errors += [float(e) for e in (error / values)[:new]]
+        self.errors += [float(error / value) for value in values[:new]]
         self.sizes += [float(value) for value in values[:new]]
         self.rest.take(vt[:new])
         return new

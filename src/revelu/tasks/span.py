@@ -176,6 +176,8 @@ class _Job:
             found = recover_by_gradients(self.oracle, noise, seed, smooth=smooth, tell=self._tell)
         else:
             found = recover_noisy_span(self.oracle, noise, seed, smooth=smooth, tell=self._tell)
+        if found.status is Status.PARTIAL and not found.span.rank:
+            found = replace(found, evidence=(*found.evidence, _PERHAPS_LABELS))
         return self._verified(self.oracle, _with_guarantee(found, smooth=smooth), noise)
 
     def _verified(
@@ -229,6 +231,7 @@ _FULL = (
     "the first layer looks at every direction of its input (full rank): there is no null "
     "space, and nothing can be hidden from it"
 )
+_PERHAPS_LABELS = "if the answers are labels, say so: --labels (labels=True)"
 _DEAD = (
     "no answer changes anywhere on N(0, I): the target is constant, or dead there; scale or "
     "shift its inputs to where it is alive"
@@ -236,7 +239,7 @@ _DEAD = (
 _ADVICE = {
     Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are "
     "missing; another seed, more checks or answers of more digits may help",
-    Status.PARTIAL: "what was found is a part; see the reason",
+    Status.PARTIAL: "what was found is a part at most",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness: labels and digits must repeat",
 }
