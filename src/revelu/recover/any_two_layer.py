@@ -1,0 +1,377 @@
+"""Any two-layer network, whatever its weights (CKM21), as nearly as queries allow.
+
+    f(x) = A relu(W x + b) + V x + c
+
+The paper differences the gradients at the midpoints of equal intervals of a line
+(Algorithm 3) and fits the coefficients by regression (Algorithm 4).  Here the grid of the
+line adapts (the search for kinks), coefficients are the jumps of the gradient, and
+
+1. kinks that no measurable piece parts are one neuron, the sum (Lemma 3.12);
+2. at every hyperplane found the target is looked at through a magnifying glass: what is a
+   cluster of (Δ, α)-close neurons comes apart there, as far as answers have digits;
+3. points of N(0, I) are asked for what the network leaves unexplained: bumps, which no line
+   shows between two of its points (Example 1.2), and neurons that lines have missed;
+4. the affine part is fitted last, by regression, and nothing else: regression of all
+   coefficients errs by 1e-2 on neurons that fire rarely;
+5. neurons that the answers cannot tell apart are merged, the error of it measured.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network, add_networks, affine_network, l2_norm, simplify
+from revelu.network.merging import close_groups, merge_close, turned, without
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.kinks import SIGMAS
+from revelu.probe.residual import Residual
+from revelu.recover.magnified import resolve
+from revelu.recover.peeling import Peeling, peel
+from revelu.recover.signs import resolve_signs
+from revelu.recover.two_layer import recover_rest, scan_line
+from revelu.recovery import Recovery, Status
+from revelu.types import BoolArray, FloatArray, IntArray
+
+# Pieces of a line whose half-angle is under sqrt(nu) times this give no gradient worth
+# having: the kinks between them are merged.
+_NARROW = 400.0
+
+# Neurons this close are looked at together, at least so far to their sides; a wider cluster
+# is seen on an ordinary line.
+_CLOSE = 2e-3
+_VIEW = 1e-3
+
+# Candidates for a point of a hyperplane that is far from all others.
+_CANDIDATES = 64
+
+# Points asked for what is unexplained: so many a neuron at first; after a bump, until one
+# like the smallest would have been met so many times; in all no more than so many times
+# k (d + 2).
+_POINTS_A_NEURON = 40
+_EXPECTED_HITS = 8.0
+_MOST_SEARCH = 75
+_BATCH = 2_000
+
+# A residual that vanishes further from a wrong point than this is no bump.
+_WIDEST_BUMP = 0.3
+_MOST_FAILURES = 6
+
+# What is fainter than a hundredth of half the digits is the errors of what is known.
+_FAINT = 0.01
+
+# Lines tried where the target is saturated on one.
+_MAX_LINES = 4
+
+# Points of the regression, over its unknowns.
+_OVERSAMPLING = 1.25
+
+
+@dataclass
+class AnyTwoLayer:
+    """A two-layer network that grows until it explains what is asked.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    rng : numpy.random.Generator
+    network : Network
+    n_searched : int
+        Gaussian points that bumps were looked for with.
+    """
+
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    network: Network
+    n_searched: int = 0
+    rarest: float = field(default=np.inf, init=False)
+    failures: int = field(default=0, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+    out_of_budget: bool = field(default=False, init=False)
+
+    def run(self, wrong: FloatArray | None = None) -> Recovery:
+        """Resolve clusters, or explain the points given; then search, fit and merge.
+
+        Parameters
+        ----------
+        wrong : ndarray, shape (n, d), optional
+            Points where the network is known to be wrong.
+        """
+        self.failures = 0
+        try:
+            if wrong is None:
+                self._resolve_clusters()
+            else:
+                self._explain(wrong)
+            self._search()
+            self._fit_affine()
+        except LimitReachedError as error:
+            self.out_of_budget = True
+            self.notes.append(str(error))
+        return self._recovery()
+
+    def repair(self, wrong: FloatArray) -> Recovery:
+        """Go on where fresh points have found the network wrong, shape (n, d)."""
+        return self.run(wrong)
+
+    # Clusters
+
+    def _resolve_clusters(self) -> None:
+        """Look at every hyperplane found, close ones together (Lemma 3.21)."""
+        before = self.network
+        for group in close_groups(before, _CLOSE):
+            rows = self._indices(before.weights[0][group])
+            if not len(rows):
+                continue
+            (W, A), b = self.network.weights, self.network.biases[0]
+            strongest = rows[int(np.argmax(np.linalg.norm(A[:, rows], axis=0)))]
+            size = float(np.linalg.norm(W[strongest]))
+            n, offset = W[strongest] / size, float(b[strongest]) / size
+            p, room = self._clear_point(n, offset, rows)
+            # Where the others of the group pass.
+            spread = np.abs(W[rows] @ p + b[rows]) / np.linalg.norm(W[rows], axis=1)
+            half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / 4)
+            self._replace(rows, p, n, half_length, room)
+
+    def _indices(self, rows: FloatArray) -> IntArray:
+        """Where rows of an earlier network are now; none where they were replaced."""
+        same = np.abs(self.network.weights[0][:, None]) == np.abs(rows[None])
+        return np.flatnonzero(same.all(axis=2).any(axis=1))
+
+    def _clear_point(
+        self, n: FloatArray, offset: float, own: IntArray
+    ) -> tuple[FloatArray, float]:
+        """A point of the hyperplane ``n x + offset = 0``, and its distance from all others."""
+        X = self.rng.standard_normal((_CANDIDATES, len(n)))
+        X -= np.outer(X @ n + offset, n)
+        others = np.delete(np.arange(len(self.network.biases[0])), own)
+        W, b = self.network.weights[0][others], self.network.biases[0][others]
+        if not len(W):
+            return X[0], 1.0
+        apart = np.abs(X @ W.T + b) / np.linalg.norm(W, axis=1)
+        best = int(np.argmax(apart.min(axis=1)))
+        return X[best], float(apart[best].min())
+
+    def _replace(
+        self, rows: IntArray, p: FloatArray, n: FloatArray, half_length: float, room: float
+    ) -> bool:
+        """Put what the magnifying glass shows around ``p`` in the place of some neurons.
+
+        Returns whether the network has got better at ``p`` and beside it.
+        """
+        others = without(turned(self.network, rows, n), rows)
+        target = Residual(self.oracle, others)
+        found = resolve(target, self.noise, p, n, half_length, room, self.rng)
+        if found is None:
+            return False
+        if len(found.weights[0]) == 1 and len(rows) == 1:
+            return True
+        new = simplify(add_networks(others, found), rtol=0.1 * self.noise.half_digits)
+        T = half_length * np.concatenate([[-1.0, 1.0], self.rng.uniform(-1, 1, 3)])
+        X = p + np.outer(T, n)
+        Y = self.oracle(X)
+        now, before = (np.abs(network(X) - Y).max() for network in (new, self.network))
+        if now > max(before, self._limit(X).max()):
+            return False
+        self.network = new
+        return True
+
+    # Bumps
+
+    def _search(self) -> None:
+        """Ask points of N(0, I) until nothing as rare as what was found can be left."""
+        while self.failures < _MOST_FAILURES:
+            d, m = self.oracle.dim_in, max(len(self.network.biases[0]), 1)
+            wanted = _POINTS_A_NEURON * m
+            if np.isfinite(self.rarest):
+                wanted = max(wanted, int(_EXPECTED_HITS / self.rarest))
+            wanted = min(wanted, _MOST_SEARCH * m * (d + 2))
+            n = min(wanted - self.n_searched, _BATCH)
+            if n <= 0:
+                return
+            X = self.rng.standard_normal((n, d))
+            Y = self.oracle(X)
+            self.n_searched += n
+            self._explain(X[self._is_wrong(X, Y)])
+
+    def _explain(self, X: FloatArray) -> None:
+        """Explain wrong points one after another."""
+        left = X
+        while len(left) and self.failures < _MOST_FAILURES:
+            x, left = left[0], left[1:]
+            if not self._is_wrong(x[None], self.oracle(x[None])).any():
+                continue
+            if not self._explain_one(x):
+                self.failures += 1
+
+    def _explain_one(self, x: FloatArray) -> bool:
+        """Add the bump at a point, or the neurons on a line through it."""
+        residual = Residual(self.oracle, self.network)
+        r = residual(x[None])[0]
+        u = r / np.linalg.norm(r)
+        gradient = self._gradient(residual, x, u, float(np.linalg.norm(r)))
+        steepness = float(np.linalg.norm(gradient))
+        if steepness > 0:
+            n, reach = gradient / steepness, float(np.linalg.norm(r)) / steepness
+            while reach < _WIDEST_BUMP:
+                if self._vanishes_beyond(residual, x, n, 3.0 * reach):
+                    return self._add_bump(x, n, 3.0 * reach)
+                reach *= 3.0
+        before = self.network
+        self.network, left = recover_rest(self.oracle, self.network, self.noise, self.rng, x)
+        return left == 0 and self.network is not before
+
+    def _add_bump(self, x: FloatArray, n: FloatArray, half_length: float) -> bool:
+        """Resolve what bends around a wrong point, known neurons there included."""
+        W, b = self.network.weights[0], self.network.biases[0]
+        norms = np.linalg.norm(W, axis=1)
+        cosines, apart = W @ n / norms, np.abs(W @ x + b) / norms
+        near = (np.abs(cosines) > 1.0 - _CLOSE) & (apart < half_length)
+        others = apart[~near] / np.sqrt(np.maximum(1.0 - cosines[~near] ** 2, _CLOSE))
+        room = float(others.min(initial=1.0))
+        done = self._replace(np.flatnonzero(near), x, n, half_length, room)
+        if done:
+            # A fresh point meets it with about this probability.
+            density = float(np.exp(-((x @ n) ** 2) / 2) / np.sqrt(2.0 * np.pi))
+            self.rarest = min(self.rarest, max(density * half_length / 2, 1e-12))
+        return done
+
+    def _gradient(
+        self, residual: Residual, x: FloatArray, u: FloatArray, size: float
+    ) -> FloatArray:
+        """The gradient of ``u (F - f)`` at a wrong point, by steps that stay in its piece."""
+        W, A = self.network.weights
+        steepest = float((np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)).max(initial=0.0))
+        steepest = steepest or float(np.linalg.norm(self.noise.scale))
+        h = 1e-3 * min(size / steepest, 1.0)
+        Q = np.linalg.qr(self.rng.standard_normal((len(x), len(x))))[0]
+        Y = residual(np.vstack([x, x + h * Q])) @ u
+        return np.asarray((Y[1:] - Y[0]) / h @ Q)
+
+    def _vanishes_beyond(
+        self, residual: Residual, x: FloatArray, n: FloatArray, distance: float
+    ) -> bool:
+        X = x + np.outer(distance * np.array([-1.0, -0.8, 0.8, 1.0]), n)
+        return bool((np.abs(residual(X)) <= self._limit(X)).all())
+
+    # The rest
+
+    def _limit(self, X: FloatArray) -> FloatArray:
+        growth = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
+        nu = max(_FAINT * self.noise.half_digits, float(self.noise.nu.max()))
+        return np.asarray(SIGMAS * nu * self.noise.scale * growth)
+
+    def _is_wrong(self, X: FloatArray, Y: FloatArray) -> BoolArray:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((np.abs(self.network(X) - Y) > self._limit(X)).any(axis=1))
+
+    def _fit_affine(self) -> None:
+        """Regress what is left on ``V x + c`` (Algorithm 4, of its affine part alone)."""
+        d = self.oracle.dim_in
+        n = int(_OVERSAMPLING * (d + 1)) + 8
+        X = self.rng.standard_normal((n, d))
+        rest = self.oracle(X) - self.network(X)
+        wrong = (np.abs(rest) > self._limit(X)).any(axis=1)
+        left = float(np.abs(rest[~wrong]).max(initial=0.0))
+        if wrong.sum() < n - (d + 1) and not wrong.mean() > 0.5:
+            return  # exact but for a few points: those are no affine part's
+        Z = np.column_stack([X, np.ones(n)])
+        solution = np.linalg.lstsq(Z, rest, rcond=None)[0]
+        if float(np.abs(rest - Z @ solution).max()) < max(left, float(np.abs(rest).max())) / 2:
+            fitted = affine_network(solution[:d].T, solution[d])
+            self.network = add_networks(self.network, fitted)
+
+    def _recovery(self) -> Recovery:
+        atol = _FAINT * self.noise.half_digits * l2_norm(self.network)
+        self.network, merges = merge_close(self.network, _CLOSE, atol)
+        network, notes = resolve_signs(self.network, self.noise.half_digits)
+        status = Status.BUDGET_EXHAUSTED if self.out_of_budget else Status.UNVERIFIED
+        notes = [*self.notes, *notes]
+        if merges:
+            notes.append(
+                f"{sum(m.n_neurons for m in merges)} neurons were merged into {len(merges)}, each "
+                f"with a change of {max(m.error for m in merges):.1e} in L2 at most"
+            )
+        return Recovery(
+            status,
+            network,
+            self.oracle.ledger(),
+            evidence=tuple(notes),
+            method="any_two_layer",
+            details={"searched": self.n_searched, "merges": len(merges)},
+        )
+
+
+def recover_any_two_layer(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    seed: int | np.random.SeedSequence,
+    peeled: Peeling | None = None,
+) -> tuple[Recovery, AnyTwoLayer | None]:
+    """Recover a two-layer network about whose weights nothing is assumed.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+        Every tolerance comes from it.
+    seed : int or SeedSequence
+    peeled : Peeling, optional
+        The kinks of a line, where they have been paid for.
+
+    Returns
+    -------
+    recovery : Recovery
+        ``UNVERIFIED`` with a network; ``NOT_IN_CLASS`` where a line has no affine pieces;
+        ``BUDGET_EXHAUSTED`` with what was found.
+    search : AnyTwoLayer or None
+        Goes on where the network turns out to be wrong.
+
+    Notes
+    -----
+    Source: CKM21, Algorithms 1 to 4, Lemmas 3.12 and 3.21, Theorem 4.8.
+    """
+    rng = np.random.default_rng(seed)
+    try:
+        peeled = _coarse(oracle, noise, rng, peeled)
+    except LimitReachedError as error:
+        return _ended(oracle, Status.BUDGET_EXHAUSTED, str(error)), None
+    except SaturatedError as error:
+        return _ended(oracle, Status.UNVERIFIED, str(error)), None
+    if not peeled.scan.complete:
+        return _ended(oracle, Status.NOT_IN_CLASS, peeled.scan.message), None
+    search = AnyTwoLayer(oracle, noise, rng, peeled.network)
+    return search.run(), search
+
+
+def _coarse(
+    oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, peeled: Peeling | None
+) -> Peeling:
+    """One line, of which kinks that no measurable piece parts are one neuron.
+
+    The function is right but for the strips between those kinks (Theorem 4.8).
+    """
+    nu = float(noise.nu.max())
+    for i in range(_MAX_LINES):
+        try:
+            scan = scan_line(oracle, noise, rng) if peeled is None else peeled.scan
+            if not scan.complete:
+                return Peeling(affine_network(*_no_map(oracle)), scan.kinks, scan)
+            if peeled is not None and not peeled.n_unresolved:
+                return peeled
+            return peel(oracle, scan.merged(_NARROW * float(np.sqrt(nu))), nu, rng)
+        except SaturatedError:
+            peeled = None
+            if i == _MAX_LINES - 1:
+                raise
+    raise AssertionError  # pragma: no cover - the last turn returns or raises
+
+
+def _no_map(oracle: Oracle) -> tuple[FloatArray, FloatArray]:
+    return np.zeros((oracle.dim_out, oracle.dim_in)), np.zeros(oracle.dim_out)
+
+
+def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:
+    return Recovery(status, None, oracle.ledger(), evidence=(reason,), method="any_two_layer")

@@ -1,0 +1,169 @@
+"""Neurons that are nearly one, seen through a magnifying glass.
+
+Close neurons (CKM21, Definition 3.7) have hyperplanes that run side by side.  Across them
+the coordinates ``x = p + S y`` are stretched until the hyperplanes are far apart, along
+them they stay: in ``y`` the neurons are no longer close, and a line across all of them
+separates what can be separated at all.  A line of half-length ``T`` tells kinks apart that
+are ``sqrt(nu T)`` from each other, so that the view is narrowed until they fill it.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import SaturatedError
+from revelu.network import Network
+from revelu.oracle import NoiseFloor
+from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.line import Askable, Line
+from revelu.probe.scan import LineScan
+from revelu.recover.peeling import peel
+from revelu.types import FloatArray
+
+# The view is narrowed to this many times what the kinks span, until it is no wider.
+_FILL = 1.5
+_WIDE = 4.0
+_MAX_VIEWS = 6
+
+# A piece of a magnified line this narrow says nothing of its gradient: of half the digits
+# that a magnified answer has, so many times fewer are left.
+_NARROW = 30.0
+
+# A kink fainter than this share of the digits of a magnified answer is rounding.
+_FAINT = 30.0
+
+
+@dataclass
+class Magnified:
+    """A target in the coordinates ``y`` of ``x = p + S y``, less its value at ``p``.
+
+    Attributes
+    ----------
+    target : Askable
+    p : ndarray, shape (d,)
+    n : ndarray, shape (d,)
+        Unit normal.
+    across, along : float
+        What ``S`` multiplies by in the direction of ``n``, and orthogonal to it.
+    """
+
+    target: Askable
+    p: FloatArray
+    n: FloatArray
+    across: float
+    along: float
+    dim_in: int = field(init=False)
+    base: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dim_in = len(self.p)
+        # What does not vary here would only hide the digits of what does.
+        self.base = self.target(self.p[None])[0]
+
+    def __call__(self, Y: FloatArray) -> FloatArray:
+        """Ask one round, (n, d) -> (n, k)."""
+        t = Y @ self.n
+        rest = Y - np.outer(t, self.n)
+        return self.target(self.p + self.along * rest + np.outer(self.across * t, self.n)) - self.base
+
+    def round(self) -> AbstractContextManager[None]:
+        """Count the calls made inside as one round."""
+        return self.target.round()
+
+    def restored(self, network: Network) -> Network:
+        """The neurons of a network in ``y``, as neurons in ``x`` that are on beyond ``p``."""
+        (W, A), (b, _) = network.weights, network.biases
+        t = W @ self.n
+        rest = W - np.outer(t, self.n)
+        V = rest / self.along + np.outer(t / self.across, self.n)
+        c = b - V @ self.p
+        back = np.where(t < 0, -1.0, 1.0)
+        return Network([V * back[:, None], A], [c * back, np.zeros(len(A))])
+
+
+def resolve(
+    target: Askable,
+    noise: NoiseFloor,
+    p: FloatArray,
+    n: FloatArray,
+    half_length: float,
+    room: float,
+    rng: np.random.Generator,
+) -> Network | None:
+    """Recover the neurons whose hyperplanes pass ``p`` within a distance, side by side.
+
+    Parameters
+    ----------
+    target : Askable
+        Affine around ``p`` but for those neurons.
+    noise : NoiseFloor
+        Of the answers.
+    p, n : ndarray, shape (d,)
+        A point among the hyperplanes, and their unit normal, nearly.
+    half_length : float
+        How far from ``p`` along ``n`` they are looked for.
+    room : float
+        How far orthogonal to ``n`` nothing else bends the target.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Network or None
+        The neurons, all on where ``n (x - p)`` is large, with ``c = 0`` and no skip;
+        of width 0 where there is no kink; None where they were not understood.
+    """
+    for _ in range(_MAX_VIEWS):
+        view = Magnified(target, p, n, half_length, min(room, 1.0))
+        try:
+            nu, scale = _relative_noise(view, noise)
+            scan = find_kinks(
+                view, Line(np.zeros_like(p), n), nu, scale, rng, (-1.0, 1.0), through=True
+            )
+        except SaturatedError:
+            return None
+        if not scan.complete:
+            return None
+        scan = scan.without_faint_kinks(_FAINT * nu * float(np.linalg.norm(scan.sigma / nu)))
+        if not len(scan.kinks):
+            return _nothing(view, len(scale))
+        lo, hi = float(scan.kinks.min()), float(scan.kinks.max())
+        span = (hi - lo) / 2
+        narrower = _FILL * max(span, 4.0 * SIGMAS * nu)
+        if len(scan.kinks) > 1 or not scan.is_single.all():
+            if _WIDE * narrower < 1.0:
+                if len(scan.kinks) == 1:
+                    narrower = 100.0 * float(np.sqrt(nu))
+                p = p + half_length * (lo + hi) / 2 * n
+                half_length *= min(narrower, 0.25)
+                continue
+        return _neurons(view, scan, nu, rng)
+    return _neurons(view, scan, nu, rng)
+
+
+def _neurons(
+    view: Magnified, scan: LineScan, nu: float, rng: np.random.Generator
+) -> Network | None:
+    scan = scan.merged(_NARROW * float(np.sqrt(nu)))
+    if not len(scan.kinks):
+        return _nothing(view, len(scan.sigma))
+    try:
+        peeled = peel(view, scan, nu, rng)
+    except SaturatedError:
+        return None
+    if peeled.n_unresolved:
+        return None
+    return view.restored(peeled.network)
+
+
+def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArray]:
+    """The noise of magnified answers, and how large they are at both ends of the line."""
+    size = np.abs(view(np.outer([-1.0, 1.0], view.n))).max(axis=0)
+    growth = float(np.sqrt(1.0 + (view.p**2).mean()))
+    absolute = noise.nu * noise.scale * growth
+    size = np.maximum(np.asarray(size), absolute)
+    return float(np.max(absolute / size)), size
+
+
+def _nothing(view: Magnified, k: int) -> Network:
+    return Network([np.zeros((0, view.dim_in)), np.zeros((k, 0))], [np.zeros(0), np.zeros(k)])
