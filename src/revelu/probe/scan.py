@@ -80,39 +80,3 @@ class LineScan:
             is_single=self.is_single[keep],
             n_faint=self.n_faint + int((~keep).sum()),
         )
-
-    def merged(self, half_gap: float) -> "LineScan":
-        """Take kinks that no measurable piece parts for one, as CKM21's intervals do.
-
-        The jump of the merged kink is the change from one measurable piece to the next,
-        which is the sum of the jumps; where that is nothing, the two pieces are one.
-
-        Parameters
-        ----------
-        half_gap : float
-            Half the angle of the narrowest piece that is kept.
-        """
-        edges = np.concatenate([[-np.pi / 2], np.arctan(self.kinks), [np.pi / 2]])
-        keep = np.diff(edges) / 2 >= half_gap
-        if not keep.any():
-            keep[int(np.argmax(np.diff(edges)))] = True
-        pieces = [piece for piece, is_kept in zip(self.pieces, keep, strict=True) if is_kept]
-        kinks, jumps = [], []
-        where = np.flatnonzero(keep)
-        for i in range(len(pieces) - 1):
-            first, last = int(where[i]), int(where[i + 1])
-            if last == first + 1:
-                kinks.append(float(self.kinks[first]))
-                jumps.append(self.jumps[first])
-                continue
-            meeting = pieces[i].meet(pieces[i + 1], self.sigma)
-            lo, hi = self.kinks[first], self.kinks[last - 1]
-            kinks.append(float(np.clip(meeting.t, lo, hi)) if np.isfinite(meeting.t) else lo)
-            jumps.append(meeting.jump)
-        return replace(
-            self,
-            pieces=pieces,
-            kinks=np.asarray(kinks, dtype=np.float64),
-            jumps=np.asarray(jumps, dtype=np.float64).reshape(len(kinks), len(self.sigma)),
-            is_single=np.ones(len(kinks), dtype=bool),
-        )

@@ -24,6 +24,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_norm, simplify
 from revelu.network.merging import close_groups, merge_close, turned, without
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.coarsening import coarsen
 from revelu.probe.kinks import SIGMAS
 from revelu.probe.residual import Residual
 from revelu.recover.magnified import resolve
@@ -41,6 +42,14 @@ _NARROW = 400.0
 # is seen on an ordinary line.
 _CLOSE = 2e-3
 _VIEW = 1e-3
+
+# Points of a hyperplane that are looked at until its neurons are told apart; and how far
+# apart changes of the gradient are that are the same, relative to their size.
+_MAX_VIEWS = 3
+_SAME_JUMP = 0.1
+
+# Changes across a cluster that differ by this share are one but for errors.
+_SLIGHT = 1e-6
 
 # Candidates for a point of a hyperplane that is far from all others.
 _CANDIDATES = 64
@@ -62,6 +71,9 @@ _FAINT = 0.01
 
 # Lines tried where the target is saturated on one.
 _MAX_LINES = 4
+
+# The largest change that merging close neurons may make: a share of half the digits.
+_MERGED = 1e-3
 
 # Points of the regression, over its unknowns.
 _OVERSAMPLING = 1.25
@@ -129,11 +141,13 @@ class AnyTwoLayer:
             strongest = rows[int(np.argmax(np.linalg.norm(A[:, rows], axis=0)))]
             size = float(np.linalg.norm(W[strongest]))
             n, offset = W[strongest] / size, float(b[strongest]) / size
-            p, room = self._clear_point(n, offset, rows)
-            # Where the others of the group pass.
-            spread = np.abs(W[rows] @ p + b[rows]) / np.linalg.norm(W[rows], axis=1)
-            half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / 4)
-            self._replace(rows, p, n, half_length, room)
+            for _ in range(_MAX_VIEWS):
+                p, room = self._clear_point(n, offset, rows)
+                # Where the others of the group pass.
+                spread = np.abs(W[rows] @ p + b[rows]) / np.linalg.norm(W[rows], axis=1)
+                half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / 4)
+                if self._replace(rows, p, n, half_length, room):
+                    break
 
     def _indices(self, rows: FloatArray) -> IntArray:
         """Where rows of an earlier network are now; none where they were replaced."""
@@ -168,7 +182,12 @@ class AnyTwoLayer:
             return False
         if len(found.weights[0]) == 1 and len(rows) == 1:
             return True
-        new = simplify(add_networks(others, found), rtol=0.1 * self.noise.half_digits)
+        off = _change_across(found, n) - _change_across(self.network, n, rows)
+        more = self._miscounted(off, rows)
+        if more is not None:
+            return self._replace(np.append(rows, more), p, n, half_length, room)
+        new = add_networks(others, _shifted(found, off))
+        new = simplify(new, rtol=0.1 * self.noise.half_digits)
         T = half_length * np.concatenate([[-1.0, 1.0], self.rng.uniform(-1, 1, 3)])
         X = p + np.outer(T, n)
         Y = self.oracle(X)
@@ -177,6 +196,22 @@ class AnyTwoLayer:
             return False
         self.network = new
         return True
+
+    def _miscounted(self, off: FloatArray, rows: IntArray) -> int | None:
+        """Another neuron whose place was taken too, if the change across all says so.
+
+        Close neurons that cancel may have been merged into one on a hyperplane that is
+        none of theirs.
+        """
+        (W, A), b = self.network.weights, self.network.biases[0]
+        jumps = A.T[:, :, None] * np.column_stack([W, b])[:, None, :]
+        distances = np.minimum(
+            np.linalg.norm(jumps - off, axis=(1, 2)), np.linalg.norm(jumps + off, axis=(1, 2))
+        )
+        distances[rows] = np.inf
+        j = int(np.argmin(distances)) if len(distances) else -1
+        size = float(np.linalg.norm(off))
+        return j if j >= 0 and distances[j] < _SAME_JUMP * size else None
 
     # Bumps
 
@@ -284,7 +319,7 @@ class AnyTwoLayer:
             self.network = add_networks(self.network, fitted)
 
     def _recovery(self) -> Recovery:
-        atol = _FAINT * self.noise.half_digits * l2_norm(self.network)
+        atol = _MERGED * self.noise.half_digits * l2_norm(self.network)
         self.network, merges = merge_close(self.network, _CLOSE, atol)
         network, notes = resolve_signs(self.network, self.noise.half_digits)
         status = Status.BUDGET_EXHAUSTED if self.out_of_budget else Status.UNVERIFIED
@@ -302,6 +337,28 @@ class AnyTwoLayer:
             method="any_two_layer",
             details={"searched": self.n_searched, "merges": len(merges)},
         )
+
+
+def _change_across(network: Network, n: FloatArray, rows: IntArray | None = None) -> FloatArray:
+    """By how much some neurons change the affine map in the direction ``n``, (k, d + 1).
+
+    Outside of the strips between hyperplanes this is all that they do, and a coarse network
+    has it right already.
+    """
+    (W, A), b = network.weights, network.biases[0]
+    rows = np.arange(len(W)) if rows is None else rows
+    signs = np.where(W[rows] @ n < 0, -1.0, 1.0)
+    return np.asarray((A[:, rows] * signs) @ np.column_stack([W, b])[rows])
+
+
+def _shifted(found: Network, off: FloatArray) -> Network:
+    """Move rows by the least that takes ``off`` from their change, if that is next to nothing."""
+    (W, A), (b, c) = found.weights, found.biases
+    rows = np.column_stack([W, b])
+    if not len(rows) or np.linalg.norm(off) > _SLIGHT * np.linalg.norm(rows * np.linalg.norm(A)):
+        return found
+    rows = rows - np.linalg.pinv(A) @ off
+    return Network([rows[:, :-1], A], [rows[:, -1], c])
 
 
 def recover_any_two_layer(
@@ -361,7 +418,9 @@ def _coarse(
                 return Peeling(affine_network(*_no_map(oracle)), scan.kinks, scan)
             if peeled is not None and not peeled.n_unresolved:
                 return peeled
-            return peel(oracle, scan.merged(_NARROW * float(np.sqrt(nu))), nu, rng)
+            faint = _FAINT * noise.half_digits * float(np.linalg.norm(noise.scale))
+            scan = coarsen(oracle, scan, _NARROW * float(np.sqrt(nu)), faint)
+            return peel(oracle, scan, nu, rng)
         except SaturatedError:
             peeled = None
             if i == _MAX_LINES - 1:

@@ -15,6 +15,7 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
+from revelu.probe.coarsening import coarsen
 from revelu.probe.kinks import SIGMAS, find_kinks
 from revelu.probe.line import Askable, Line
 from revelu.probe.scan import LineScan
@@ -26,9 +27,11 @@ _FILL = 1.5
 _WIDE = 4.0
 _MAX_VIEWS = 6
 
-# A piece of a magnified line this narrow says nothing of its gradient: of half the digits
-# that a magnified answer has, so many times fewer are left.
+# Where magnified answers have the noise nu, pieces of a half-angle under sqrt(nu) times this
+# are not measured.  An error of a magnified row counts little: it bends what is between
+# hyperplanes that nearly coincide.  Hence the factor on the noise that peeling is told.
 _NARROW = 30.0
+_PRECISE = 0.008
 
 # A kink fainter than this share of the digits of a magnified answer is rounding.
 _FAINT = 30.0
@@ -124,7 +127,7 @@ def resolve(
             return None
         if not scan.complete:
             return None
-        scan = scan.without_faint_kinks(_FAINT * nu * float(np.linalg.norm(scan.sigma / nu)))
+        scan = scan.without_faint_kinks(_FAINT * float(np.linalg.norm(scan.sigma)))
         if not len(scan.kinks):
             return _nothing(view, len(scale))
         lo, hi = float(scan.kinks.min()), float(scan.kinks.max())
@@ -144,11 +147,12 @@ def resolve(
 def _neurons(
     view: Magnified, scan: LineScan, nu: float, rng: np.random.Generator
 ) -> Network | None:
-    scan = scan.merged(_NARROW * float(np.sqrt(nu)))
-    if not len(scan.kinks):
-        return _nothing(view, len(scan.sigma))
     try:
-        peeled = peel(view, scan, nu, rng)
+        faint = _FAINT * float(np.linalg.norm(scan.sigma))
+        scan = coarsen(view, scan, _NARROW * float(np.sqrt(nu)), faint)
+        if not len(scan.kinks):
+            return _nothing(view, len(scan.sigma))
+        peeled = peel(view, scan, _PRECISE * nu, rng)
     except SaturatedError:
         return None
     if peeled.n_unresolved:
