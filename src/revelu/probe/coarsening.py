@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Askable
-from revelu.probe.piece import Piece
+from revelu.probe.piece import Meeting, Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
 
@@ -52,13 +52,9 @@ def coarsen(target: Askable, scan: LineScan, half_gap: float, faint: float) -> L
     pieces = [
         _measured(piece, t, g, scan.sigma) for piece, t, g in zip(old, ts, answers, strict=True)
     ]
-    kinks, jumps = [], []
-    for left, right in zip(pieces, pieces[1:], strict=False):
-        meeting = left.meet(right, scan.sigma)
-        between = (left.ts[-1] + right.ts[0]) / 2
-        t = meeting.t if np.isfinite(meeting.t) else between
-        kinks.append(float(np.clip(t, left.ts[-1], right.ts[0])))
-        jumps.append(meeting.jump)
+    meetings = _consistent_meetings(pieces, (rights - lefts).tolist(), scan.sigma)
+    kinks = [meeting.t for meeting in meetings]
+    jumps = [meeting.jump for meeting in meetings]
     merged = replace(
         scan,
         pieces=pieces,
@@ -67,6 +63,27 @@ def coarsen(target: Askable, scan: LineScan, half_gap: float, faint: float) -> L
         is_single=np.ones(len(kinks), dtype=bool),
     )
     return replace(merged.without_faint_kinks(faint), n_faint=0)
+
+
+def _consistent_meetings(
+    pieces: list[Piece], widths: list[float], sigma: FloatArray
+) -> list[Meeting]:
+    """Where neighbouring pieces meet; pieces are dropped until they all meet between them.
+
+    Kinks that cancel nearly have their sum's kink anywhere: what lies beside them is merged
+    too, the narrower piece first.
+    """
+    while True:
+        meetings = [a.meet(b, sigma) for a, b in zip(pieces, pieces[1:], strict=False)]
+        for i, meeting in enumerate(meetings):
+            left, right = pieces[i], pieces[i + 1]
+            flat = np.linalg.norm(meeting.jump) == 0.0
+            if flat or not left.ts[-1] <= meeting.t <= right.ts[0]:
+                narrow = i if widths[i] < widths[i + 1] else i + 1
+                del pieces[narrow], widths[narrow]
+                break
+        else:
+            return meetings
 
 
 def _measured(old: Piece, t: FloatArray, g: FloatArray, sigma: FloatArray) -> Piece:

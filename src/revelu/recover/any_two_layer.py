@@ -17,6 +17,7 @@ line adapts (the search for kinks), coefficients are the jumps of the gradient, 
 """
 
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from revelu.network.merging import close_groups, merge_close, turned, without
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.coarsening import coarsen
 from revelu.probe.kinks import SIGMAS
+from revelu.probe.line import Line
 from revelu.probe.residual import Residual
 from revelu.recover.magnified import resolve
 from revelu.recover.peeling import Peeling, peel
@@ -43,10 +45,17 @@ _NARROW = 400.0
 _CLOSE = 2e-3
 _VIEW = 1e-3
 
+# Neighbours on a line whose kinks are this near, in angle, may be too near to be measured.
+_NEIGHBOURS = 5e-4
+
+# Smaller singular values than this share of the largest are rounding.
+_RANK = 1e-10
+
 # Points of a hyperplane that are looked at until its neurons are told apart; and how far
 # apart changes of the gradient are that are the same, relative to their size.
 _MAX_VIEWS = 3
-_SAME_JUMP = 0.1
+_SAME_JUMP = 1e-3
+_MOST_TAKEN = 4
 
 # Changes across a cluster that differ by this share are one but for errors.
 _SLIGHT = 1e-6
@@ -59,7 +68,7 @@ _CANDIDATES = 64
 # k (d + 2).
 _POINTS_A_NEURON = 40
 _EXPECTED_HITS = 8.0
-_MOST_SEARCH = 75
+_MOST_SEARCH = 60
 _BATCH = 2_000
 
 # A residual that vanishes further from a wrong point than this is no bump.
@@ -75,6 +84,9 @@ _MAX_LINES = 4
 # The largest change that merging close neurons may make: a share of half the digits.
 _MERGED = 1e-3
 
+# An error is none of a missing neuron's unless it is so many times the median.
+_TYPICAL = 30.0
+
 # Points of the regression, over its unknowns.
 _OVERSAMPLING = 1.25
 
@@ -88,6 +100,8 @@ class AnyTwoLayer:
     oracle : Oracle
     noise : NoiseFloor
     rng : numpy.random.Generator
+    line : Line
+        The one that the first network was found on.
     network : Network
     n_searched : int
         Gaussian points that bumps were looked for with.
@@ -96,9 +110,11 @@ class AnyTwoLayer:
     oracle: Oracle
     noise: NoiseFloor
     rng: np.random.Generator
+    line: Line
     network: Network
     n_searched: int = 0
     rarest: float = field(default=np.inf, init=False)
+    floor: float = field(default=0.0, init=False)
     failures: int = field(default=0, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     out_of_budget: bool = field(default=False, init=False)
@@ -132,11 +148,14 @@ class AnyTwoLayer:
 
     def _resolve_clusters(self) -> None:
         """Look at every hyperplane found, close ones together (Lemma 3.21)."""
+        self._merge_runs()
         before = self.network
+        runs = self._runs(_CLOSE)
         for group in close_groups(before, _CLOSE):
             rows = self._indices(before.weights[0][group])
             if not len(rows):
                 continue
+            pool = self._indices(before.weights[0][np.isin(runs, runs[group])])
             (W, A), b = self.network.weights, self.network.biases[0]
             strongest = rows[int(np.argmax(np.linalg.norm(A[:, rows], axis=0)))]
             size = float(np.linalg.norm(W[strongest]))
@@ -146,8 +165,42 @@ class AnyTwoLayer:
                 # Where the others of the group pass.
                 spread = np.abs(W[rows] @ p + b[rows]) / np.linalg.norm(W[rows], axis=1)
                 half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / 4)
-                if self._replace(rows, p, n, half_length, room):
+                if self._replace(rows, p, n, half_length, room, pool):
                     break
+
+    def _merge_runs(self) -> None:
+        """Make one of neighbours on the line, where any two of them are close.
+
+        Of neurons that narrow pieces part only the sum is sure; from it their hyperplane
+        follows better than from the neurons themselves, whose errors may be larger than
+        what parts them.
+        """
+        runs = self._runs(_NEIGHBOURS)
+        groups = close_groups(self.network, _CLOSE)
+        number = np.empty(len(runs), dtype=np.intp)
+        for i, group in enumerate(groups):
+            number[group] = i
+        sums, gone = [], []
+        for run in np.unique(runs):
+            rows = np.flatnonzero(runs == run)
+            if len(np.unique(number[rows])) < len(rows):
+                sums.append(_sum(self.network, rows, self.line.v))
+                gone.append(rows)
+        if gone:
+            turned_ = turned(self.network, np.concatenate(gone), self.line.v)
+            self.network = without(turned_, np.concatenate(gone))
+            for neuron in sums:
+                self.network = add_networks(self.network, neuron)
+
+    def _runs(self, gap: float) -> IntArray:
+        """A number for every neuron: the same where neighbouring kinks of the line are near."""
+        W, b = self.network.weights[0], self.network.biases[0]
+        theta = np.arctan2(-(W @ self.line.x0 + b), W @ self.line.v)
+        theta = (theta + np.pi / 2) % np.pi
+        order = np.argsort(theta)
+        runs = np.empty(len(b), dtype=np.intp)
+        runs[order] = np.concatenate([[0], np.cumsum(np.diff(theta[order]) > gap)])[: len(b)]
+        return runs
 
     def _indices(self, rows: FloatArray) -> IntArray:
         """Where rows of an earlier network are now; none where they were replaced."""
@@ -169,11 +222,18 @@ class AnyTwoLayer:
         return X[best], float(apart[best].min())
 
     def _replace(
-        self, rows: IntArray, p: FloatArray, n: FloatArray, half_length: float, room: float
+        self,
+        rows: IntArray,
+        p: FloatArray,
+        n: FloatArray,
+        half_length: float,
+        room: float,
+        pool: IntArray,
     ) -> bool:
         """Put what the magnifying glass shows around ``p`` in the place of some neurons.
 
-        Returns whether the network has got better at ``p`` and beside it.
+        ``pool`` are neurons whose place may have been taken too.  Returns whether the network
+        has got better at ``p`` and beside it.
         """
         others = without(turned(self.network, rows, n), rows)
         target = Residual(self.oracle, others)
@@ -183,9 +243,12 @@ class AnyTwoLayer:
         if len(found.weights[0]) == 1 and len(rows) == 1:
             return True
         off = _change_across(found, n) - _change_across(self.network, n, rows)
-        more = self._miscounted(off, rows)
-        if more is not None:
-            return self._replace(np.append(rows, more), p, n, half_length, room)
+        if float(np.linalg.norm(off)) > _SLIGHT * _size(found):
+            more = self._miscounted(off, n, np.setdiff1d(pool, rows))
+            if more is None:
+                return False
+            rows = np.concatenate([rows, more])
+            return self._replace(rows, p, n, half_length, room, rows)
         new = add_networks(others, _shifted(found, off))
         new = simplify(new, rtol=0.1 * self.noise.half_digits)
         T = half_length * np.concatenate([[-1.0, 1.0], self.rng.uniform(-1, 1, 3)])
@@ -197,21 +260,19 @@ class AnyTwoLayer:
         self.network = new
         return True
 
-    def _miscounted(self, off: FloatArray, rows: IntArray) -> int | None:
-        """Another neuron whose place was taken too, if the change across all says so.
+    def _miscounted(self, off: FloatArray, n: FloatArray, pool: IntArray) -> IntArray | None:
+        """Other neurons whose place was taken too, if their change across all makes up for it.
 
-        Close neurons that cancel may have been merged into one on a hyperplane that is
+        Close neurons that cancel may have been merged into some on hyperplanes that are
         none of theirs.
         """
-        (W, A), b = self.network.weights, self.network.biases[0]
-        jumps = A.T[:, :, None] * np.column_stack([W, b])[:, None, :]
-        distances = np.minimum(
-            np.linalg.norm(jumps - off, axis=(1, 2)), np.linalg.norm(jumps + off, axis=(1, 2))
-        )
-        distances[rows] = np.inf
-        j = int(np.argmin(distances)) if len(distances) else -1
-        size = float(np.linalg.norm(off))
-        return j if j >= 0 and distances[j] < _SAME_JUMP * size else None
+        jumps = [_change_across(self.network, n, pool[[j]]) for j in range(len(pool))]
+        for count in range(1, min(len(pool), _MOST_TAKEN) + 1):
+            for chosen in combinations(range(len(pool)), count):
+                left = off - sum(jumps[j] for j in chosen)
+                if np.linalg.norm(left) < _SAME_JUMP * np.linalg.norm(off):
+                    return pool[list(chosen)]
+        return None
 
     # Bumps
 
@@ -229,6 +290,9 @@ class AnyTwoLayer:
             X = self.rng.standard_normal((n, d))
             Y = self.oracle(X)
             self.n_searched += n
+            typical = float(np.median(np.abs(self.network(X) - Y).max(axis=1)))
+            most = self.noise.half_digits * float(self.noise.scale.max())
+            self.floor = min(_TYPICAL * typical, most)
             self._explain(X[self._is_wrong(X, Y)])
 
     def _explain(self, X: FloatArray) -> None:
@@ -266,7 +330,8 @@ class AnyTwoLayer:
         near = (np.abs(cosines) > 1.0 - _CLOSE) & (apart < half_length)
         others = apart[~near] / np.sqrt(np.maximum(1.0 - cosines[~near] ** 2, _CLOSE))
         room = float(others.min(initial=1.0))
-        done = self._replace(np.flatnonzero(near), x, n, half_length, room)
+        rows = np.flatnonzero(near)
+        done = self._replace(rows, x, n, half_length, room, rows)
         if done:
             # A fresh point meets it with about this probability.
             density = float(np.exp(-((x @ n) ** 2) / 2) / np.sqrt(2.0 * np.pi))
@@ -296,7 +361,7 @@ class AnyTwoLayer:
     def _limit(self, X: FloatArray) -> FloatArray:
         growth = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
         nu = max(_FAINT * self.noise.half_digits, float(self.noise.nu.max()))
-        return np.asarray(SIGMAS * nu * self.noise.scale * growth)
+        return np.asarray(np.maximum(SIGMAS * nu * self.noise.scale, self.floor) * growth)
 
     def _is_wrong(self, X: FloatArray, Y: FloatArray) -> BoolArray:
         with np.errstate(invalid="ignore"):
@@ -351,11 +416,31 @@ def _change_across(network: Network, n: FloatArray, rows: IntArray | None = None
     return np.asarray((A[:, rows] * signs) @ np.column_stack([W, b])[rows])
 
 
+def _sum(network: Network, rows: IntArray, n: FloatArray) -> Network:
+    """Neurons that change the affine map in the direction ``n`` as some do together.
+
+    One neuron, where there is one output; else the change has more directions, whose
+    hyperplanes mean nothing but whose sum is right on both sides.
+    """
+    U, sizes, Vt = np.linalg.svd(_change_across(network, n, rows), full_matrices=False)
+    kept = sizes > _RANK * sizes[0]
+    W = Vt[kept] * np.where(Vt[kept, :-1] @ n < 0, -1.0, 1.0)[:, None]
+    A = U[:, kept] * sizes[kept] * np.where(Vt[kept, :-1] @ n < 0, -1.0, 1.0)
+    return Network([W[:, :-1], A], [W[:, -1], np.zeros(len(A))])
+
+
+def _size(network: Network) -> float:
+    """How strong the strongest neuron is."""
+    (W, A), b = network.weights, network.biases[0]
+    norms = np.hypot(np.linalg.norm(W, axis=1), b) * np.linalg.norm(A, axis=0)
+    return float(norms.max(initial=0.0))
+
+
 def _shifted(found: Network, off: FloatArray) -> Network:
-    """Move rows by the least that takes ``off`` from their change, if that is next to nothing."""
+    """Move rows by the least that takes ``off`` from their change."""
     (W, A), (b, c) = found.weights, found.biases
     rows = np.column_stack([W, b])
-    if not len(rows) or np.linalg.norm(off) > _SLIGHT * np.linalg.norm(rows * np.linalg.norm(A)):
+    if not len(rows):
         return found
     rows = rows - np.linalg.pinv(A) @ off
     return Network([rows[:, :-1], A], [rows[:, -1], c])
@@ -399,7 +484,7 @@ def recover_any_two_layer(
         return _ended(oracle, Status.UNVERIFIED, str(error)), None
     if not peeled.scan.complete:
         return _ended(oracle, Status.NOT_IN_CLASS, peeled.scan.message), None
-    search = AnyTwoLayer(oracle, noise, rng, peeled.network)
+    search = AnyTwoLayer(oracle, noise, rng, peeled.scan.line, peeled.network)
     return search.run(), search
 
 
