@@ -1,4 +1,4 @@
-"""Nearly equal neurons: how close they are, which way round, what they merge into (CKM21, section 3).
+"""Nearly equal neurons: how close, which way round, what they merge into (CKM21, section 3).
 
 The paper writes a neuron ``relu(<v, x> - b)``; here it is ``relu(w x + b)``.  Closeness is
 the same for both.  A network is ``sum_i s_i relu(w_i x + b_i)`` with real ``s_i``: the

@@ -143,15 +143,19 @@ def squared_norm(
     U, beta = np.where(back[:, None], -U, U), np.where(back, -beta, beta)
     heads = np.unique(leaders)
     others = np.flatnonzero(leaders != np.arange(len(leaders)))
-    totals = np.stack([coefficients[:, leaders == i].sum(axis=1) for i in heads], axis=1) if len(
-        heads
-    ) else coefficients
-    lead = leaders[others]
-    on = np.vstack([U[heads], (U[others] + U[lead]) / 2]), np.concatenate(
-        [beta[heads], (beta[others] + beta[lead]) / 2]
+    totals = (
+        np.stack([coefficients[:, leaders == i].sum(axis=1) for i in heads], axis=1)
+        if len(heads)
+        else coefficients
     )
-    p = np.vstack([U[heads], U[others] - U[lead]]), np.concatenate(
-        [beta[heads], beta[others] - beta[lead]]
+    lead = leaders[others]
+    on = (
+        np.vstack([U[heads], (U[others] + U[lead]) / 2]),
+        np.concatenate([beta[heads], (beta[others] + beta[lead]) / 2]),
+    )
+    p = (
+        np.vstack([U[heads], U[others] - U[lead]]),
+        np.concatenate([beta[heads], beta[others] - beta[lead]]),
     )
     weights = np.hstack([totals, coefficients[:, others]])
     G = half_space_products(on, p, on, p)
@@ -163,7 +167,9 @@ def squared_norm(
     return max(quadratic + linear + float((V**2).sum() + c @ c), 0.0)
 
 
-def difference_norms(U: FloatArray, beta: FloatArray, V: FloatArray, gamma: FloatArray) -> FloatArray:
+def difference_norms(
+    U: FloatArray, beta: FloatArray, V: FloatArray, gamma: FloatArray
+) -> FloatArray:
     """Return ``E (relu(u_i x + β_i) - relu(v_i x + γ_i))^2`` for unit rows, shape (n,).
 
     Parameters

@@ -6,6 +6,7 @@ pieces that are wide enough to be measured.
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def _consistent_meetings(
     too, the narrower piece first.
     """
     while True:
-        meetings = [a.meet(b, sigma) for a, b in zip(pieces, pieces[1:], strict=False)]
+        meetings = [a.meet(b, sigma) for a, b in pairwise(pieces)]
         for i, meeting in enumerate(meetings):
             left, right = pieces[i], pieces[i + 1]
             flat = np.linalg.norm(meeting.jump) == 0.0

@@ -29,7 +29,7 @@ from revelu.probe.coarsening import coarsen
 from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Line
 from revelu.probe.residual import Residual
-from revelu.recover.magnified import resolve
+from revelu.recover.magnified import magnify
 from revelu.recover.peeling import Peeling, peel
 from revelu.recover.signs import resolve_signs
 from revelu.recover.two_layer import recover_rest, scan_line
@@ -66,7 +66,7 @@ _CANDIDATES = 64
 # Points asked for what is unexplained: so many a neuron at first; after a bump, until one
 # like the smallest would have been met so many times; in all no more than so many times
 # k (d + 2).
-_POINTS_A_NEURON = 40
+_POINTS_A_NEURON = 32
 _EXPECTED_HITS = 8.0
 _MOST_SEARCH = 60
 _BATCH = 2_000
@@ -151,7 +151,9 @@ class AnyTwoLayer:
     def share_wrong(self, n_points: int) -> float:
         """At which share of fresh points the network is wrong."""
         X = self.rng.standard_normal((n_points, self.oracle.dim_in))
-        return float(self._is_wrong(X, self.oracle(X)).mean())
+        Y = self.oracle(X)
+        self._note_errors(X, Y)
+        return float(self._is_wrong(X, Y).mean())
 
     def repair(self, wrong: FloatArray) -> Recovery:
         """Go on where fresh points have found the network wrong, shape (n, d)."""
@@ -220,9 +222,7 @@ class AnyTwoLayer:
         same = np.abs(self.network.weights[0][:, None]) == np.abs(rows[None])
         return np.flatnonzero(same.all(axis=2).any(axis=1))
 
-    def _clear_point(
-        self, n: FloatArray, offset: float, own: IntArray
-    ) -> tuple[FloatArray, float]:
+    def _clear_point(self, n: FloatArray, offset: float, own: IntArray) -> tuple[FloatArray, float]:
         """A point of the hyperplane ``n x + offset = 0``, and its distance from all others."""
         X = self.rng.standard_normal((_CANDIDATES, len(n)))
         X -= np.outer(X @ n + offset, n)
@@ -250,11 +250,12 @@ class AnyTwoLayer:
         """
         others = without(turned(self.network, rows, n), rows)
         target = Residual(self.oracle, others)
-        found = resolve(target, self.noise, p, n, half_length, room, self.rng)
+        view = magnify(target, self.noise, p, n, half_length, room, self.rng)
+        if view is not None and view.is_one_neuron and len(rows) == 1:
+            return True
+        found = None if view is None else view.neurons(self.rng)
         if found is None:
             return False
-        if len(found.weights[0]) == 1 and len(rows) == 1:
-            return True
         off = _change_across(found, n) - _change_across(self.network, n, rows)
         if float(np.linalg.norm(off)) > _SLIGHT * _size(found):
             more = self._miscounted(off, n, np.setdiff1d(pool, rows))
@@ -303,9 +304,7 @@ class AnyTwoLayer:
             X = self.rng.standard_normal((n, d))
             Y = self.oracle(X)
             self.n_searched += n
-            typical = float(np.median(np.abs(self.network(X) - Y).max(axis=1)))
-            most = self.noise.half_digits * float(self.noise.scale.max())
-            self.floor = min(_TYPICAL * typical, most)
+            self._note_errors(X, Y)
             self._explain(X[self._is_wrong(X, Y)])
 
     def _explain(self, X: FloatArray) -> None:
@@ -381,9 +380,19 @@ class AnyTwoLayer:
         nu = max(_FAINT * self.noise.half_digits, float(self.noise.nu.max()))
         return np.asarray(np.maximum(SIGMAS * nu * self.noise.scale, self.floor) * growth)
 
+    def _note_errors(self, X: FloatArray, Y: FloatArray) -> None:
+        """What is typical of the network as it is, no missing neuron explains."""
+        seen = np.isfinite(Y).all(axis=1)
+        apart = np.abs(self.network(X[seen]) - Y[seen]).max(axis=1)
+        most = self.noise.half_digits * float(self.noise.scale.max())
+        self.floor = min(_TYPICAL * float(np.median(apart)), most) if len(apart) else 0.0
+
     def _is_wrong(self, X: FloatArray, Y: FloatArray) -> BoolArray:
         seen = np.isfinite(Y)  # a saturated target says nothing
-        return np.asarray((np.abs(self.network(X) - np.where(seen, Y, np.inf)) > self._limit(X)).any(axis=1) & seen.all(axis=1))
+        return np.asarray(
+            (np.abs(self.network(X) - np.where(seen, Y, np.inf)) > self._limit(X)).any(axis=1)
+            & seen.all(axis=1)
+        )
 
     def _fit_affine(self) -> None:
         """Regress what is left on ``V x + c`` (Algorithm 4, of its affine part alone)."""
@@ -398,7 +407,7 @@ class AnyTwoLayer:
         Z = np.column_stack([X, np.ones(n)])
         solution = np.linalg.lstsq(Z, rest, rcond=None)[0]
         if float(np.abs(rest - Z @ solution).max()) < max(left, float(np.abs(rest).max())) / 2:
-            fitted = affine_network(solution[:d].T, solution[d])
+            fitted = affine_network(np.asarray(solution[:d].T), np.asarray(solution[d]))
             self.network = add_networks(self.network, fitted)
 
     def _recovery(self) -> Recovery:
@@ -534,7 +543,7 @@ def _coarse(
         try:
             scan = scan_line(oracle, noise, rng) if peeled is None else peeled.scan
             if not scan.complete:
-                return Peeling(affine_network(*_no_map(oracle)), scan.kinks, scan)
+                return Peeling(_no_map(oracle), scan.kinks, scan)
             if peeled is not None and not peeled.n_unresolved:
                 return peeled
             faint = _FAINT * noise.half_digits * float(np.linalg.norm(noise.scale))
@@ -547,8 +556,8 @@ def _coarse(
     raise AssertionError  # pragma: no cover - the last turn returns or raises
 
 
-def _no_map(oracle: Oracle) -> tuple[FloatArray, FloatArray]:
-    return np.zeros((oracle.dim_out, oracle.dim_in)), np.zeros(oracle.dim_out)
+def _no_map(oracle: Oracle) -> Network:
+    return affine_network(np.zeros((oracle.dim_out, oracle.dim_in)), np.zeros(oracle.dim_out))
 
 
 def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:

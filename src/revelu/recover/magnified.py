@@ -26,6 +26,11 @@ from revelu.types import FloatArray
 _FILL = 1.5
 _WIDE = 4.0
 _MAX_VIEWS = 6
+_UNRESOLVED = 100.0
+
+# What looks like one neuron is looked at again from nearer, down to this half-length.
+_CLOSER = 30.0
+_CLOSEST = 2e-4
 
 # Where magnified answers have the noise nu, pieces of a half-angle under sqrt(nu) times this
 # are not measured.  An error of a magnified row counts little: it bends what is between
@@ -64,11 +69,13 @@ class Magnified:
         # What does not vary here would only hide the digits of what does.
         self.base = self.target(self.p[None])[0]
 
-    def __call__(self, Y: FloatArray) -> FloatArray:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Ask one round, (n, d) -> (n, k)."""
-        t = Y @ self.n
-        rest = Y - np.outer(t, self.n)
-        return self.target(self.p + self.along * rest + np.outer(self.across * t, self.n)) - self.base
+        t = X @ self.n
+        rest = X - np.outer(t, self.n)
+        return (
+            self.target(self.p + self.along * rest + np.outer(self.across * t, self.n)) - self.base
+        )
 
     def round(self) -> AbstractContextManager[None]:
         """Count the calls made inside as one round."""
@@ -85,7 +92,56 @@ class Magnified:
         return Network([V * back[:, None], A], [c * back, np.zeros(len(A))])
 
 
-def resolve(
+@dataclass
+class View:
+    """What the magnifying glass shows.
+
+    Attributes
+    ----------
+    magnified : Magnified
+    scan : LineScan
+        Of the line across the hyperplanes.
+    nu : float
+        Noise of the magnified answers, relative to them.
+    """
+
+    magnified: Magnified
+    scan: LineScan
+    nu: float
+
+    @property
+    def is_one_neuron(self) -> bool:
+        """Whether there is one kink, and proof that it is one."""
+        return len(self.scan.kinks) == 1 and bool(self.scan.is_single.all())
+
+    def neurons(self, rng: np.random.Generator) -> Network | None:
+        """Recover the neurons that the line crosses.
+
+        Returns
+        -------
+        Network or None
+            The neurons, all on far along the normal, with ``c = 0`` and no skip; of width 0
+            where there is no kink; None where they were not understood.
+        """
+        shape = (len(self.scan.sigma), self.magnified.dim_in)
+        nothing = Network(
+            [np.zeros((0, shape[1])), np.zeros((shape[0], 0))], [[], np.zeros(shape[0])]
+        )
+        try:
+            faint = _FAINT * float(np.linalg.norm(self.scan.sigma))
+            narrow = _NARROW * float(np.sqrt(self.nu))
+            scan = self.scan
+            if len(scan.kinks):
+                scan = coarsen(self.magnified, scan, narrow, faint)
+            if not len(scan.kinks):
+                return nothing
+            peeled = peel(self.magnified, scan, _PRECISE * self.nu, rng)
+        except SaturatedError:
+            return None
+        return None if peeled.n_unresolved else self.magnified.restored(peeled.network)
+
+
+def magnify(
     target: Askable,
     noise: NoiseFloor,
     p: FloatArray,
@@ -93,8 +149,8 @@ def resolve(
     half_length: float,
     room: float,
     rng: np.random.Generator,
-) -> Network | None:
-    """Recover the neurons whose hyperplanes pass ``p`` within a distance, side by side.
+) -> View | None:
+    """Look at the neurons whose hyperplanes pass ``p`` within a distance, side by side.
 
     Parameters
     ----------
@@ -112,52 +168,50 @@ def resolve(
 
     Returns
     -------
-    Network or None
-        The neurons, all on where ``n (x - p)`` is large, with ``c = 0`` and no skip;
-        of width 0 where there is no kink; None where they were not understood.
+    View or None
+        As narrow as the kinks found; None where the line was not understood.
     """
+    view = None
     for _ in range(_MAX_VIEWS):
-        view = Magnified(target, p, n, half_length, min(room, 1.0))
-        try:
-            nu, scale = _relative_noise(view, noise)
-            scan = find_kinks(
-                view, Line(np.zeros_like(p), n), nu, scale, rng, (-1.0, 1.0), through=True
-            )
-        except SaturatedError:
-            return None
-        if not scan.complete:
-            return None
-        scan = scan.without_faint_kinks(_FAINT * float(np.linalg.norm(scan.sigma)))
-        if not len(scan.kinks):
-            return _nothing(view, len(scale))
-        lo, hi = float(scan.kinks.min()), float(scan.kinks.max())
-        span = (hi - lo) / 2
-        narrower = _FILL * max(span, 4.0 * SIGMAS * nu)
-        if len(scan.kinks) > 1 or not scan.is_single.all():
-            if _WIDE * narrower < 1.0:
-                if len(scan.kinks) == 1:
-                    narrower = 100.0 * float(np.sqrt(nu))
-                p = p + half_length * (lo + hi) / 2 * n
-                half_length *= min(narrower, 0.25)
-                continue
-        return _neurons(view, scan, nu, rng)
-    return _neurons(view, scan, nu, rng)
+        view = _look(target, noise, p, n, half_length, room, rng)
+        if view is None or not len(view.scan.kinks):
+            return view
+        if view.is_one_neuron:
+            if half_length <= _CLOSEST:
+                return view
+            p = p + half_length * float(view.scan.kinks[0]) * n
+            half_length = max(half_length / _CLOSER, _CLOSEST)
+            continue
+        lo, hi = float(view.scan.kinks.min()), float(view.scan.kinks.max())
+        # A cluster that the search could not take apart is as narrow as its resolution.
+        span = (hi - lo) / 2 if hi > lo else _UNRESOLVED * float(np.sqrt(view.nu))
+        if _WIDE * _FILL * span >= 1.0:
+            return view
+        p = p + half_length * (lo + hi) / 2 * n
+        half_length *= _FILL * max(span, 4.0 * SIGMAS * view.nu)
+    return view
 
 
-def _neurons(
-    view: Magnified, scan: LineScan, nu: float, rng: np.random.Generator
-) -> Network | None:
+def _look(
+    target: Askable,
+    noise: NoiseFloor,
+    p: FloatArray,
+    n: FloatArray,
+    half_length: float,
+    room: float,
+    rng: np.random.Generator,
+) -> View | None:
+    magnified = Magnified(target, p, n, half_length, min(room, 1.0))
     try:
-        faint = _FAINT * float(np.linalg.norm(scan.sigma))
-        scan = coarsen(view, scan, _NARROW * float(np.sqrt(nu)), faint)
-        if not len(scan.kinks):
-            return _nothing(view, len(scan.sigma))
-        peeled = peel(view, scan, _PRECISE * nu, rng)
+        nu, scale = _relative_noise(magnified, noise)
+        line = Line(np.zeros_like(p), n)
+        scan = find_kinks(magnified, line, nu, scale, rng, (-1.0, 1.0), through=True)
     except SaturatedError:
         return None
-    if peeled.n_unresolved:
+    if not scan.complete:
         return None
-    return view.restored(peeled.network)
+    faint = _FAINT * float(np.linalg.norm(scan.sigma))
+    return View(magnified, scan.without_faint_kinks(faint), nu)
 
 
 def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArray]:
@@ -167,7 +221,3 @@ def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArr
     absolute = noise.nu * noise.scale * growth
     size = np.maximum(np.asarray(size), absolute)
     return float(np.max(absolute / size)), size
-
-
-def _nothing(view: Magnified, k: int) -> Network:
-    return Network([np.zeros((0, view.dim_in)), np.zeros((k, 0))], [np.zeros(0), np.zeros(k)])

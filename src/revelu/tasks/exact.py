@@ -154,7 +154,10 @@ def extract_in_box(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
 
 
 def _grown(
-    job: Job, noise: NoiseFloor, recovery: Recovery, search: ThreeLayers | Boxed | AnyTwoLayer | None
+    job: Job,
+    noise: NoiseFloor,
+    recovery: Recovery,
+    search: ThreeLayers | Boxed | AnyTwoLayer | None,
 ) -> Recovery:
     """Verify what was recovered, and go on where fresh queries find it wrong."""
     for repair in range(_MAX_GROWTHS + 1):
