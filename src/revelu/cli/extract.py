@@ -37,7 +37,10 @@ def extract(
             show_default=False,
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, two_layer or least_squares.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(help="auto, two_layer, any_two_layer, three_layer or least_squares."),
+    ] = "auto",
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     budget: Annotated[
         int | None,
