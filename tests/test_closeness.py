@@ -71,10 +71,8 @@ def test_two_neurons_on_one_hyperplane_stand_for_a_cluster(seed, angle):
 def test_a_cluster_that_cancels_is_nearly_affine(seed, angle):
     s, W, b = clustered(angle, seed)
     # Lemma 3.19: make the change of the gradient vanish, up to Δ.
-    signs = np.where(orientation(W), 1.0, -1.0)
     lengths = np.linalg.norm(W, axis=1)
-    s = s.copy()
-    s[-1] = -signs[-1] * float((signs * s * lengths)[:-1].sum()) / lengths[-1]
+    s = np.append(s[:-1], -float((s * lengths)[:-1].sum()) / lengths[-1])
     v, c = affine_part(s, W, b)
     size = float(np.abs(s) @ lengths)
     apart = l2_distance(as_network(s, W, b), affine_network(v[None], np.array([c])))

@@ -34,7 +34,7 @@ def test_listing_1_is_the_intercept_in_t_and_2_the_gradient():
 def test_listing_3_finds_the_neurons_among_its_pairs():
     truth = small_network()
     rng = np.random.default_rng(2)
-    neurons = ckm21.get_neurons(scalar(truth), 2, 0.05, 8.0, 1e-4, BOUNDS, rng)
+    neurons = ckm21.get_neurons(scalar(truth), 2, 0.05, 6.0, 1e-4, BOUNDS, rng)
     for w, b in zip(truth.weights[0], truth.biases[0], strict=True):
         errors = [np.hypot(np.linalg.norm(v - w), c + b) for v, c in neurons]
         assert min(errors) < 1e-6
@@ -43,7 +43,7 @@ def test_listing_3_finds_the_neurons_among_its_pairs():
 def test_listing_4_and_revelu_learn_the_same_function():
     truth = small_network()
     rng = np.random.default_rng(2)
-    learned, _ = ckm21.learn_from_queries(scalar(truth), 2, 0.05, 8.0, 1e-4, BOUNDS, 400, rng)
+    learned, _ = ckm21.learn_from_queries(scalar(truth), 2, 0.05, 6.0, 1e-4, BOUNDS, 400, rng)
     recovery = revelu.extract(truth, method="any_two_layer", seed=1)
     X = np.random.default_rng(5).standard_normal((300, 2))
     apart = np.array([learned(x) for x in X]) - truth(X)[:, 0]
