@@ -59,6 +59,12 @@ def sleeps(X):
     return relu(X)
 
 
+def sleeps_in_text(X):
+    names = {"answer": sleeps, "X": X}
+    exec("Y = answer(X)", names)
+    return names["Y"]
+
+
 def random(X, rng=np.random.default_rng(0)):
     return rng.standard_normal(len(X))
 """

@@ -70,7 +70,7 @@ def test_a_callable_needs_its_number_of_inputs():
     np.testing.assert_array_equal(oracle(X)[:, 0], X.sum(axis=1))
     assert (oracle.dim_in, oracle.dim_out, oracle.n_queries) == (3, 1, 7)
     assert (oracle.budget, oracle.box) == (10, (-9.0, 9.0))
-    with pytest.raises(InputError, match=r"give dim_in \(--dim-in on the command line\)"):
+    with pytest.raises(InputError, match=r"give dim_in$"):
         open_oracle(row_sums)
 
 
@@ -97,7 +97,7 @@ def test_an_oracle_is_returned_as_it_is():
 
 @pytest.mark.parametrize("target", [None, 3, [[1.0]], b"demo:digits"])
 def test_other_objects_are_refused(target):
-    with pytest.raises(InputError, match=f"{type(target).__name__} is no kind of target"):
+    with pytest.raises(InputError, match=f"{type(target).__name__} is not a target"):
         open_oracle(target, 1)
 
 
@@ -109,7 +109,7 @@ class Predictor:
 
 
 def test_a_model_that_predicts_is_told_to_pass_its_predict():
-    with pytest.raises(InputError, match=r"Predictor is no kind of target.*pass its \.predict"):
+    with pytest.raises(InputError, match=r"Predictor is not a target.*pass its \.predict"):
         open_oracle(Predictor(), 3)
     np.testing.assert_array_equal(open_oracle(Predictor().predict, 3)(X)[:, 0], X.sum(axis=1))
 
@@ -152,7 +152,7 @@ def test_a_fixed_batch_size_is_kept_to(tmp_path, rows):
 
 def test_an_undeclared_number_of_inputs_is_asked_for(tmp_path):
     path = write_relu(tmp_path / "open.onnx", ["N", "d"])
-    with pytest.raises(InputError, match=r"give dim_in \(--dim-in on the command line\)"):
+    with pytest.raises(InputError, match=r"give dim_in$"):
         open_oracle(path)
     np.testing.assert_array_equal(open_oracle(path, 3)(X), np.maximum(X, 0))
 
@@ -265,7 +265,9 @@ def test_what_the_runtime_cannot_run_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["network.txt", "network", "nothing", ""])
 def test_unknown_kinds_name_the_known(name):
-    with pytest.raises(InputError, match=r"demo:NAME, \.onnx and \.npz files, module:attribute"):
+    with pytest.raises(
+        InputError, match=r"not a target; .*demo:NAME, .*\.onnx or \.npz, .*module:attr"
+    ):
         open_oracle(name)
 
 

@@ -1,4 +1,4 @@
-"""The command line in this process: what is refused, printed, written, and how it ends."""
+"""The command line in this process: what is printed, written, and how it ends."""
 
 import os
 from dataclasses import replace
@@ -61,42 +61,7 @@ def recovery(status=Status.RECOVERED, network=TRUTH, **fields):
     return Recovery(status, network, ledger, method="two_layer", **fields)
 
 
-# -- bad input: one line, exit 2, before the first query ------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (["model.xyz"], "model.xyz"),
-        (["missing.onnx"], "missing.onnx"),
-        (["broken.onnx"], "broken.onnx"),
-        (["broken.npz"], "broken.npz"),
-        (["demo:nothing"], "nothing"),
-        (["answers:relu", "--dim-in", 3], "--trust"),
-        (["answers:relu", "--trust"], "dim_in"),
-        (["answers:relu", "--trust", "--dim-in", 0], "dim_in"),
-        (["answers:nothing", "--trust", "--dim-in", 3], "answers:nothing"),
-        (["answers:relu", "--trust", "--dim-in", 3, "-o", "a.xyz"], "a.xyz"),
-        (["answers:relu", "--trust", "--dim-in", 3, "-o", "no/such/a.npz"], "a.npz"),
-        (["answers:relu", "--trust", "--dim-in", 3, "-o", "folder.npz"], "folder.npz"),
-        (["answers:relu", "--trust", "--dim-in", 3, "--method", "guess"], "guess"),
-        (["answers:relu", "--trust", "--dim-in", 3, "--checks", 0], "checks"),
-        (["answers:relu", "--trust", "--dim-in", 3, "--budget", -1], "budget"),
-        (["answers:relu", "--trust", "--dim-in", 3, "--seed", -1], "seed"),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_bad_input_is_one_line_and_exit_2(invoke, module, arguments, word):
-    (module / "broken.onnx").write_bytes(b"not a model")
-    (module / "broken.npz").write_bytes(b"not an archive")
-    (module / "folder.npz").mkdir()
-    result = invoke("extract", *arguments)
-    assert result.exit_code == ExitCode.USAGE
-    assert result.stdout == ""
-    assert result.stderr.startswith("revelu: ")
-    assert result.stderr.count("\n") == 1
-    assert word in result.stderr
-    assert not (module / "asked").exists()
+# -- what is never overwritten -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["truth.npz", "./truth.npz", "folder/../truth.npz"])
@@ -120,14 +85,6 @@ def test_target_is_never_overwritten_through_a_link(invoke, outcome, tmp_path):
     for target, name in (("truth.npz", "link.npz"), ("link.npz", "truth.npz")):
         assert invoke("extract", target, "-o", name).exit_code == ExitCode.USAGE
     assert not seen
-
-
-def test_error_is_one_json_object_too(invoke):
-    result = invoke("extract", "missing.onnx", "--json")
-    assert result.exit_code == ExitCode.USAGE
-    report = one_object(result.stdout)
-    assert (report["schema"], report["status"]) == (1, "error")
-    assert result.stderr == f"revelu: {report['error']}\n"
 
 
 # -- how it ends ------------------------------------------------------------------------
@@ -231,6 +188,29 @@ def test_network_without_hidden_neurons_is_affine(invoke, outcome, network, word
     assert words in invoke("extract", "anything").stdout
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status.BUDGET_EXHAUSTED, "nothing recovered yet: an affine map"),
+        (Status.UNVERIFIED, "nothing recovered: an affine map"),
+    ],
+)
+def test_affine_map_that_is_not_certified_is_nothing(invoke, outcome, status, words):
+    affine = revelu.Network([[[1.0, 2.0]]], [[1.0]])
+    outcome(recovery(status, network=affine))
+    text = invoke("extract", "anything").stdout
+    assert words in text
+    assert "parameters" not in text
+
+
+def test_largest_error_of_coarse_answers_includes_their_own(invoke, outcome):
+    exact = recovery(certificate=CERTIFICATE)
+    for found in (exact, replace(exact, method="least_squares")):
+        outcome(found)
+        said = "the target's own errors included" in invoke("extract", "anything").stdout
+        assert said == (found is not exact)
+
+
 def test_help_has_a_line_for_each_exit_code_at_80_columns():
     result = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["extract", "--help"])
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -249,13 +229,14 @@ def test_options_reach_the_extraction(invoke, outcome):
     seen = outcome(recovery())
     result = invoke(
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
-        "--dim-in", 6, "--max-seconds", 5, "--trust",
+        "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5,
     )  # fmt: skip
     assert result.exit_code == 0
     assert callable(seen.pop("progress"))
     assert seen == {
         "target": "that",
         "method": "two_layer",
+        "box": (-1.0, 0.5),
         "budget": 9,
         "seed": 8,
         "checks": 7,
@@ -321,6 +302,13 @@ def test_error_has_its_exit_code(invoke, outcome, error, code):
     result = invoke("extract", "that")
     assert result.exit_code == code == of_error(error)
     assert result.stderr == f"revelu: {' '.join(str(error).split())}\n"
+
+
+def test_length_of_rows_is_not_blamed_once_they_were_answered(invoke, outcome):
+    error = revelu.TargetError("failed")
+    error.__cause__ = ValueError("late")
+    outcome(error)
+    assert invoke("extract", "that", "--dim-in", 5).stderr == "revelu: failed\n"
 
 
 def test_interrupt_counts_the_queries(invoke, outcome):

@@ -18,9 +18,17 @@ from revelu.cli.exit_codes import ExitCode
 TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
 
 
-# A file that takes nothing, and the ways to print a recovery.
+# A file that takes nothing; the ways to run the program, and to print a recovery.
 FULL = Path("/dev/full")
+PROGRAMS = [COMMAND, [sys.executable, "-m", "revelu"]]
 FLAGS = [[], ["--json"], ["--quiet"]]
+
+
+def with_signals(test):
+    """Run a test with each signal that interrupts."""
+    test = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])(test)
+    reason = "Windows sends neither signal to one process"
+    return pytest.mark.skipif(os.name == "nt", reason=reason)(test)
 
 
 def run(arguments, folder, environment, *, command=COMMAND, stdout=None):
@@ -151,8 +159,7 @@ def test_broken_pipe_is_quiet(tmp_path, environment, flags):
 
 
 def test_module_is_the_same_program(tmp_path, environment):
-    command = [sys.executable, "-m", "revelu"]
-    done = run(["--version"], tmp_path, environment, command=command, stdout=subprocess.PIPE)
+    done = run(["--version"], tmp_path, environment, command=PROGRAMS[1], stdout=subprocess.PIPE)
     assert done.returncode == 0
     assert done.stdout == f"revelu {revelu.__version__}\n"
 
@@ -163,15 +170,51 @@ def test_version(run_revelu):
     assert re.fullmatch(r"revelu \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends neither signal to one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupt_is_exit_130(module, environment, number):
+@with_signals
+@pytest.mark.parametrize("attribute", ["sleeps", "sleeps_in_text"])
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_interrupt_is_exit_130(module, environment, number, command, attribute):
+    arguments = ["extract", f"answers:{attribute}", "--trust", "--dim-in", "3", "--json"]
+    code, stdout, stderr = interrupt(number, [*command, *arguments], module, environment)
+    assert code == ExitCode.INTERRUPTED
+    asked = re.fullmatch(r"revelu: interrupted after ([\d,]+) queries\n", stderr)
+    assert int(asked[1].replace(",", "")) > 0
+    assert one_object(stdout)["status"] == "interrupted"
+
+
+# A library whose import takes long, and that makes another exception of what it meets.
+SLOW_IMPORT = """
+import pathlib
+import time
+
+try:
+    pathlib.Path("asleep").write_text("")
+    time.sleep(600)
+except BaseException:
+    raise ImportError("no such library")
+"""
+
+
+@with_signals
+@pytest.mark.parametrize("library", ["typer", "numpy", "onnxruntime"])
+@pytest.mark.parametrize("command", PROGRAMS)
+def test_interrupt_while_starting_is_exit_130(tmp_path, environment, number, library, command):
+    (tmp_path / f"{library}.py").write_text(SLOW_IMPORT)
+    TRUTH.save(tmp_path / "a.onnx")
+    code, stdout, stderr = interrupt(number, [*command, "extract", "a.onnx"], tmp_path, environment)
+    assert code == ExitCode.INTERRUPTED
+    assert stdout == ""
+    assert re.fullmatch(r"revelu: interrupted( after 0 queries)?\n", stderr)
+
+
+def interrupt(number, command, folder, environment):
+    """Exit code, output and errors of a process that gets a signal once it is asleep."""
     # A shell starts background jobs with SIGINT ignored, and that is inherited.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         process = subprocess.Popen(
-            [*COMMAND, "extract", "answers:sleeps", "--trust", "--dim-in", "3", "--json"],
-            cwd=module,
+            command,
+            cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -181,15 +224,12 @@ def test_interrupt_is_exit_130(module, environment, number):
         signal.signal(signal.SIGINT, before)
     with process:
         try:
-            _wait_for(module / "asleep")
+            _wait_for(folder / "asleep")
             process.send_signal(number)
             stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
-    assert process.returncode == ExitCode.INTERRUPTED
-    asked = re.fullmatch(r"revelu: interrupted after ([\d,]+) queries\n", stderr)
-    assert int(asked[1].replace(",", "")) > 0
-    assert one_object(stdout)["status"] == "interrupted"
+    return process.returncode, stdout, stderr
 
 
 def _wait_for(path):

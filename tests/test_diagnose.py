@@ -223,7 +223,7 @@ def test_normals_err_by_no_more_than_they_say(seed):
     oracle = revelu.open_oracle(network)
     noise = measure_noise(oracle, seed=1)
     rows = network.weights[0] / np.linalg.norm(network.weights[0], axis=1, keepdims=True)
-    scan = scan_axis(oracle, noise, 2, np.random.default_rng(1), np.inf)
+    scan = scan_axis(oracle, noise, 2, np.random.default_rng(1), (-np.inf, np.inf))
     normals, errors = kink_normals(oracle, noise, scan, 2)
     known = np.isfinite(errors)
     assert known.sum() >= 4

@@ -7,7 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import revelu
@@ -50,8 +52,38 @@ def help_of(*arguments: str) -> str:
     return result.stdout
 
 
+def write_image_classifier(path: Path, network: revelu.Network) -> None:
+    """Write 8 x 8 images to a label and probabilities, all in float32, as tools do."""
+    f, names = np.float32, ("W", "b", "A", "c")
+    (W, A), (b, c) = network.weights, network.biases
+    arrays = zip(names, (W.T.astype(f), b.astype(f), A.T.astype(f), c.astype(f)), strict=True)
+    nodes = [
+        ("Flatten", "image", "x", {}),
+        ("Gemm", "x W b", "z", {}),
+        ("Relu", "z", "h", {}),
+        ("Gemm", "h A c", "logits", {}),
+        ("ArgMax", "logits", "label", {"axis": 1, "keepdims": 0}),
+        ("Softmax", "logits", "probabilities", {"axis": 1}),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(kind, i.split(), [o], **a) for kind, i, o, a in nodes],
+        "classifier",
+        [value("image", TensorProto.FLOAT, ["N", 1, 8, 8])],
+        [
+            value("label", TensorProto.INT64, ["N"]),
+            value("probabilities", TensorProto.FLOAT, ["N", network.dim_out]),
+        ],
+        [numpy_helper.from_array(array, name) for name, array in arrays],
+    )
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17)])
+    path.write_bytes(model.SerializeToString())
+
+
 def test_readme_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    truth = revelu.zoo.random_network([64, 4, 3], seed=1)
+    write_image_classifier(tmp_path / "classifier.onnx", truth)
     found = blocks("README.md", "python")
     assert found
     namespace: dict[str, object] = {}
@@ -60,6 +92,11 @@ def test_readme_python_runs(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out.splitlines()
     promised = re.search(r"print\(recovery\.network\) +# (.*)", found[0])
     assert printed[0] == promised[1]
+    recovery = revelu.extract(namespace["probabilities"], dim_in=64)
+    assert recovery.status is revelu.Status.RECOVERED
+    X = np.random.default_rng(1).standard_normal((50, 64))
+    found, true = (Y - Y[:, -1:] for Y in (recovery.network(X), truth(X)))
+    np.testing.assert_allclose(found, true, rtol=0, atol=1e-3 * np.abs(true).max())
 
 
 def test_readme_has_exactly_the_two_commands():
@@ -74,11 +111,24 @@ def test_readme_shows_what_the_first_command_prints(tmp_path, monkeypatch):
     command = blocks("README.md", "console")[0].split("&& revelu ")[1]
     done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, command.split())
     assert done.exit_code == 0
-    (shown,) = blocks("README.md", "text")
+    shown = blocks("README.md", "text")[0]
     # Digits of errors and seconds are the machine's; the words and the counts are not.
     figure = re.compile(r"\d+(\.\d+)?e-\d+|\d+\.\d s$", re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
     assert figure.sub("#", printed) == figure.sub("#", shown.rstrip())
+
+
+@pytest.mark.slow
+def test_readme_shows_what_few_digits_print():
+    done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["extract", "demo:mnist"])
+    assert done.exit_code == 0
+    # Counts, too, may be the machine's: there is an optimisation behind them.
+    figure = re.compile(r"\d[\d,.]*(e-\d+)?")
+    printed, shown = (
+        figure.sub("#", " ".join(text.split()))
+        for text in (done.stdout, blocks("README.md", "text")[1])
+    )
+    assert printed == shown
 
 
 def test_ci_runs_the_readmes_test_command():
@@ -116,6 +166,16 @@ def test_every_option_has_help(command):
     for annotation in command.callback.__annotations__.values():
         for option in getattr(annotation, "__metadata__", ()):
             assert option.help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_take_no_value_in_the_help(command):
+    lines = [line.strip("│ ").split() for line in help_of(command).splitlines()]
+    takes_value = {words[0] for words in lines for word in words if re.fullmatch(r"<\w+>", word)}
+    # The help's own flag is the library's.
+    flags = {"--json", "--trust", "--quiet", "--verbose"}
+    assert not takes_value & flags
+    assert flags & {word for words in lines for word in words}
 
 
 @pytest.mark.parametrize("flag", sorted(set(re.findall(r"`(--[a-z-]+)", read("README.md")))))

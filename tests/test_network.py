@@ -82,7 +82,12 @@ def test_properties():
         ([], [], None, "0 weight matrices"),
         ([W1, W2], [B1], None, "as many biases"),
         ([W1, [[1.0, 2.0]]], [B1, B2], None, r"weights\[1\] takes 2 inputs"),
-        ([W1, W2], [[1.0], B2], None, r"biases\[0\] has 1 entries for 3 rows"),
+        (
+            [W1, W2],
+            [[1.0], B2],
+            None,
+            r"biases\[0\] has 1 entries for 3 rows .*\(neurons, inputs\)",
+        ),
         ([[1.0, 2.0]], [[1.0]], None, r"weights\[0\] needs 2 dim"),
         ([W1, W2], [B1, [[4.0]]], None, r"biases\[1\] needs 1 dim"),
         ([[[np.nan]]], [[0.0]], None, r"weights\[0\] holds a number that is not finite"),

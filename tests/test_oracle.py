@@ -162,8 +162,8 @@ def test_executors_give_the_same_answers(kind):
 def test_log_ratios_are_logit_differences(k, seed):
     z = 3 * np.random.default_rng(seed).standard_normal((10, k))
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    assert are_probabilities(p, 2.2e-16)
-    assert not are_probabilities(1.01 * p, 2.2e-16)
+    assert are_probabilities(p, 2.2e-16).all()
+    assert not are_probabilities(1.01 * p, 2.2e-16).any()
     np.testing.assert_allclose(log_ratios(p), z[:, :-1] - z[:, -1:], atol=1e-12)
 
 

@@ -53,10 +53,7 @@ class OnnxTarget:
             )
         declared = shape[1] if isinstance(shape[1], int) else None
         if declared is None and dim_in is None:
-            raise InputError(
-                f"{path}: does not say how many inputs it has: give dim_in "
-                "(--dim-in on the command line)"
-            )
+            raise InputError(f"{path}: does not say how many inputs it has: give dim_in")
         if declared is not None and dim_in not in {None, declared}:
             raise InputError(f"{path}: has {declared} inputs, not {dim_in}")
         self.dim_in = dim_in if declared is None else declared

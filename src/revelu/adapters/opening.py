@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from revelu.adapters.demos import demo_path
+from revelu.adapters.demos import demo_path, demos
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.errors import InputError, UntrustedError
@@ -113,8 +113,11 @@ def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
         if not trust:
             raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
         return ModuleTarget(name)
+    meant = {"demo": "demo:digits", **{demo: f"demo:{demo}" for demo in demos()}}
+    hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
-        f"{name}: no kind of target; known are demo:NAME, .onnx and .npz files, module:attribute"
+        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx or .npz, or "
+        "module:attribute"
     )
 
 
@@ -125,14 +128,11 @@ def _unsupported(name: str, suffix: str) -> InputError:
 def _dim_in(target: Any, name: str, dim_in: int | None) -> int:
     if not callable(target):
         hint = "; pass its .predict" if hasattr(target, "predict") else ""
-        raise InputError(f"{name} is no kind of target: not a path, not callable{hint}")
+        raise InputError(f"{name} is not a target: neither a path nor callable{hint}")
     known = getattr(target, "dim_in", None)
     size = dim_in if known is None else known
     if size is None:
-        raise InputError(
-            f"{name} does not say how many inputs it has: give dim_in "
-            "(--dim-in on the command line)"
-        )
+        raise InputError(f"{name} does not say how many inputs it has: give dim_in")
     if known is not None and dim_in is not None and known != dim_in:
         raise InputError(f"{name} has {known} inputs, not {dim_in}")
     try:

@@ -1,8 +1,6 @@
-"""The application ``revelu``: its commands, its version, its signals."""
+"""The application ``revelu``: its commands and its version."""
 
-import signal
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -36,20 +34,18 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+            "--version",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:
     """Options before a command; ``--version`` has done its work when this runs."""
 
 
-def main() -> None:
-    """Run the command line and exit with one of :class:`revelu.cli.exit_codes.ExitCode`."""
-    signal.signal(signal.SIGTERM, _interrupt)
+def run() -> None:
+    """Run the command that the arguments of the process name."""
     with standard_output():
         app()
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Treat a polite request to end as Ctrl-C is treated."""
-    raise KeyboardInterrupt

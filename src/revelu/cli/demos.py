@@ -1,19 +1,15 @@
 """``revelu demos``: the targets that come along."""
 
-from typing import Annotated
-
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from revelu.cli.failures import failures
+from revelu.cli.options import AsJson
 from revelu.cli.output import SCHEMA, print_json
 
 
 def demos(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the demo targets, each a network trained on real data."""
     with failures(as_json=as_json):

@@ -13,6 +13,17 @@ from revelu.cli.diagnosis import Examination, document, print_diagnosis
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
+from revelu.cli.options import (
+    AsJson,
+    Budget,
+    DimIn,
+    MaxSeconds,
+    Quiet,
+    Seed,
+    Target,
+    Trust,
+    Verbose,
+)
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
@@ -20,14 +31,7 @@ from revelu.tasks.diagnosis import Diagnosis
 
 
 def diagnose(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
-            show_default=False,
-        ),
-    ],
+    target: Target,
     perturb: Annotated[
         float | None,
         typer.Option(
@@ -46,30 +50,14 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    dim_in: Annotated[
-        int | None,
-        typer.Option(help="Inputs of a target that does not say.", show_default=False),
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = False,
-    verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
-    ] = 0,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
-    ] = False,
+    budget: Budget = None,
+    max_seconds: MaxSeconds = None,
+    seed: Seed = 0,
+    dim_in: DimIn = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Measure how regular TARGET is: which assumptions of the theorems hold.
 
@@ -83,7 +71,10 @@ def diagnose(
     """
     outputs = list(dict.fromkeys(output or []))
     line = ProgressLine(quiet=quiet or verbose > 0)
-    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
+    ):
         from revelu.tasks.diagnose import diagnose as examine
 
         _check_outputs(outputs, target, perturb)

@@ -3,15 +3,28 @@
 import sys
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
+from revelu.cli.advice import advice
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
+from revelu.cli.options import (
+    AsJson,
+    Budget,
+    DimIn,
+    MaxSeconds,
+    Quiet,
+    Seed,
+    Target,
+    Trust,
+    Verbose,
+)
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
@@ -19,14 +32,7 @@ from revelu.recovery import Recovery
 
 
 def extract(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
-            show_default=False,
-        ),
-    ],
+    target: Target,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -41,31 +47,19 @@ def extract(
         str,
         typer.Option(help="auto, two_layer, any_two_layer, three_layer or least_squares."),
     ] = "auto",
+    box: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
+    ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Ask nothing later than this.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    dim_in: Annotated[
-        int | None,
-        typer.Option(help="Inputs of a target that does not say.", show_default=False),
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Open a target even though that executes its code.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = False,
-    verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Log to standard error; -vv more.")
-    ] = 0,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, and only the verdict.")
-    ] = False,
+    budget: Budget = None,
+    max_seconds: MaxSeconds = None,
+    seed: Seed = 0,
+    dim_in: DimIn = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Recover the network behind TARGET by queries, verify it, write it.
 
@@ -81,7 +75,10 @@ def extract(
     """
     outputs = list(dict.fromkeys(output or []))
     line = ProgressLine(quiet=quiet or verbose > 0)
-    with logs(verbose), failures(as_json=as_json, n_queries=lambda: line.n_queries):
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
+    ):
         from revelu import formats
         from revelu.tasks.extract import extract as recover
 
@@ -95,6 +92,7 @@ def extract(
             recovery = recover(
                 target,
                 method=method,
+                box=box,
                 budget=budget,
                 seed=seed,
                 checks=checks,
@@ -104,6 +102,8 @@ def extract(
                 max_seconds=max_seconds,
             )
         seconds = time.monotonic() - started
+        further = advice(recovery, method=method, budget=budget, checks=checks)
+        recovery = replace(recovery, evidence=(*recovery.evidence, *further))
         written, unwritten = _write(recovery, outputs)
         warnings = [*recovery.warnings, *unwritten]
         if outputs and recovery.network is None:

@@ -1,6 +1,7 @@
 """Errors and interrupts of a command, and its output: one line, one exit code."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,22 @@ import typer
 
 from revelu.cli.exit_codes import ExitCode, of_error
 from revelu.cli.output import failure_document, print_json
-from revelu.errors import ReveluError
+from revelu.cli.signals import raised_interrupts
+from revelu.errors import InputError, ReveluError, TargetError
+
+# Arguments that the library's messages name; on the command line they are options.
+_ARGUMENT = re.compile(
+    r"(?<!\S)(?:dim_in|max_seconds)(?!\S)|\A(?:budget|checks|perturb|seed)(?= must | needs )"
+)
 
 
 @contextmanager
-def failures(*, as_json: bool, n_queries: Callable[[], int] = lambda: 0) -> Iterator[None]:
+def failures(
+    *,
+    as_json: bool,
+    n_queries: Callable[[], int] = lambda: 0,
+    dim_in: int | None = None,
+) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
     Parameters
@@ -22,7 +34,9 @@ def failures(*, as_json: bool, n_queries: Callable[[], int] = lambda: 0) -> Iter
     as_json : bool
         Print a JSON object on standard output, too.
     n_queries : callable, () -> int
-        Queries answered until an interrupt.
+        Queries answered so far.
+    dim_in : int, optional
+        Inputs that the user says the target has.
 
     Raises
     ------
@@ -31,9 +45,15 @@ def failures(*, as_json: bool, n_queries: Callable[[], int] = lambda: 0) -> Iter
         exception is a defect and keeps its traceback.
     """
     try:
-        yield
+        with raised_interrupts():
+            yield
     except ReveluError as error:
         message, status, code = f"{error}", "error", of_error(error)
+        if isinstance(error, InputError):
+            message = _ARGUMENT.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
+        # What the target itself raised, at the first rows that it got.
+        elif isinstance(error, TargetError) and error.__cause__ and dim_in and not n_queries():
+            message += f" (it was given rows of {dim_in} numbers: --dim-in {dim_in})"
     except KeyboardInterrupt:
         message = f"interrupted after {n_queries():,} queries"
         status, code = "interrupted", ExitCode.INTERRUPTED

@@ -103,6 +103,8 @@ def print_summary(run: Run, *, verdict_only: bool = False) -> None:
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
     verdict, style = _VERDICTS[run.recovery.status]
+    if run.recovery.status is Status.UNVERIFIED and run.recovery.certificate is None:
+        verdict = "not recovered"
     console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
     if verdict_only:
         return
@@ -119,12 +121,14 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     recovery, ledger = run.recovery, run.recovery.ledger
     rows = []
     if (network := recovery.network) is not None:
-        rows.append(("network", f"{_shape(network)}, {network.n_parameters:,} parameters"))
+        rows.append(("network", _description(network, recovery.status)))
     if (certificate := recovery.certificate) is not None:
         rows.append(("certificate", certificate.statement))
     if certificate is not None and certificate.n_checks:
         on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
-        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}"))
+        # Answers that lack digits err themselves.
+        own = ", the target's own errors included" if recovery.method == "least_squares" else ""
+        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}{own}"))
     rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds{_rate(recovery)}"))
     by_phase = ", ".join(f"{name} {n:,}" for name, n in ledger.by_phase.items() if n)
     rows += [("by phase", by_phase)] if by_phase else []
@@ -136,12 +140,17 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _shape(network: Network) -> str:
+def _description(network: Network, status: Status) -> str:
     """Widths, and whether there is a skip; in words where no neuron is hidden."""
-    if not any(network.architecture[1:-1]):
-        return "affine (0 hidden neurons)"
-    skip = " with an affine skip" if network.skip is not None else ""
-    return "-".join(map(str, network.architecture)) + skip
+    if any(network.architecture[1:-1]):
+        skip = " with an affine skip" if network.skip is not None else ""
+        shape = "-".join(map(str, network.architecture)) + skip
+    elif status is Status.RECOVERED:
+        shape = "affine (0 hidden neurons)"
+    else:
+        yet = " yet" if status is Status.BUDGET_EXHAUSTED else ""
+        return f"nothing recovered{yet}: an affine map without a hidden neuron"
+    return f"{shape}, {network.n_parameters:,} parameters"
 
 
 def _rate(recovery: Recovery) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays, naming_system_errors
+from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
 
 __all__ = ["Arrays", "check_writable", "load_arrays", "save_arrays", "suffixes"]
 
@@ -46,8 +46,7 @@ def load_arrays(path: Path) -> Arrays:
     """
     module = _format_of(path)
     with naming_system_errors(path, "read"):
-        if not path.is_file():
-            raise FormatError(f"{path}: no such file")
+        check_is_file(path)
     arrays: Arrays = module.load(path)
     return arrays
 

@@ -29,6 +29,18 @@ def naming_system_errors(path: Path, verb: str) -> Iterator[None]:
         raise FormatError(f"{path}: cannot be {verb}: {error.strerror or error}") from None
 
 
+def check_is_file(path: Path) -> None:
+    """Check that there is a file at ``path``.
+
+    Raises
+    ------
+    FormatError
+        If there is nothing, or a folder.
+    """
+    if not path.is_file():
+        raise FormatError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it into place.
 

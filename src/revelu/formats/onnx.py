@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays, replace_file
+from revelu.formats.arrays import Arrays, check_is_file, replace_file
 
 # Current runtimes refuse newer ones, which onnx writes by default.
 IR_VERSION = 10
@@ -150,8 +150,7 @@ def read_model(path: Path) -> Any:
     import onnx  # noqa: PLC0415
 
     try:
-        if not path.is_file():
-            raise FormatError(f"{path}: no such file")
+        check_is_file(path)
         if path.stat().st_size > MAX_BYTES:
             raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
         model = onnx.load(str(path), load_external_data=False)

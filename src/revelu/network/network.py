@@ -62,7 +62,10 @@ class Network:
             raise InputError(f"{len(Ws)} weight matrices need as many biases, got {len(bs)}")
         for i, (W, b) in enumerate(zip(Ws, bs, strict=True)):
             if b.shape[0] != W.shape[0]:
-                raise InputError(f"biases[{i}] has {b.shape[0]} entries for {W.shape[0]} rows")
+                raise InputError(
+                    f"biases[{i}] has {b.shape[0]} entries for {W.shape[0]} rows of weights[{i}], "
+                    "whose shape is (neurons, inputs)"
+                )
             if i and W.shape[1] != Ws[i - 1].shape[0]:
                 raise InputError(
                     f"weights[{i}] takes {W.shape[1]} inputs, layer {i - 1} gives "

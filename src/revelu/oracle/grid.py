@@ -1,10 +1,11 @@
 """The grid that rounded answers lie on."""
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # Answers with more decimal digits than this were not rounded: float64 has 15.9.
 _MOST_DIGITS = 12
@@ -15,6 +16,9 @@ _MOST_DIGITS_FLOAT32 = 6
 _FEWEST_SMALLER = 3
 
 _FLOAT16_BITS = 11
+
+# What arithmetic in float64 makes of a decimal.
+_ULPS = 2.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class Grid:
         spacing = float(self.base) ** (exponent - self.digits + 1.0)
         return np.asarray(np.where(size > 0, spacing, 0.0))
 
+    def holds(self, Y: FloatArray) -> BoolArray:
+        """Tell which numbers are of the grid, same shape as ``Y``."""
+        if self.base == 2:
+            with np.errstate(over="ignore"):
+                return np.asarray(Y.astype(np.float16).astype(np.float64) == Y)
+        form = f".{self.places}f" if self.digits is None else f".{self.digits}g"
+        values, places = np.unique(Y, return_inverse=True)
+        return np.asarray(_are_decimals(values, form)[places].reshape(Y.shape))
+
     def __str__(self) -> str:
         if self.base == 2:
             return f"{self.digits} binary digits"
@@ -67,14 +80,15 @@ def read_grid(Y: FloatArray) -> Grid | None:
     as_float32 = values.astype(np.float32)
     is_float32 = np.array_equal(as_float32.astype(np.float64), values)
     most = _MOST_DIGITS_FLOAT32 if is_float32 else _MOST_DIGITS
-    digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g")), None)
+    digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
         # With fixed places, the largest numbers have the most digits, and smaller ones
         # no more places than they.
         places = digits - 1 - int(exponents.max())
         n_smaller = int((exponents < exponents.max()).sum())
-        if places >= 1 and n_smaller >= _FEWEST_SMALLER and _are_decimals(values, f".{places}f"):
+        are_placed = places >= 1 and bool(_are_decimals(values, f".{places}f").all())
+        if are_placed and n_smaller >= _FEWEST_SMALLER:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
     with np.errstate(over="ignore"):
@@ -83,10 +97,13 @@ def read_grid(Y: FloatArray) -> Grid | None:
     return None
 
 
-def _are_decimals(values: FloatArray, form: str) -> bool:
-    is_float32 = np.array_equal(values.astype(np.float32).astype(np.float64), values)
-    for value in values.tolist():
-        decimal = float(format(value, form))
-        if decimal != value and not (is_float32 and np.float32(decimal) == np.float32(value)):
-            return False
-    return True
+def _are_decimals(values: FloatArray, form: str) -> BoolArray:
+    """Which values are decimals of this form, as float64 or, if all are float32, as that."""
+    texts = map(format, values.tolist(), repeat(form))
+    decimals = np.array([float(text) for text in texts], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        as_float32 = values.astype(np.float32)
+        if np.array_equal(as_float32.astype(np.float64), values):
+            return np.asarray(decimals.astype(np.float32) == as_float32)
+    # A product with a power of ten is not always the float64 nearest to the decimal.
+    return np.asarray(np.abs(decimals - values) <= _ULPS * np.spacing(np.abs(values)))

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
-from revelu.oracle.grid import Grid, read_grid
-from revelu.oracle.log_ratios import (
-    SMALLEST,
-    are_probabilities,
-    log_ratios,
-    smallest_with_digits,
-)
+from revelu.oracle.grid import Grid
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
+from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.oracle.oracle import Oracle
 from revelu.types import BoolArray, FloatArray
 
@@ -30,17 +26,16 @@ _FOURTH_NORM = float(np.linalg.norm(_FOURTH))
 _SECOND_NORM = 6.0**0.5
 
 # A row answered alone and inside a batch may be summed in another order, which
-# moves its last bits; what moves more than this many units is not rounding.
+# moves its last bits; what moves more than this many units is not rounding.  On a grid it
+# moves to the next number at most.
 _REPEAT_ULPS = 256.0
+_REPEAT_UNITS = 1.5
 
 # Noise differs less than this from place to place; the differences at a kink, more.
 _KINK_RATIO = 1e4
 
 # Larger numbers, or the inverses of smaller ones, overflow when squared and summed.
 _LARGEST = 1e140
-
-# Fewer different answers than this say nothing of what numbers they are.
-_VARIETY = 5
 
 # Rounding to a grid of spacing u has a standard error of u / sqrt(12).
 _UNIFORM = 12.0**-0.5
@@ -54,6 +49,14 @@ _FLOAT32_SHARED = 2.0
 # Half of the digits of noisier answers than this are fewer than five: too few for
 # derivatives by differences.
 _EXACT = 1e-10
+
+# An output that varies by less than this many times its error has too few digits to count
+# as exact: 32 errors, the tolerance of what is exact, would be a hundredth of all that
+# varies.
+_FEWEST_DIGITS = 3200.0
+
+# A constant may vary by this many units in the last place.
+_CONSTANT_ULPS = 4.0
 
 # Second differences count as curvature when all five of a stencil exceed the noise
 # by this factor with one sign: a kink disturbs two of the five at most.
@@ -76,15 +79,17 @@ class NoiseFloor:
     nu : ndarray, shape (k,)
         Relative standard error of an answer.
     scale : ndarray, shape (k,)
-        Root mean square of ``|f(x)| / sqrt(1 + |x|^2 / d)``.
+        Root mean square of ``|f(x)| / sqrt(1 + |x|^2 / d)``; in a box, of ``|f(x)| / sqrt(2)``.
     spread : ndarray, shape (k,)
-        Standard deviation of the outputs over the inputs seen.
+        Standard deviation of the outputs over N(0, I), or the box, from the few inputs seen.
     curved : float
         Fraction of the places seen at which the target curves.
     repeat_difference : float
         Largest difference between two answers to one row, relative to ``scale``.
-    grid : Grid or None
-        What rounded answers were rounded to.
+    numbers : Numbers
+        What is answered, before log-ratios are taken.
+    of_log_ratios : bool
+        Whether the answers are probabilities, and all this is of their log-ratios.
     """
 
     law: str
@@ -93,7 +98,14 @@ class NoiseFloor:
     spread: FloatArray
     curved: float
     repeat_difference: float
-    grid: Grid | None = None
+    numbers: Numbers
+    of_log_ratios: bool = False
+
+    @property
+    def grid(self) -> Grid | None:
+        """What rounded answers were rounded to; None of what is not rounded any more."""
+        is_rounded = self.law == "rounded" and not self.of_log_ratios
+        return self.numbers.grid if is_rounded else None
 
     def sigma(self, Y: FloatArray) -> FloatArray:
         """Standard errors of answers at N(0, I), shape (n, k), or (k,) where all are alike.
@@ -102,12 +114,10 @@ class NoiseFloor:
         ----------
         Y : ndarray, shape (n, k)
         """
-        # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
-        sigma = np.asarray(self.nu * self.scale * np.sqrt(2.0))
         if self.grid is None:
-            return sigma
+            return self.errors
         # Where a spacing is tiny, the target's own arithmetic is what is left.
-        floor = np.finfo(np.float32).eps * sigma
+        floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(_UNIFORM * self.grid.spacing(Y), floor))
 
     @property
@@ -125,6 +135,25 @@ class NoiseFloor:
     def is_exact(self) -> bool:
         """Whether answers are precise enough for steps that divide them by small ones."""
         return self.law == "float64" and bool(self.nu.max() <= _EXACT)
+
+    @property
+    def errors(self) -> FloatArray:
+        """Standard errors of answers at N(0, I), typical ones, shape (k,)."""
+        # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
+        return np.asarray(self.nu * self.scale * np.sqrt(2.0))
+
+    def varies(self, spread: FloatArray) -> BoolArray:
+        """Tell which outputs of standard deviation ``spread (k,)`` are no constants."""
+        ulp = np.finfo(np.float64).eps * self.scale
+        return np.asarray(spread > _CONSTANT_ULPS * ulp)
+
+    def has_all_digits(self, spread: FloatArray) -> BoolArray:
+        """Tell which outputs of standard deviation ``spread (k,)`` the exact method can take.
+
+        A constant that hides the variation takes its digits.
+        """
+        hidden = self.varies(spread) & (spread < _FEWEST_DIGITS * self.errors)
+        return np.asarray(~hidden & self.is_exact)
 
     @property
     def is_deterministic(self) -> bool:
@@ -158,21 +187,21 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         If the budget is under 64.
     """
     rng = np.random.default_rng(seed)
-    X = _stencils(rng, oracle.dim_in)
+    X = _stencils(rng, oracle.dim_in, oracle.box)
     again = np.arange(8) * _STENCIL
     with oracle.phase("noise"):
         Y = oracle(X)
         Y_again = oracle(X[again])
-    law, eps, grid = _law(Y)
-    answered = Y
+    numbers = read_numbers(Y)
+    answered, answered_again = Y, Y_again
     size = float(np.abs(Y).max())
     if size > _LARGEST or (size > 0.0 and 1.0 / size > _LARGEST):
         raise TargetError(
             f"{oracle.name} answers numbers of size {size:.1g}: their squares overflow"
         )
-    if are_probabilities(Y, eps) and (Y[0] != Y).any():
+    if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
-        smallest = oracle.smallest_probability = smallest_with_digits(Y)
+        smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.asarray(np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1))
     if not alive.any():
@@ -184,38 +213,49 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     # One factor a stencil: an affine function must stay affine along it.
     centres = X[_STENCIL // 2 :: _STENCIL]
     growth = np.repeat(np.sqrt(1.0 + (centres**2).mean(axis=1)), _STENCIL)
+    if oracle.box is not None:
+        # Nothing grows in a box: scale is to be what it is where |x|^2 = d.
+        growth = np.full(len(X), np.sqrt(2.0))
     lifted = (Y / growth[:, None]).reshape(len(_RADII), _STENCIL, -1)[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
     differences = np.abs(Y_again[alive] - Y[again][alive]) / growth[again][alive, None] / unit
     repeat_difference = float(differences.max())
-    if repeat_difference > _REPEAT_ULPS * eps * np.sqrt(oracle.dim_in):
-        law = "random"
+    if numbers.grid is not None:
+        is_random = _leave_the_grid(numbers.grid, answered[again], answered_again)
+    else:
+        is_random = repeat_difference > _REPEAT_ULPS * numbers.eps * np.sqrt(oracle.dim_in)
     sigma = _fourth_difference_noise(lifted)
-    nu = _relative_error(law, eps, _typical(sigma) / unit, oracle.dim_in)
+    nu = _relative_error(numbers, _typical(sigma) / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
-        rounding = eps if oracle.smallest_probability == SMALLEST else eps / smallest
-        nu = np.maximum(nu, rounding / unit)
-    if law == "random":
+        is_difference = oracle.smallest_probability == SMALLEST_DIFFERENCE
+        nu = np.maximum(nu, numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0) / unit)
+    if is_random:
         nu = np.maximum(nu, _scatter(Y, alive) / (np.sqrt(2.0) * unit))
-        grid = None
-    elif grid is not None:
-        nu = _rounding_error(Y, answered, grid, growth) / unit
-        grid = None if oracle.takes_log_ratios else grid
+    elif numbers.grid is not None:
+        nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
     return NoiseFloor(
-        law=law,
+        law="random" if is_random else numbers.law,
         nu=nu,
         scale=scale,
-        spread=_spread(Y[np.isfinite(Y).all(axis=1)]),
+        spread=_spread(Y, alive),
         curved=_fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
-        grid=grid,
+        numbers=numbers,
+        of_log_ratios=oracle.takes_log_ratios,
     )
 
 
-def _stencils(rng: np.random.Generator, d: int) -> FloatArray:
+def _stencils(rng: np.random.Generator, d: int, box: tuple[float, float] | None) -> FloatArray:
     """Return the stencils, shape (len(_RADII) * _STENCIL, d), one after another."""
+    if box is not None:
+        lo, hi = box
+        margin = _STEP * _STENCIL / 2 * (hi - lo)
+        inner = rng.uniform(lo + margin, hi - margin, (len(_RADII), 1, d))
+        steps = _STEP * (hi - lo) * rng.uniform(-1.0, 1.0, (len(_RADII), 1, d))
+        turns = (np.arange(_STENCIL) - _STENCIL // 2)[None, :, None]
+        return np.asarray(np.clip(inner + turns * steps, lo, hi).reshape(-1, d))
     radii = np.asarray(_RADII)[:, None, None]
     centres = rng.standard_normal((len(_RADII), 1, d))
     directions = rng.standard_normal((len(_RADII), 1, d))
@@ -223,31 +263,22 @@ def _stencils(rng: np.random.Generator, d: int) -> FloatArray:
     return np.asarray((radii * (centres + offsets * directions)).reshape(-1, d))
 
 
-def _law(Y: FloatArray) -> tuple[str, float, Grid | None]:
-    """Tell what numbers the answers are, their unit roundoff, and their grid."""
-    # Small whole numbers are float32 numbers too, and short; so may be the few values
-    # of a function that hardly varies: they prove nothing.
-    if not np.array_equal(Y, np.rint(Y)) and len(np.unique(Y)) >= _VARIETY:
-        grid = read_grid(Y)
-        if grid is not None:
-            largest = float(np.abs(Y).max())
-            return "rounded", float(grid.spacing(np.array(largest))) / largest, grid
-        with np.errstate(over="ignore"):
-            if np.array_equal(Y.astype(np.float32).astype(np.float64), Y):
-                return "float32", float(np.finfo(np.float32).eps), None
-    return "float64", float(np.finfo(np.float64).eps), None
+def _leave_the_grid(grid: Grid, Y: FloatArray, Z: FloatArray) -> bool:
+    """Whether answers to the same rows differ by more than a number of the grid."""
+    unit = grid.spacing(np.maximum(np.abs(Y), np.abs(Z)))
+    return bool((np.abs(Y - Z) > _REPEAT_UNITS * unit).any())
 
 
-def _relative_error(law: str, eps: float, measured: FloatArray, d: int) -> FloatArray:
+def _relative_error(numbers: Numbers, measured: FloatArray, d: int) -> FloatArray:
     """What fourth differences measured, but no less than rounding makes of a sum.
 
     Neighbouring points share most of their rounding, the more so the shorter the
     numbers: in float32 differences see about half of it.
     """
-    if law == "float32":
-        return np.asarray(np.maximum(_FLOAT32_SHARED * measured, 0.5 * eps))
+    if numbers.law == "float32":
+        return np.asarray(np.maximum(_FLOAT32_SHARED * measured, 0.5 * numbers.eps))
     # The rounding of an inner product of length d.
-    return np.asarray(np.maximum(measured, 0.5 * eps * np.sqrt(d)))
+    return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
 
 
 def _rounding_error(
@@ -278,9 +309,17 @@ def _scatter(Y: FloatArray, alive: BoolArray) -> FloatArray:
     return np.asarray(np.sqrt((rest**2).sum(axis=(0, 1)) / (len(stencils) * (_STENCIL - 2))))
 
 
-def _spread(Y: FloatArray) -> FloatArray:
-    """The standard deviation by output, exactly 0 for a constant."""
-    return np.asarray(np.where(np.ptp(Y, axis=0) > 0, Y.std(axis=0), 0.0))
+def _spread(Y: FloatArray, alive: BoolArray) -> FloatArray:
+    """The standard deviation by output over N(0, I), exactly 0 for a constant.
+
+    A stencil is hardly more than one place, but its mean is less noisy than an answer.
+    """
+    gaussian = alive & (np.asarray(_RADII) == 1.0)
+    chosen = gaussian if gaussian.sum() > 1 else alive
+    stencils = Y.reshape(len(_RADII), _STENCIL, -1)[chosen]
+    places = stencils.mean(axis=1) if len(stencils) > 1 else stencils[0]
+    varies = np.ptp(stencils, axis=(0, 1)) > 0
+    return np.asarray(np.where(varies, places.std(axis=0, ddof=1), 0.0))
 
 
 def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:

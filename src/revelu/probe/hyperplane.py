@@ -21,8 +21,15 @@ _MOSTLY = 0.7
 _REFUTED = 2
 _MOST_POINTS = 16
 
+# Points, near and far, that judge one where the function went straight on somewhere.
+_MANY_POINTS = 24
+
 # A hyperplane beside which nothing changes at so many points is given up.
 _MOST_DEAD = 6
+
+# A hyperplane that passes far from the origin meets few others near its foot: every other
+# point that judges it lies so many times further out.
+_FAR_OUT = 10.0
 
 # How far a bend is looked for, relative to |x|: far enough for a row that errs by 1e-9,
 # and near enough that another hyperplane is no nearer, but once in a thousand.
@@ -55,7 +62,7 @@ def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArra
 
 
 def points_on_hyperplanes(
-    rng: np.random.Generator, W: FloatArray, b: FloatArray
+    rng: np.random.Generator, W: FloatArray, b: FloatArray, spread: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
     """A Gaussian point projected onto each hyperplane ``W x + b = 0``.
 
@@ -65,6 +72,8 @@ def points_on_hyperplanes(
     W : ndarray, shape (m, d)
         No row is zero.
     b : ndarray, shape (m,)
+    spread : float or ndarray, shape (m,)
+        Standard deviation of the Gaussian points, 1 by default.
 
     Returns
     -------
@@ -74,7 +83,7 @@ def points_on_hyperplanes(
     """
     norms = np.linalg.norm(W, axis=1)
     normals = W / norms[:, None]
-    X = rng.standard_normal(W.shape)
+    X = rng.standard_normal(W.shape) * np.reshape(spread, (-1, 1))
     X -= normals * ((X * normals).sum(axis=1) + b / norms)[:, None]
     return X, normals
 
@@ -112,7 +121,12 @@ def bend_everywhere(
         is_bent, is_straight = _look_across(ask, noise, X, normals)
         bent[todo] += is_bent
         straight[todo] += is_straight
-    return np.asarray((bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight)))
+    chosen = (bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight))
+    mixed = np.flatnonzero(chosen & (straight > 0))
+    if len(mixed):
+        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, _MANY_POINTS)
+        chosen[mixed] = shares >= _MOSTLY
+    return np.asarray(chosen)
 
 
 def bend_shares(
@@ -140,7 +154,10 @@ def bend_shares(
     ndarray, shape (m,)
         1 where nothing changed anywhere.
     """
-    X, normals = points_on_hyperplanes(rng, np.repeat(W, n_points, axis=0), np.repeat(b, n_points))
+    rows = np.repeat(np.arange(len(W)), n_points)
+    far = _FAR_OUT * np.maximum(np.abs(b) / np.linalg.norm(W, axis=1), 1.0)
+    spread = np.where(np.arange(len(rows)) % 2, far[rows], 1.0)
+    X, normals = points_on_hyperplanes(rng, W[rows], b[rows], spread)
     bent, straight = (
         flags.reshape(len(W), n_points).sum(axis=1)
         for flags in _look_across(ask, noise, X, normals)

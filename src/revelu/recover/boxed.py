@@ -1,10 +1,11 @@
 """A two-layer network behind an oracle that answers in a box only (DG21, Theorem 2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.restricted import RestrictedSearch, explain_box
@@ -26,11 +27,14 @@ class Boxed:
     noise : NoiseFloor
         Measured in the box.
     search : RestrictedSearch
+    sign_notes : list of str
+        Why a skip was kept, if it was.
     """
 
     oracle: Oracle
     noise: NoiseFloor
     search: RestrictedSearch
+    sign_notes: list[str] = field(default_factory=list)
 
     def run(self) -> Recovery:
         """Grow until fresh points of the box, and of its corners, are explained."""
@@ -67,10 +71,14 @@ class Boxed:
         return self._recovery(Status.PARTIAL, [*filter(None, [reason, search.message])])
 
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
+        network: Network | None
         network, sign_notes = resolve_signs(self.search.network, self.noise.half_digits)
-        known = None if status is Status.NOT_IN_CLASS else network
+        self.sign_notes = list(sign_notes)
+        if status is Status.NOT_IN_CLASS:
+            network, sign_notes = None, []
         evidence = tuple(sign_notes + notes)
-        return Recovery(status, known, self.oracle.ledger(), evidence=evidence, method="two_layer")
+        ledger = self.oracle.ledger()
+        return Recovery(status, network, ledger, evidence=evidence, method="two_layer")
 
 
 def recover_in_box(

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 # Below this many inputs the span is not worth its queries.  Above this noise neither it
 # nor the kinks of a line are to be had.
 _SPAN_FROM = 128
-_FINE = 1e-5
+_FINE = 4e-5
 
 # The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
 # of rounded answers, whose error is known.
@@ -70,10 +70,12 @@ _LINE_MARGIN = 1.1
 _MOST_NEURONS = 128
 _MOST_WORK = 4e9
 
-# Equations a parameter for the last fit: of a network known in a span only, and of
-# coarser answers, whose errors the fit is to average.
+# Equations a parameter for the last fit: of a network known in a span only, where every
+# equation of one output is a query, and of coarser answers, whose errors the fit is to
+# average.
 _FINAL_EQUATIONS = 2.1
-_COARSE_NOISE = 1e-6
+_FINAL_EQUATIONS_ONE_OUTPUT = 1.3
+_COARSE_NOISE = 4e-6
 _COARSE_EQUATIONS = 3.4
 _COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
 
@@ -245,7 +247,9 @@ class _LeastSquares:
     def _lift(self) -> Samples:
         """Refit in all coordinates, to fresh queries."""
         network = _in_all_coordinates(self._best(), self.basis)
-        n = int(np.ceil(_FINAL_EQUATIONS * network.n_parameters / len(network.c)))
+        k = len(network.c)
+        equations = _FINAL_EQUATIONS if k > 1 else _FINAL_EQUATIONS_ONE_OUTPUT
+        n = int(np.ceil(equations * network.n_parameters / k))
         X = self.rng.standard_normal((n, self.oracle.dim_in))
         samples = self._answered(_as_float32(X))
         self.tell(f"refining {network.n_parameters:,} parameters")
@@ -281,9 +285,9 @@ class _LeastSquares:
         """What these answers cannot show."""
         sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
         return (
-            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: neurons that "
-            f"change them by less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
-            "cannot be seen and are left out"
+            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
+            f"contributes less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
+            "would be missing"
         )
 
     def _best(self) -> TwoLayer:

@@ -9,7 +9,7 @@ Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -87,6 +87,8 @@ class ThreeLayers:
     rng : numpy.random.Generator
     block : (X, Y), optional
         The answers of the last fit, which every later one uses again.
+    sign_notes : list of str
+        Why a skip was kept, if it was.
     """
 
     oracle: Oracle
@@ -95,6 +97,7 @@ class ThreeLayers:
     search: RestrictedSearch
     rng: np.random.Generator
     block: tuple[FloatArray, FloatArray] | None = None
+    sign_notes: list[str] = field(default_factory=list)
 
     def run(self) -> Recovery:
         """Grow the upper layer until it explains N(0, I), then fit all layers."""
@@ -122,6 +125,7 @@ class ThreeLayers:
         network, notes = self._network()
         if explained:
             return self._recovery(Status.UNVERIFIED, self._polished(network), notes)
+        notes = []
         share = float(self.search.wrong().mean())
         d1 = self.top.dim_in
         notes.append(
@@ -147,7 +151,12 @@ class ThreeLayers:
     def _network(self) -> tuple[Network, list[str]]:
         """Both layers, the upper one's signs resolved where that can be done."""
         upper, notes = resolve_signs(self.search.network, self.noise.half_digits)
+        self.sign_notes = list(notes)
         first = self.top.first
+        if not len(upper.weights[0]) and upper.skip is not None:
+            # Nothing bends above the first layer: it is the only one.
+            V, c = upper.skip
+            return Network([first.W, V], [first.b, c + upper.biases[-1]]), []
         network = Network([first.W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
         return network, notes
 

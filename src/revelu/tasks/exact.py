@@ -74,7 +74,7 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     except SaturatedError as error:
         reason = f"{error}, as on every line tried"
         return _ended(job, Status.UNVERIFIED, reason, method)
-    if method == "three_layer":
+    if method == "three_layer" and len(line.scan.kinks):
         return _three_layers(job, noise, line, phase)
     recovery = _two_layers(job, noise, line, phase)
     ended = recovery.status in {Status.RECOVERED, Status.BUDGET_EXHAUSTED}
@@ -171,6 +171,11 @@ def _grown(
             recovery = with_l2_bound(recovery, seen)
         if partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
+        if partial and recovery.status is Status.RECOVERED and not isinstance(search, AnyTwoLayer):
+            if (search.search.apart() > _tolerance(recovery)).any():
+                return replace(recovery, status=Status.PARTIAL)
+            # What was left is less than the certificate allows.
+            recovery = replace(recovery, evidence=tuple(search.sign_notes))
         if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_GROWTHS:
             break
         job.tell("looking for neurons that fire where the network was wrong")
@@ -179,9 +184,13 @@ def _grown(
     return recovery
 
 
+def _tolerance(recovery: Recovery) -> float:
+    return 0.0 if recovery.certificate is None else recovery.certificate.tolerance
+
+
 def _wrong_points(seen: Examination) -> FloatArray:
     wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
-    gaussian = wrong & seen.is_gaussian
+    gaussian = wrong & seen.is_drawn
     return np.asarray(seen.X[gaussian if gaussian.any() else wrong][:_MAX_WRONG])
 
 

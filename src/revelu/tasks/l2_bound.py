@@ -27,7 +27,7 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
     """
     if recovery.certificate is None:
         return recovery
-    usable = seen.is_gaussian & np.isfinite(seen.errors).all(axis=1)
+    usable = seen.is_drawn & np.isfinite(seen.errors).all(axis=1)
     errors, X = seen.errors[usable], seen.X[usable]
     certificate = recovery.certificate
     bound = relative_l2_bound(network_of(recovery), X, errors, certificate.confidence)

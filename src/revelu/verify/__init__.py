@@ -1,5 +1,7 @@
-"""Certificates: what fresh queries say of a recovered network."""
+"""Certificates, by fresh queries only."""
 
-from revelu.verify.certificate import CONFIDENCE, Examination, certify, examine, tolerances
+from revelu.verify.certificate import CONFIDENCE, certify
+from revelu.verify.examination import Examination, examine
+from revelu.verify.tolerances import tolerances
 
 __all__ = ["CONFIDENCE", "Examination", "certify", "examine", "tolerances"]

@@ -1,327 +1,206 @@
-"""A certificate of a recovered network, by fresh queries only."""
-
-from dataclasses import dataclass
+"""What an examination proves of a recovered network."""
 
 import numpy as np
-from scipy.special import logsumexp
 
-from revelu.network import Network
 from revelu.numerics.confidence import upper_bound
-from revelu.oracle import NoiseFloor, Oracle, log_ratios
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
-from revelu.verify.borders import border_inputs
-from revelu.verify.checks import gaussian_inputs, heavy_tailed_inputs, hyperplane_inputs
+from revelu.verify.examination import Examination
+from revelu.verify.tolerances import in_units
 
 CONFIDENCE = 0.95
 
-# Half of the digits, but no laxer than this, unless the answers themselves are noisier.
-_LAXEST = 1e-6
-_NOISE_FACTOR = 32.0
-
-# Of answers that lack digits, so many errors: the largest of a hundred thousand normal
-# ones is half of that.
-_COARSE_FACTOR = 8.0
-
-# Answers on a grid err by half a unit, and the network may err by as much again; twice
-# that is agreement.  Noise drawn anew for every answer exceeds six of its deviations
-# once in five hundred million answers.
-_GRID_UNITS = 2.0
-_RANDOM_FACTOR = 6.0
-
-# Where such tolerances leave room for a wrong network, the errors of all checks
-# together, root mean square, may not exceed the answers' own by this factor.
+# Where tolerances leave room for a wrong network, the errors of all checks together, root
+# mean square, may not exceed the answers' own by this factor, in any output.
 _RMS_FACTOR = 2.5
 
-# Deviations of an output that its size is taken to be, at most.
-_SPREADS = 4.0
+# Answers that err by more than this share of what varies do not tell one network from
+# another.
+_LARGEST_SHARE = 0.1
 
-# A target saturated where the network gives a probability this much (in logarithms)
-# above the smallest one is another function.
-_SATURATION_MARGIN = 0.1
+# The noise is known from a few dozen answers: what varies by no more than this many
+# deviations of it may be noise alone, unless the network predicts it.
+_ABOVE_NOISE = 1.5
 
+# Deviations of a correlation, which are 1 / sqrt(n) where there is none.
+_SIGNIFICANT = 4.0
 
-@dataclass(frozen=True)
-class Examination:
-    """Answers and predictions on fresh inputs.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    ratio : ndarray, shape (n,)
-        Largest error of a row over its tolerance; at most 1 where they agree.
-        NaN where both are saturated alike: their logits cannot be compared.
-    errors : ndarray, shape (n, k)
-    own_errors : ndarray, shape (n, k)
-        Standard errors of the target's answers.
-    is_gaussian : ndarray of bool, shape (n,)
-    n_skipped : int
-        Structural checks that the budget did not allow.
-    """
-
-    X: FloatArray
-    ratio: FloatArray
-    errors: FloatArray
-    own_errors: FloatArray
-    is_gaussian: BoolArray
-    n_skipped: int = 0
-
-    @property
-    def passed(self) -> bool:
-        """Whether every row that could be compared agrees."""
-        compared = self.ratio[~np.isnan(self.ratio)]
-        return bool(len(compared) and (compared <= 1.0).all())
-
-    @property
-    def worst_point(self) -> FloatArray:
-        """The input with the largest error, shape (d,); a Gaussian one where one is wrong.
-
-        One where the target is not saturated, if any: a line through the others says
-        nothing.
-        """
-        ratio = np.nan_to_num(self.ratio, nan=0.0)
-        finite = np.where(np.isfinite(ratio), ratio, 0.0)
-        ratio = finite if finite.max(initial=0.0) > 1.0 else ratio
-        gaussian = np.where(self.is_gaussian, ratio, 0.0)
-        chosen = gaussian if gaussian.max(initial=0.0) > 1.0 else ratio
-        return np.asarray(self.X[int(np.argmax(chosen))])
-
-    def __add__(self, other: "Examination") -> "Examination":
-        return Examination(
-            np.vstack([self.X, other.X]),
-            np.concatenate([self.ratio, other.ratio]),
-            np.vstack([self.errors, other.errors]),
-            np.vstack([self.own_errors, other.own_errors]),
-            np.concatenate([self.is_gaussian, other.is_gaussian]),
-            self.n_skipped + other.n_skipped,
-        )
+# Tolerances of several outputs within this factor are spoken of as one, the largest.
+_ALIKE = 10.0
 
 
-def tolerances(noise: NoiseFloor) -> FloatArray:
-    """The largest |error| of each output that counts as agreement on N(0, I).
-
-    Half of the digits that a float64 answer has: recovery divides differences of
-    answers by the distance of kinks, and kinks nearer than the square root of the noise
-    floor are not told apart by any of its steps.  Of noisier answers the square root
-    would be lax: there it is a small multiple of the noise itself, and of rounded answers
-    two units of their rounding.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        In units of the outputs.
-    """
-    # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
-    scale = np.sqrt(2.0) * noise.scale
-    if noise.grid is not None:
-        # Root mean square over all answers: a spacing changes tenfold at powers of ten.
-        return np.asarray(_GRID_UNITS * np.sqrt(12.0) * noise.nu * scale)
-    if noise.law == "random":
-        return np.asarray(_RANDOM_FACTOR * noise.nu * scale)
-    # A constant that hides the variation must not buy a tolerance.
-    varying = np.minimum(scale, _SPREADS * noise.spread)
-    rounding = (_NOISE_FACTOR if noise.is_exact else _COARSE_FACTOR) * noise.nu * scale
-    least = float((noise.nu * scale).max())
-    lax = min(noise.half_digits, _LAXEST) * varying
-    return np.asarray(np.maximum(lax, np.maximum(rounding, least)))
-
-
-def examine(
-    network: Network,
-    oracle: Oracle,
-    noise: NoiseFloor,
-    n_gaussian: int,
-    rng: np.random.Generator,
-    *,
-    structural: bool = True,
-) -> Examination:
-    """Compare a network with its target on fresh inputs, in one round.
-
-    Parameters
-    ----------
-    network : Network
-    oracle : Oracle
-        Queries are booked under ``verify``.
-    noise : NoiseFloor
-    n_gaussian : int
-        Points of N(0, I); fewer where the budget is smaller.
-    rng : numpy.random.Generator
-    structural : bool
-        Also ask heavy tails and both sides of every neuron's hyperplane or border.
-    """
-    d = oracle.dim_in
-    X = gaussian_inputs(rng, n_gaussian, d)
-    extra = np.empty((0, d))
-    if structural:
-        extra = np.vstack(
-            [
-                hyperplane_inputs(rng, network),
-                border_inputs(rng, network),
-                heavy_tailed_inputs(rng, n_gaussian, d),
-            ]
-        )
-    room = len(X) + len(extra) if oracle.remaining is None else oracle.remaining
-    n_skipped = max(len(X) + len(extra) - room, 0)
-    # The statement rests on the Gaussian points; of a tight budget they get half or more.
-    extra = extra[: max(room // 2, room - len(X))]
-    X = X[: room - len(extra)]
-    rows = np.vstack([X, extra])
-    if not noise.is_exact:
-        # Of what a float32 target is asked it must not lose any digits.
-        rows = rows.astype(np.float32).astype(np.float64)
-    with oracle.phase("verify"), oracle.as_answered():
-        Y = oracle(rows)
-    if not len(rows):
-        none = np.empty((0, network.dim_out))
-        return Examination(rows, np.empty(0), none, none, np.empty(0, bool))
-    return _compare(network, oracle, noise, rows, Y, len(X), n_skipped)
-
-
-def _compare(
-    network: Network,
-    oracle: Oracle,
-    noise: NoiseFloor,
-    X: FloatArray,
-    Y: FloatArray,
-    n_gaussian: int,
-    skipped: int,
-) -> Examination:
-    answered = Y
-    if oracle.takes_log_ratios:
-        Y = log_ratios(answered, oracle.smallest_probability)
-    seen = np.asarray(np.isfinite(Y).all(axis=1))
-    errors = np.where(seen[:, None], np.where(seen[:, None], Y, 0.0) - network(X), np.nan)
-    # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
-    growth = np.maximum(np.sqrt((1.0 + (X**2).mean(axis=1)) / 2.0), 1.0)
-    tolerance = tolerances(noise) * growth[:, None]
-    if noise.grid is not None and not oracle.takes_log_ratios:
-        tolerance = np.maximum(tolerance, _GRID_UNITS * noise.grid.spacing(Y))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.abs(errors) / tolerance
-    ratio = np.where(errors == 0.0, 0.0, ratio).max(axis=1)
-    if not seen.all():
-        ratio[~seen] = _saturated_ratio(
-            network(X[~seen]),
-            answered[~seen],
-            tolerance[~seen].max(axis=1),
-            oracle.smallest_probability,
-        )
-    own = np.broadcast_to(noise.sigma(Y), errors.shape)
-    return Examination(X, ratio, errors, own, np.arange(len(X)) < n_gaussian, skipped)
-
-
-def _saturated_ratio(
-    logits: FloatArray, probabilities: FloatArray, tolerance: FloatArray, smallest: float
-) -> FloatArray:
-    """NaN where the network is saturated as the target is, in the same class, else infinite.
-
-    A probability changes by less than its logits do, so their tolerance is more than
-    enough.
-    """
-    full = np.column_stack([logits, np.zeros(len(logits))])
-    log_p = full - logsumexp(full, axis=1)[:, None]
-    as_saturated = log_p.min(axis=1) <= np.log(smallest) + _SATURATION_MARGIN
-    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
-    return np.where(as_saturated & as_probable, np.nan, np.inf)
-
-
-def certify(examination: Examination, noise: NoiseFloor) -> Certificate:
+def certify(examination: Examination) -> Certificate:
     """State what an examination proves.
 
     Parameters
     ----------
     examination : Examination
-    noise : NoiseFloor
     """
-    compared = ~np.isnan(examination.ratio)
-    finite = np.isfinite(examination.errors).all(axis=1)
-    gaussian = compared & examination.is_gaussian
-    structural = compared & ~examination.is_gaussian
-    n = int(gaussian.sum())
+    compared = examination.is_compared
+    gaussian = compared & examination.is_drawn
+    structural = compared & ~examination.is_drawn
     within = examination.ratio <= 1.0
-    errors = examination.errors[gaussian & finite]
-    tolerance = float(tolerances(noise).max())
-    fraction = float(within[gaussian].mean()) if n else 0.0
-    bound = upper_bound(int((gaussian & ~within).sum()), n, CONFIDENCE)
-    spread = float(np.sqrt((noise.spread**2).mean()))
-    rms = float(np.sqrt((errors**2).mean())) if len(errors) else 0.0
-    varies = spread > _NOISE_FACTOR * float((noise.nu * noise.scale).max())
-    n_structural = int(structural.sum())
-    excess = _excess(examination, noise)
-    limit = f"{tolerance:.2g}{_in_units(noise)}"
-    statement = _statement(examination, n, fraction, bound, limit, n_structural)
-    if excess:
-        statement += f"; the errors are {excess:.2g} times what the answers' own would be"
+    n, n_structural = int(gaussian.sum()), int(structural.sum())
+    errors = examination.errors[gaussian & examination.is_seen]
+    applied = examination.tolerance[gaussian].max(axis=0, initial=0.0)
+    spread = float(np.sqrt((examination.spread**2).mean()))
+    own = float(np.sqrt((examination.own_errors**2).mean()))
+    rms = float(np.sqrt((errors**2).mean())) if errors.size else 0.0
+    objections = [*_disagreements(examination, structural & ~within), *_objections(examination)]
+    sentences = [*objections, _statement(examination, gaussian, within, applied)]
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
-        nrmse=rms / spread if varies else rms,
-        fraction_within=fraction,
-        tolerance=tolerance,
+        nrmse=rms / spread if spread > _ABOVE_NOISE * own else rms,
+        fraction_within=float(within[gaussian].mean()) if n else 0.0,
+        tolerance=float(applied.max(initial=0.0)),
         confidence=CONFIDENCE,
-        statement=statement,
+        statement="; ".join([*sentences, *_remarks(examination)]),
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
-        passed=examination.passed and n > 0 and not excess,
+        passed=examination.passed and n > 0 and not objections,
     )
 
 
-def _excess(examination: Examination, noise: NoiseFloor) -> float | None:
-    """By which factor errors of N(0, I) inputs exceed the answers' own, if by too much.
+def drowned(examination: Examination) -> BoolArray:
+    """Tell which outputs vary by less than ten times their answers' own errors.
 
-    Of a target with all its digits nothing is asked here: its tolerance is strict.
+    What varies by no more than that error may be a constant, and others beside it do not
+    suffer from that; but where no output varies by more, nothing is known.
+
+    Returns
+    -------
+    ndarray of bool, shape (k,)
     """
-    if noise.is_exact:
-        return None
-    compared = examination.is_gaussian & np.isfinite(examination.errors).all(axis=1)
-    errors, own = examination.errors[compared], examination.own_errors[compared]
-    if not own.any():
-        return None
-    excess = float(np.sqrt((errors**2).mean() / (own**2).mean()))
-    return excess if excess > _RMS_FACTOR else None
+    spread, own = examination.spread, examination.own_errors
+    varies = _varying(examination)
+    signal = np.sqrt(np.maximum(spread**2 - own**2, 0.0))
+    lost = varies & (own > _LARGEST_SHARE * signal)
+    moves = examination.noise.varies(spread)
+    if (varies & ~lost).any() or not moves.any():
+        return np.asarray(lost & moves)
+    return moves
 
 
-def _in_units(noise: NoiseFloor) -> str:
-    """What a tolerance is, in terms of what the target's answers lack themselves."""
-    if noise.grid is not None:
-        return f", {_GRID_UNITS:g} units of the target's rounding to {noise.grid}"
-    if noise.law == "random":
-        return f", {_RANDOM_FACTOR:g} deviations of the target's noise"
-    if noise.law == "float32":
-        return f", {_COARSE_FACTOR:g} errors of its float32 answers"
-    return ""
+def _varying(examination: Examination) -> BoolArray:
+    """Which outputs vary by more than their noise, or as the network predicts."""
+    spread = examination.spread
+    larger = spread > _ABOVE_NOISE * examination.own_errors
+    chosen = examination.is_drawn & examination.is_seen
+    Y, P = examination.Y[chosen], examination.predicted[chosen]
+    if len(Y) < 2:
+        return np.asarray(larger)
+    deviation = np.where(np.ptp(P, axis=0) > 0, P.std(axis=0), 0.0) * spread
+    covariance = ((Y - Y.mean(axis=0)) * (P - P.mean(axis=0))).mean(axis=0)
+    predicted = covariance > _SIGNIFICANT / np.sqrt(len(Y)) * deviation
+    return np.asarray(larger | (predicted & (deviation > 0)))
+
+
+def _disagreements(examination: Examination, structural: BoolArray) -> list[str]:
+    """Checks that fail other than by an error at an input drawn."""
+    found = []
+    if (n := int(examination.is_foreign.sum())) > 0:
+        numbers = examination.noise.numbers
+        what = "probabilities " if examination.noise.of_log_ratios else ""
+        found.append(f"{n:,} answers are not {what}{numbers}, as the first ones were")
+    if (n := int(structural.sum())) > 0:
+        n_all = int((examination.is_compared & ~examination.is_drawn).sum())
+        found.append(
+            f"{n:,} of {n_all:,} checks at hyperplanes and in the "
+            f"{_far(examination)} differ by more than "
+            "their tolerance"
+        )
+    return found
+
+
+def _objections(examination: Examination) -> list[str]:
+    """Why nothing is proved although every check may agree."""
+    found = []
+    spread, own = examination.spread, examination.own_errors
+    lost = drowned(examination)
+    if lost.any():
+        k = int(np.argmax(np.where(lost, own / np.where(lost, spread, 1.0), 0.0)))
+        found.append(
+            f"the answers' own errors, about {own[k]:.1g}, drown what varies of "
+            f"{_outputs(lost)}: with them it varies by {spread[k]:.2g}"
+        )
+    excess = _excess(examination)
+    if excess.max(initial=0.0) > _RMS_FACTOR:
+        found.append(
+            f"the errors of {_outputs(excess > _RMS_FACTOR)} are {excess.max():.2g} times what "
+            "the answers' own would be"
+        )
+    return found
+
+
+def _excess(examination: Examination) -> FloatArray:
+    """By which factor errors at the inputs drawn exceed the answers' own, shape (k,).
+
+    Of an output with all its digits nothing is asked here: its tolerance is strict.
+    """
+    own = examination.own_errors
+    errors = examination.errors[examination.is_drawn & examination.is_seen]
+    if not len(errors):
+        return np.zeros(len(own))
+    rms = np.sqrt((errors**2).mean(axis=0))
+    asked = ~examination.noise.has_all_digits(examination.spread) & (own > 0)
+    return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))
 
 
 def _statement(
-    examination: Examination,
-    n: int,
-    fraction: float,
-    bound: float,
-    limit: str,
-    n_structural: int,
+    examination: Examination, gaussian: BoolArray, within: BoolArray, applied: FloatArray
 ) -> str:
+    """The sentence on the inputs drawn: ``applied`` are the largest tolerances used, by output."""
+    n = int(gaussian.sum())
     if not n:
         return "nothing was verified: no fresh query was left"
-    checks = "1 fresh check" if n == 1 else f"{n:,} fresh checks"
-    if fraction < 1.0:
-        text = f"{_percent(1.0 - fraction)} of N(0, I) inputs differ by more than {limit}"
+    n_failures = int((gaussian & ~within).sum())
+    limit = f"{applied.max():.2g}{in_units(examination.noise)}"
+    if applied.min() < applied.max() / _ALIKE:
+        limit = f"{applied.min():.2g} to {limit}, by output"
+    if n_failures:
+        text = f"{_percent(n_failures / n)} of {examination.inputs} differ by more than {limit}"
     else:
+        bound = upper_bound(n_failures, n, CONFIDENCE)
         text = (
-            f"at {CONFIDENCE:.0%} confidence less than {_percent(bound)} of N(0, I) inputs "
+            f"at {CONFIDENCE:.0%} confidence less than {_percent(bound)} of {examination.inputs} "
             f"differ by more than {limit}"
         )
-    text += f" ({checks}"
+    text += " (1 fresh check" if n == 1 else f" ({n:,} fresh checks"
+    n_structural = int((examination.is_compared & ~examination.is_drawn).sum())
     if n_structural:
-        text += f", and {n_structural:,} more at hyperplanes and in the tails"
-    text += ")"
+        text += f", and {n_structural:,} more at hyperplanes and in the {_far(examination)}"
+    return f"{text})"
+
+
+def _remarks(examination: Examination) -> list[str]:
+    """What was not checked."""
+    found = []
     if examination.n_skipped:
-        text += f"; the budget left out {examination.n_skipped:,} checks"
-    n_silent = int(np.isnan(examination.ratio).sum())
+        found.append(f"the budget left out {examination.n_skipped:,} checks")
+    n_silent = int((~examination.is_compared).sum())
     if n_silent:
-        text += (
-            f"; on {n_silent:,} inputs the target is saturated: only probabilities were compared"
+        found.append(
+            f"on {n_silent:,} inputs the target is saturated: only probabilities were compared"
         )
-    return text
+    moves = examination.noise.varies(examination.spread)
+    silent = moves & ~_varying(examination) & ~drowned(examination)
+    if silent.any():
+        found.append(f"{_outputs(silent)}: no variation beyond the errors of the answers was seen")
+    return found
+
+
+def _far(examination: Examination) -> str:
+    """Where structural checks lie that are not beside a hyperplane."""
+    return "tails" if examination.box is None else "corners"
+
+
+def _outputs(chosen: BoolArray) -> str:
+    """Name outputs, the first of many."""
+    indices = [str(k) for k in np.flatnonzero(chosen)]
+    if len(indices) == 1:
+        return f"output {indices[0]}"
+    return f"outputs {', '.join(indices[:4])}{' ...' if len(indices) > 4 else ''}"
 
 
 def _percent(fraction: float) -> str:

@@ -5,8 +5,8 @@ import numpy as np
 from revelu.network import Network
 from revelu.types import FloatArray
 
-# Heavy tails: a tenth as many as the Gaussian checks.
-_TAIL_FRACTION = 0.1
+# Heavy tails: one for so many of the Gaussian checks.
+_TAIL_SHARE = 10
 
 # On every hyperplane a spot near the origin and one far out, each seen from both sides.
 _SPOT_RADII = (1.0, 30.0)
@@ -21,9 +21,13 @@ def gaussian_inputs(rng: np.random.Generator, n: int, d: int) -> FloatArray:
     return rng.standard_normal((n, d))
 
 
-def heavy_tailed_inputs(rng: np.random.Generator, n_gaussian: int, d: int) -> FloatArray:
-    """Gaussian directions at Cauchy radii, a tenth as many as ``n_gaussian``."""
-    n = int(np.ceil(_TAIL_FRACTION * n_gaussian))
+def n_heavy_tailed(n_gaussian: int) -> int:
+    """How many heavy-tailed points go with so many Gaussian ones: a tenth, rounded up."""
+    return -(-n_gaussian // _TAIL_SHARE)
+
+
+def heavy_tailed_inputs(rng: np.random.Generator, n: int, d: int) -> FloatArray:
+    """Gaussian directions at Cauchy radii, shape (n, d)."""
     radius = np.abs(rng.standard_cauchy((n, 1)))
     return np.asarray(radius * rng.standard_normal((n, d)))
 

@@ -1,0 +1,51 @@
+"""What to try next, in the words of the command line."""
+
+from revelu.recovery import Recovery, Status
+
+# Fewer checks cannot say "less than 5% at 95% confidence": 0.95^59 < 0.05 < 0.95^58.
+_FEWEST_CHECKS = 59
+
+
+def advice(recovery: Recovery, *, method: str, budget: int | None, checks: int) -> list[str]:
+    """Return what would help an extraction that did not succeed.
+
+    Parameters
+    ----------
+    recovery : Recovery
+    method, budget, checks
+        As given on the command line.
+
+    Returns
+    -------
+    list of str
+        To follow the recovery's own evidence.
+    """
+    failed = recovery.status in {Status.UNVERIFIED, Status.PARTIAL}
+    if failed and method not in {"auto", "least_squares"}:
+        needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
+        return [f"{needs}; --method auto chooses by what it measures"]
+    if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:
+        return [_for_budget(recovery, budget, min(checks, _FEWEST_CHECKS))]
+    return []
+
+
+def _for_budget(recovery: Recovery, budget: int, fewest: int) -> str:
+    """How many queries are missing, as far as that is known."""
+    # A tight budget is shared by halves: N(0, I), and hyperplanes with tails.
+    room = 2 * fewest
+    certificate = recovery.certificate
+    if certificate is not None and (certificate.passed or not certificate.n_checks):
+        more = room - certificate.n_checks - certificate.n_structural
+        return (
+            f"only the certificate is missing, which takes {fewest} checks on N(0, I) and as "
+            f"many elsewhere: --budget {budget + more} should do"
+        )
+    text = (
+        "recovery takes about one query a parameter, three where answers lack digits, fewer "
+        f"with several outputs; on top come 64 for the noise floor and, for a certificate, {room} "
+        "at least"
+    )
+    if recovery.network is not None:
+        size = recovery.network.dim_in + recovery.network.dim_out + 1
+        text += f"; each hidden neuron of this target has {size:,} parameters"
+    return text

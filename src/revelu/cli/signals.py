@@ -1,0 +1,70 @@
+"""Interrupts: raised while a command works, the end of the process otherwise."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+# ExitCode.INTERRUPTED, whose module takes long to import.
+_EXIT_CODE = 130
+
+
+def quit_on_interrupts() -> None:
+    """End the process at SIGINT and SIGTERM from now on, with one line and exit code 130.
+
+    Nothing is raised: a library that is being imported may catch it, or make another
+    exception of it.  A signal that the process was started to ignore stays ignored.
+    """
+    _handle(_quit)
+
+
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGINT and SIGTERM inside; the handlers before come back.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        At the signal, and in place of an exception that some code inside made of it.
+    """
+    heard: list[int] = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    before = _handle(interrupt)
+    try:
+        yield
+    except BaseException:
+        if not heard:
+            raise
+        # An interrupt that leaves an exec of text, as imports have many, makes `python -m`
+        # end by SIGINT whatever the exit code is to be, until another such exec begins.
+        exec("")  # noqa: S102
+        raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_Handler = Callable[[int, FrameType | None], object] | int
+
+
+def _handle(handler: _Handler) -> dict[signal.Signals, _Handler]:
+    """Install a handler, except where signals are ignored, and return those it replaces."""
+    before = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    heard = {n: old for n, old in before.items() if old not in {None, signal.SIG_IGN}}
+    for number in heard:
+        signal.signal(number, handler)
+    return {number: old for number, old in heard.items() if old is not None}
+
+
+def _quit(_number: int, _frame: FrameType | None) -> NoReturn:
+    with suppress(OSError):  # standard error may be closed
+        os.write(2, b"revelu: interrupted\n")
+    os._exit(_EXIT_CODE)

@@ -1,0 +1,88 @@
+"""What numbers a target answers: float64, float32, or rounded to few digits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.oracle.grid import Grid, read_grid
+from revelu.oracle.log_ratios import are_probabilities
+from revelu.types import BoolArray, FloatArray
+
+# Fewer different answers of an output than this say nothing of what numbers they are.
+_VARIETY = 5
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What numbers answers are.
+
+    Attributes
+    ----------
+    law : str
+        ``"float64"``, ``"float32"`` or ``"rounded"``.
+    grid : Grid or None
+        What rounded answers were rounded to.
+    """
+
+    law: str
+    grid: Grid | None = None
+
+    @property
+    def format(self) -> np.finfo[np.floating]:
+        """The floating-point format that answers are written in."""
+        if self.grid is not None:
+            return np.finfo(np.float16 if self.grid.base == 2 else np.float64)
+        return np.finfo(np.float32 if self.law == "float32" else np.float64)
+
+    @property
+    def eps(self) -> float:
+        """Spacing of the numbers next to 1, but for a grid of decimals."""
+        return float(self.format.eps)
+
+    def hold(self, Y: FloatArray) -> BoolArray:
+        """Tell which rows of answers, shape (n, k), are such numbers.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        if self.grid is not None:
+            return np.asarray(self.grid.holds(Y).all(axis=1))
+        if self.law == "float32":
+            return np.asarray(_are_float32(Y).all(axis=1))
+        return np.ones(len(Y), dtype=bool)
+
+    def are_probabilities(self, Y: FloatArray) -> BoolArray:
+        """Tell which rows of answers, shape (n, k), are probabilities in such numbers.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        if self.grid is None:
+            return are_probabilities(Y, self.eps)
+        # Rounding moves each by half a unit at most; what is rounded may be float32.
+        half_units = 0.5 * self.grid.spacing(Y).sum(axis=1)
+        return are_probabilities(Y, float(np.finfo(np.float32).eps), half_units)
+
+    def __str__(self) -> str:
+        return f"{self.law} numbers" if self.grid is None else f"rounded to {self.grid}"
+
+
+def read_numbers(Y: FloatArray) -> Numbers:
+    """Tell what numbers the answers ``Y (n, k)`` are."""
+    # Small whole numbers are float32 numbers too, and short; so may be the few values of
+    # an output that hardly varies, however many outputs do the same: they prove nothing.
+    variety = max(len(np.unique(column)) for column in Y.T)
+    if not np.array_equal(Y, np.rint(Y)) and variety >= _VARIETY:
+        grid = read_grid(Y)
+        if grid is not None:
+            return Numbers("rounded", grid)
+        if _are_float32(Y).all():
+            return Numbers("float32")
+    return Numbers("float64")
+
+
+def _are_float32(Y: FloatArray) -> BoolArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(Y.astype(np.float32).astype(np.float64) == Y)

@@ -1,0 +1,253 @@
+"""A network and its target, compared on fresh inputs."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle, log_ratios
+from revelu.types import BoolArray, FloatArray
+from revelu.verify.borders import border_inputs
+from revelu.verify.boxes import corner_inputs, crossing_inputs, uniform_inputs
+from revelu.verify.checks import (
+    gaussian_inputs,
+    heavy_tailed_inputs,
+    hyperplane_inputs,
+    n_heavy_tailed,
+)
+from revelu.verify.tolerances import GRID_UNITS, tolerances
+
+# A target saturated where the network gives a probability this much (in logarithms)
+# above the smallest one is another function.
+_SATURATION_MARGIN = 0.1
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Answers and predictions on fresh inputs.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    answered : ndarray, shape (n, k)
+        As the target gives them; of probabilities ``k`` is one more than below.
+    predicted : ndarray, shape (n, k)
+        By the network; log-ratios, where the target gives probabilities.
+    is_drawn : ndarray of bool, shape (n,)
+        Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
+        The others are structural: hyperplanes, and tails or corners.
+    noise : NoiseFloor
+    smallest : float
+        Below it a probability has no digits.
+    n_skipped : int
+        Checks that the budget did not allow.
+    box : (lo, hi), optional
+    """
+
+    X: FloatArray
+    answered: FloatArray
+    predicted: FloatArray
+    is_drawn: BoolArray
+    noise: NoiseFloor
+    smallest: float
+    n_skipped: int = 0
+    box: tuple[float, float] | None = None
+
+    @property
+    def inputs(self) -> str:
+        """What the certificate speaks of, in words."""
+        if self.box is None:
+            return "N(0, I) inputs"
+        return f"uniform inputs of [{self.box[0]:g}, {self.box[1]:g}]^{self.X.shape[1]}"
+
+    @cached_property
+    def Y(self) -> FloatArray:  # noqa: N802
+        """Answers to compare, shape (n, k); infinite where the target is saturated."""
+        if not self.noise.of_log_ratios:
+            return self.answered
+        return log_ratios(self.answered, self.smallest)
+
+    @cached_property
+    def is_seen(self) -> BoolArray:
+        """Where the target is not saturated, shape (n,)."""
+        return np.asarray(np.isfinite(self.Y).all(axis=1))
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """Answers less predictions, shape (n, k); NaN where the target is saturated."""
+        seen = self.is_seen[:, None]
+        return np.where(seen, np.where(seen, self.Y, 0.0) - self.predicted, np.nan)
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Standard deviation of the answers over the inputs drawn, shape (k,)."""
+        Y = self.Y[self.is_seen & self.is_drawn]
+        if len(Y) < 2:
+            return np.zeros(self.Y.shape[1])
+        return np.asarray(np.where(np.ptp(Y, axis=0) > 0, Y.std(axis=0, ddof=1), 0.0))
+
+    @cached_property
+    def own_errors(self) -> FloatArray:
+        """Standard errors of the answers over the inputs drawn, root mean square, shape (k,)."""
+        Y = self.Y[self.is_seen & self.is_drawn]
+        sigma = np.broadcast_to(self.noise.sigma(Y), Y.shape)
+        return np.asarray(np.sqrt((sigma**2).sum(axis=0) / max(len(Y), 1)))
+
+    @cached_property
+    def tolerance(self) -> FloatArray:
+        """The largest |error| that counts as agreement, shape (n, k)."""
+        # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
+        growth = np.maximum(np.sqrt((1.0 + (self.X**2).mean(axis=1)) / 2.0), 1.0)
+        growth[self.is_drawn | (self.box is not None)] = 1.0
+        spread = np.maximum(self.spread, self.noise.spread)
+        tolerance = tolerances(self.noise, spread) * growth[:, None]
+        if self.noise.grid is None:
+            return np.asarray(tolerance)
+        return np.asarray(np.maximum(tolerance, GRID_UNITS * self.noise.grid.spacing(self.Y)))
+
+    @cached_property
+    def is_foreign(self) -> BoolArray:
+        """Where the answer is of another kind than those that measured the noise, shape (n,)."""
+        numbers = self.noise.numbers
+        known = numbers.hold(self.answered)
+        if self.noise.of_log_ratios:
+            # Of what sums to 1, agreeing log-ratios are agreeing probabilities.
+            known &= numbers.are_probabilities(self.answered)
+        return np.asarray(~known)
+
+    @cached_property
+    def ratio(self) -> FloatArray:
+        """Largest error of a row over its tolerance, shape (n,); at most 1 where they agree.
+
+        Infinite where the answer is foreign.  NaN where target and network are saturated
+        alike: their logits cannot be compared.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(self.errors) / self.tolerance
+        ratio = np.where(self.errors == 0.0, 0.0, ratio).max(axis=1)
+        unseen = ~self.is_seen
+        if unseen.any():
+            ratio[unseen] = _saturated_ratio(
+                self.predicted[unseen],
+                self.answered[unseen],
+                self.tolerance[unseen].max(axis=1),
+                self.smallest,
+            )
+        return np.where(self.is_foreign, np.inf, ratio)
+
+    @property
+    def is_compared(self) -> BoolArray:
+        """Where there is something to compare, shape (n,)."""
+        return ~np.isnan(self.ratio)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row that could be compared agrees."""
+        compared = self.ratio[self.is_compared]
+        return bool(len(compared) and (compared <= 1.0).all())
+
+    @property
+    def worst_point(self) -> FloatArray:
+        """The input with the largest error, shape (d,); a Gaussian one where one is wrong.
+
+        One where the target is not saturated, if any: a line through the others says
+        nothing.
+        """
+        ratio = np.nan_to_num(self.ratio, nan=0.0)
+        finite = np.where(np.isfinite(ratio), ratio, 0.0)
+        ratio = finite if finite.max(initial=0.0) > 1.0 else ratio
+        gaussian = np.where(self.is_drawn, ratio, 0.0)
+        chosen = gaussian if gaussian.max(initial=0.0) > 1.0 else ratio
+        return np.asarray(self.X[int(np.argmax(chosen))])
+
+    def __add__(self, other: "Examination") -> "Examination":
+        return Examination(
+            np.vstack([self.X, other.X]),
+            np.vstack([self.answered, other.answered]),
+            np.vstack([self.predicted, other.predicted]),
+            np.concatenate([self.is_drawn, other.is_drawn]),
+            self.noise,
+            self.smallest,
+            self.n_skipped + other.n_skipped,
+            self.box,
+        )
+
+
+def examine(
+    network: Network,
+    oracle: Oracle,
+    noise: NoiseFloor,
+    n_drawn: int,
+    rng: np.random.Generator,
+    *,
+    structural: bool = True,
+) -> Examination:
+    """Compare a network with its target on fresh inputs, in one round.
+
+    Parameters
+    ----------
+    network : Network
+    oracle : Oracle
+        Queries are booked under ``verify``.
+    noise : NoiseFloor
+    n_drawn : int
+        Points of N(0, I), or uniform in the oracle's box; fewer where the budget is smaller.
+    rng : numpy.random.Generator
+    structural : bool
+        Also ask both sides of every neuron's hyperplane or border, and heavy tails or corners.
+    """
+    d, box = oracle.dim_in, oracle.box
+    sides = _sides(rng, network, box) if structural else np.empty((0, d))
+    n_tails = n_heavy_tailed(n_drawn) if structural else 0
+    wanted = n_drawn + len(sides) + n_tails
+    room = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
+    # The statement rests on the points drawn; of a tight budget they get half or more.
+    n_extra = min(len(sides) + n_tails, max(room // 2, room - n_drawn))
+    sides = sides[:n_extra]
+    n_tails = n_extra - len(sides)
+    if box is None:
+        tails, X = heavy_tailed_inputs(rng, n_tails, d), gaussian_inputs(rng, room - n_extra, d)
+    else:
+        tails, X = corner_inputs(rng, n_tails, d, box), uniform_inputs(rng, room - n_extra, d, box)
+    rows = np.vstack([X, sides, tails])
+    if not noise.is_exact:
+        # Of what a float32 target is asked it must not lose any digits.
+        rows = rows.astype(np.float32).astype(np.float64)
+    with oracle.phase("verify"), oracle.as_answered():
+        answered = oracle(rows)
+    return Examination(
+        rows,
+        answered,
+        network(rows),
+        np.arange(len(rows)) < len(X),
+        noise,
+        oracle.smallest_probability,
+        wanted - room,
+        box,
+    )
+
+
+def _sides(
+    rng: np.random.Generator, network: Network, box: tuple[float, float] | None
+) -> FloatArray:
+    """Both sides of every neuron's hyperplane or border."""
+    if box is not None:
+        return crossing_inputs(rng, network, box)
+    return np.vstack([hyperplane_inputs(rng, network), border_inputs(rng, network)])
+
+
+def _saturated_ratio(
+    logits: FloatArray, probabilities: FloatArray, tolerance: FloatArray, smallest: float
+) -> FloatArray:
+    """NaN where the network is saturated as the target is, in the same class, else infinite.
+
+    A probability changes by less than its logits do, so their tolerance is more than
+    enough.
+    """
+    full = np.column_stack([logits, np.zeros(len(logits))])
+    log_p = full - logsumexp(full, axis=1)[:, None]
+    as_saturated = log_p.min(axis=1) <= np.log(smallest) + _SATURATION_MARGIN
+    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
+    return np.where(as_saturated & as_probable, np.nan, np.inf)

@@ -1,0 +1,63 @@
+"""What the command line says to try next, and that it helps."""
+
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from conftest import one_object
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode
+
+TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
+
+
+@pytest.fixture
+def extract(tmp_path, monkeypatch):
+    """The exit code and the account of an extraction from ``TRUTH``."""
+    monkeypatch.chdir(tmp_path)
+    TRUTH.save(tmp_path / "truth.npz")
+    TRUTH.save(tmp_path / "float32.onnx", np.float32)
+
+    def run(target, *arguments):
+        words = ["extract", target, "--json", *map(str, arguments)]
+        result = CliRunner().invoke(app, words)
+        return result.exit_code, one_object(result.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("checks", [3000, 40])
+@pytest.mark.parametrize("left", [1, 20, 50])
+def test_budget_that_is_said_to_do_does(extract, checks, left):
+    _, whole = extract("truth.npz")
+    cost = whole["by_phase"]["noise"] + whole["by_phase"]["recover"]
+    code, report = extract("truth.npz", "--budget", cost + left, "--checks", checks)
+    assert code == ExitCode.EXHAUSTED
+    enough = int(re.search(r"--budget (\d+) should do", report["evidence"][-1])[1])
+    code, report = extract("truth.npz", "--budget", enough, "--checks", checks)
+    assert code == ExitCode.CERTIFIED
+    assert report["queries"] <= enough
+
+
+def test_unfinished_recovery_says_what_it_costs(extract):
+    code, report = extract("truth.npz", "--budget", 70)
+    assert code == ExitCode.EXHAUSTED
+    assert "one query a parameter" in report["evidence"][-1]
+
+
+def test_seconds_have_no_advice_in_queries(extract):
+    code, report = extract("truth.npz", "--max-seconds", 1e-9)
+    assert code == ExitCode.EXHAUSTED
+    assert not any("query a parameter" in text for text in report["evidence"])
+
+
+def test_exact_method_sends_float32_answers_to_auto(extract):
+    code, report = extract("float32.onnx", "--method", "two_layer", "--budget", 20_000)
+    assert code == ExitCode.NOT_CERTIFIED
+    assert "--method auto" in report["evidence"][-1]
+    code, report = extract("float32.onnx", "--method", "auto")
+    assert code == ExitCode.CERTIFIED
+    assert not report["evidence"]

@@ -1,0 +1,57 @@
+"""Interrupts in this process: what is raised, what stays as it was."""
+
+import signal
+
+import pytest
+
+from revelu.cli.exit_codes import ExitCode
+from revelu.cli.signals import _EXIT_CODE, raised_interrupts
+
+NUMBERS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+@pytest.fixture
+def handled(number):
+    """Set the handler of the signal, and bring back the one before."""
+    before = signal.getsignal(number)
+    yield lambda handler: signal.signal(number, handler)
+    signal.signal(number, before)
+
+
+@NUMBERS
+def test_interrupts_are_raised_inside_only(number, handled):
+    heard = []
+    handled(lambda *_: heard.append(number))
+    with pytest.raises(KeyboardInterrupt), raised_interrupts():
+        signal.raise_signal(number)
+    assert heard == []
+    signal.raise_signal(number)
+    assert heard == [number]
+
+
+@NUMBERS
+def test_exception_made_of_an_interrupt_is_one(number, handled):
+    handled(signal.SIG_DFL)
+
+    def import_something():
+        try:
+            signal.raise_signal(number)
+        except BaseException as error:
+            raise ImportError from error
+
+    with pytest.raises(KeyboardInterrupt), raised_interrupts():
+        import_something()
+    with pytest.raises(ImportError), raised_interrupts():
+        raise ImportError
+
+
+@NUMBERS
+def test_ignored_signal_stays_ignored(number, handled):
+    handled(signal.SIG_IGN)
+    with raised_interrupts():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_exit_code_is_that_of_the_contract():
+    assert _EXIT_CODE == ExitCode.INTERRUPTED
