@@ -97,12 +97,16 @@ class AnyTwoLayer:
         n = int(_OVERSAMPLING * (d + 1)) + 8
         X = self.growing.rng.standard_normal((n, d))
         rest = self.growing.oracle(X) - self.growing.network(X)
+        seen = np.isfinite(rest).all(axis=1)
+        X, rest = X[seen], rest[seen]
+        if len(X) <= d + 1:
+            return
         size = np.abs(rest).max(axis=1)
         kept = size <= TYPICAL * float(np.median(size))  # not those in strips, or at bumps
         spare = int(kept.sum()) - (d + 1)
         if spare < 1:
             return
-        Z = np.column_stack([X, np.ones(n)])
+        Z = np.column_stack([X, np.ones(len(X))])
         solution = np.linalg.lstsq(Z[kept], rest[kept], rcond=None)[0]
         left = np.linalg.norm(rest[kept] - Z[kept] @ solution) * np.sqrt(kept.sum() / spare)
         if left < np.linalg.norm(rest[kept]) / 2:

@@ -123,7 +123,10 @@ class BumpSearch:
         steepest = steepest or float(np.linalg.norm(self.growing.noise.scale))
         h = 1e-3 * min(size / steepest, 1.0)
         Q = np.linalg.qr(self.growing.rng.standard_normal((len(x), len(x))))[0]
-        Y = residual(np.vstack([x, x + h * Q])) @ u
+        answers = residual(np.vstack([x, x + h * Q]))
+        if not np.isfinite(answers).all():
+            return np.zeros(len(x))
+        Y = answers @ u
         return np.asarray((Y[1:] - Y[0]) / h @ Q)
 
     def _vanishes_beyond(

@@ -67,15 +67,17 @@ class Magnified:
     def __post_init__(self) -> None:
         self.dim_in = len(self.p)
         # What does not vary here would only hide the digits of what does.
-        self.base = self.target(self.p[None])[0]
+        self.base = np.zeros(1)
+        self.base = self(np.zeros((1, self.dim_in)))[0]
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Ask one round, (n, d) -> (n, k)."""
+        """Ask one round, (n, d) -> (n, k); raises SaturatedError where nothing is said."""
         t = X @ self.n
         rest = X - np.outer(t, self.n)
-        return (
-            self.target(self.p + self.along * rest + np.outer(self.across * t, self.n)) - self.base
-        )
+        Y = self.target(self.p + self.along * rest + np.outer(self.across * t, self.n))
+        if not np.isfinite(Y).all():
+            raise SaturatedError("the target is saturated beside a hyperplane")
+        return Y - self.base
 
     def round(self) -> AbstractContextManager[None]:
         """Count the calls made inside as one round."""
@@ -201,8 +203,8 @@ def _look(
     room: float,
     rng: np.random.Generator,
 ) -> View | None:
-    magnified = Magnified(target, p, n, half_length, min(room, 1.0))
     try:
+        magnified = Magnified(target, p, n, half_length, min(room, 1.0))
         nu, scale = _relative_noise(magnified, noise)
         line = Line(np.zeros_like(p), n)
         scan = find_kinks(magnified, line, nu, scale, rng, (-1.0, 1.0), through=True)
