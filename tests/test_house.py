@@ -18,6 +18,7 @@ PUBLIC = {
     "Alignment",
     "Certificate",
     "FormatError",
+    "HermiteRegressor",
     "InputError",
     "Ledger",
     "LimitReachedError",
@@ -33,6 +34,7 @@ PUBLIC = {
     "align",
     "diagnose",
     "extract",
+    "learn",
     "load",
     "open_oracle",
     "zoo",
@@ -44,6 +46,7 @@ OPTIONAL = {
     "jinja2",
     "matplotlib",
     "mlxtend",
+    "pyarrow",
     "safetensors",
     "sklearn",
     "torch",
@@ -130,7 +133,9 @@ def test_import_loads_no_other_package():
 
 
 def test_every_public_name_loads_without_optional_packages():
-    code = "import revelu\nfor name in revelu.__all__: getattr(revelu, name)"
+    # A scikit-learn estimator is one, and needs it.
+    names = sorted(PUBLIC - {"HermiteRegressor"})
+    code = f"import revelu\nfor name in {names}: getattr(revelu, name)"
     loaded = loaded_after(code)
     assert "numpy" in loaded
     assert not loaded & OPTIONAL

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from revelu.recovery import Certificate, Recovery, Status
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
+    from revelu.tasks.learn import learn
+    from revelu.tasks.regressor import HermiteRegressor
 
 __all__ = [
     "Alignment",
     "Certificate",
     "FormatError",
+    "HermiteRegressor",
     "InputError",
     "Ledger",
     "LimitReachedError",
@@ -45,6 +48,7 @@ __all__ = [
     "align",
     "diagnose",
     "extract",
+    "learn",
     "load",
     "open_oracle",
     "zoo",
@@ -66,6 +70,8 @@ _ROOMS = {
     "revelu.recovery": ("Certificate", "Recovery", "Status"),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
+    "revelu.tasks.learn": ("learn",),
+    "revelu.tasks.regressor": ("HermiteRegressor",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

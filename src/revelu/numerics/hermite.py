@@ -13,7 +13,6 @@ so ``g_1 = Phi``, ``g_2 = phi`` and ``g_k = (-1)^k He_{k-2} phi`` from there on.
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from scipy.special import ndtr
@@ -73,7 +72,10 @@ def relu_coefficient(k: int, b: FloatArray) -> FloatArray:
 
 def power(w: FloatArray, k: int) -> FloatArray:
     """Return the tensor power ``w^(k)``, shape (d,) * k."""
-    return np.asarray(reduce(np.multiply.outer, [w] * k, np.float64(1.0)))
+    tensor = np.ones(())
+    for _ in range(k):
+        tensor = np.multiply.outer(tensor, w)
+    return tensor
 
 
 def network_coefficient(k: int, a: FloatArray, W: FloatArray, b: FloatArray) -> FloatArray:

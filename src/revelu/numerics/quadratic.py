@@ -55,7 +55,7 @@ def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
     """
     n, d = X.shape
     affine = np.column_stack([np.ones(n), X])
-    C = np.linalg.lstsq(affine, y, rcond=None)[0]
+    C = np.asarray(np.linalg.lstsq(affine, y, rcond=None)[0], dtype=np.float64)
     if n < _FEWEST * (d + 1) * (d + 2) / 2:
         return Quadratic(float(C[0]), C[1:], np.zeros((d, d)))
     root = np.sqrt(2.0)  # |He_2 tensor|: E (x' M x - tr M)^2 = 2 |M|^2

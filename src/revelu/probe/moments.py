@@ -59,7 +59,9 @@ def monomials(m: int, k: int) -> Monomials:
         zero, one = np.zeros(1, dtype=np.intp), np.ones(1)
         return Monomials(np.zeros((1, 0), dtype=np.intp), zero, zero, np.zeros(1), one)
     lower = {row: j for j, row in enumerate(combinations_with_replacement(range(m), k - 1))}
-    lowest = {row: j for j, row in enumerate(combinations_with_replacement(range(m), max(k - 2, 0)))}
+    lowest = {
+        row: j for j, row in enumerate(combinations_with_replacement(range(m), max(k - 2, 0)))
+    }
     beta = np.array([lower[row[:-1]] for row in rows], dtype=np.intp)
     counts = np.array([float(row[:-1].count(row[-1])) for row in rows])
     # Equal variables stand together at the end: beta without its last one.
@@ -132,7 +134,10 @@ class _Sums:
     second: list[FloatArray]
 
     def __add__(self, other: "_Sums") -> "_Sums":
-        pairs = zip(self.first, other.first, strict=True), zip(self.second, other.second, strict=True)
+        pairs = (
+            zip(self.first, other.first, strict=True),
+            zip(self.second, other.second, strict=True),
+        )
         first, second = ([a + b for a, b in pair] for pair in pairs)
         return _Sums(self.n + other.n, first, second)
 
@@ -184,9 +189,7 @@ def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order
         rows = X[start : start + _ROWS]
         rest = y[start : start + _ROWS] - control(rows)
         features = hermite_features(rows if basis is None else rows @ basis.T, order)
-        part = _Sums(
-            len(rows), [rest @ F for F in features], [rest**2 @ F**2 for F in features]
-        )
+        part = _Sums(len(rows), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
         total = part if total is None else total + part
     if total is None:
         raise ValueError("an empty chunk")

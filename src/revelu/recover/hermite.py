@@ -22,7 +22,7 @@ from revelu.network import Network
 from revelu.numerics.covariance import StandardErrors, standard_errors, with_unit_rows
 from revelu.numerics.levenberg_marquardt import fit
 from revelu.numerics.pruning import drop_idle
-from revelu.numerics.quadratic import Quadratic, fit_quadratic
+from revelu.numerics.quadratic import fit_quadratic
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import Ledger
 from revelu.probe.moments import Chunk, estimate_moments, estimate_second_moment
@@ -106,6 +106,7 @@ def recover_from_samples(
     order: str,
     seed: int | np.random.SeedSequence,
     tell: Tell = log.debug,
+    max_searches: int | None = None,
 ) -> Recovery:
     """Recover ``f(x) = a relu(W x + b) + c`` from samples.
 
@@ -119,6 +120,8 @@ def recover_from_samples(
     seed : int or SeedSequence
     tell : callable
         Called with what is being done.
+    max_searches : int, optional
+        On the same samples.
 
     Returns
     -------
@@ -126,7 +129,9 @@ def recover_from_samples(
         ``UNVERIFIED``: samples that had no part in it decide.  ``details`` has ``exact``,
         ``settled``, ``noise``, ``standard_errors`` and ``sign_patterns``.
     """
-    return _Learner(samples, n_neurons, order, np.random.default_rng(seed), tell).run()
+    return _Learner(
+        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches
+    ).run()
 
 
 @dataclass
@@ -136,13 +141,14 @@ class _Learner:
     order: str
     rng: np.random.Generator
     tell: Tell
+    max_searches: int | None
     evidence: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> Recovery:
         n = len(self.samples.X)
-        n_checked = max(int(_CHECKED * n), _LEAST_CHECKED)
+        n_checked = min(max(int(_CHECKED * n), _LEAST_CHECKED), n // 4)
         self.all = in_units_of_spread(self.samples.X, self.samples.y)
         self.fitted, self.checked = self._rows(0, n - n_checked), self._rows(n - n_checked, n)
         self.tell("estimating the span of the rows")
@@ -235,7 +241,7 @@ class _Learner:
         while True:
             rows = Samples(self.fitted.X[:n], self.fitted.Y[:n], self.all.sigma)
             self.tell(f"fitting up to {widest(n, rows.X.shape[1])} neurons to {n:,} samples")
-            most = 1 if found is not None and found.settled and tries == 0 else None
+            most = 1 if found is not None and found.settled and tries == 0 else self.max_searches
             new = explain_by_growth(self.rng, rows, start, most)
             found = replace(new, settled=new.settled or (most == 1))
             start = found.network
@@ -343,7 +349,9 @@ def _limits(patterns: Patterns, errors: StandardErrors | None) -> list[str]:
     network, notes = patterns.network, list(patterns.notes)
     if errors is None:
         return notes
-    bars = np.column_stack([errors.W, errors.b, errors.A[0] / np.maximum(np.abs(network.A[0]), 1e-300)])
+    bars = np.column_stack(
+        [errors.W, errors.b, errors.A[0] / np.maximum(np.abs(network.A[0]), 1e-300)]
+    )
     for i in np.flatnonzero(bars.max(axis=1, initial=0.0) > _UNKNOWN):
         why = (
             f"its bias {network.b[i]:.2g} is so large that it is all but affine on N(0, I)"

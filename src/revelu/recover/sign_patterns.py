@@ -72,19 +72,18 @@ def resolve_patterns(network: TwoLayer, errors: StandardErrors | None) -> Patter
         return Patterns(network, (), [], (note,))
     networks = tuple(_turned(network, x) for x in flips)
     signs = [np.where(x == flips[0], 1.0, -1.0) for x in flips]
-    notes = ()
+    notes: tuple[str, ...] = ()
     if len(flips) > 1:
         more = "or more " if len(flips) == MOST_PATTERNS else ""
-        notes = (
+        note = (
             f"{len(flips)} {more}choices of signs give the same function (Theorem 3.4); one is "
-            "returned",
+            "returned"
         )
+        notes = (note,)
     return Patterns(network, networks, signs, notes)
 
 
-def _flips(
-    network: TwoLayer, G: FloatArray, errors: StandardErrors | None
-) -> list[FloatArray]:
+def _flips(network: TwoLayer, G: FloatArray, errors: StandardErrors | None) -> list[FloatArray]:
     """0/1 vectors: which neurons to turn round."""
     if network.V is None:  # pragma: no cover - the caller has looked
         return []

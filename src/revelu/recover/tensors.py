@@ -116,7 +116,8 @@ def polish(units: Units, moments: Moments) -> tuple[Units, float]:
     def residual(p: FloatArray) -> FloatArray:
         a, b, W = unpack(p)
         parts = [
-            (_products(W, k).T @ (a * relu_coefficient(k, b)) - moments.values[k]) / _deviation(d, k)
+            (_products(W, k).T @ (a * relu_coefficient(k, b)) - moments.values[k])
+            / _deviation(d, k)
             for k in range(1, ORDER + 1)
         ]
         return np.concatenate([*parts, _NORM_WEIGHT * (np.sum(W**2, axis=1) - 1.0)])
@@ -130,7 +131,9 @@ def polish(units: Units, moments: Moments) -> tuple[Units, float]:
         return np.vstack([*blocks, norms])
 
     start = np.concatenate([units.a, np.clip(units.b, -4.0, 4.0), units.W.ravel()])
-    fit = least_squares(residual, start, jac=jacobian, max_nfev=_POLISH_STEPS, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    fit = least_squares(
+        residual, start, jac=jacobian, max_nfev=_POLISH_STEPS, xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
     a, b, W = unpack(fit.x)
     norms = np.linalg.norm(W, axis=1, keepdims=True)
     return Units(a, W / norms, b), float(fit.cost)
