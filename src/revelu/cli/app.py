@@ -9,6 +9,7 @@ from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
+from revelu.cli.learn import learn
 
 app = typer.Typer(
     name="revelu",
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(extract)
+app.command()(learn)
 app.command()(diagnose)
 app.command()(demos)
 

@@ -263,7 +263,8 @@ def _certified(recovery: Recovery, drawn: _Drawn, law: Law) -> Recovery:
             and enough
             and noise < _HOPELESS_NOISE * spread
         ):
-            status = Status.RECOVERED
+            # A function of another kind, fitted piece by piece, keeps an affine rest.
+            status = Status.RECOVERED if network.skip is None else Status.PARTIAL
             warnings.append(
                 f"the answers are taken to have noise of {noise:.2g}, which is what no further "
                 "neuron explains; a difference smaller than it would go unnoticed"
