@@ -45,6 +45,7 @@ class Truth:
     a: np.ndarray
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Evaluate, (n, d) -> (n,)."""
         return np.maximum(X @ self.W.T + self.b, 0.0) @ self.a
 
 

@@ -46,6 +46,7 @@ def test_algorithm_1_is_exact_up_to_signs_with_more_neurons_than_inputs():
 @pytest.mark.parametrize("order", [2, 3])
 def test_lemma_4_5_needs_its_index_shifted(order):
     a, W, b = draw(4, 3, 2)
+    b = np.array([0.3, -0.6, 0.8])
     tensors = {k: atv21.coefficient(k, a, W, b) for k in range(order, order + 4)}
     scale, bias = atv21.algorithm_2(W, tensors, order)
     np.testing.assert_allclose(np.append(scale, bias), np.append(a, b), atol=1e-9)

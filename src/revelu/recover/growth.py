@@ -1,8 +1,9 @@
 """From samples whose noise is unknown to the network behind them, neuron by neuron.
 
-A neuron is added while it explains more than chance would: n log(cost^2) falls by more
-than its parameters' price (Schwarz 1978).  A search that is stuck keeps its best neurons
-and goes on.  It ends where nothing is left, or where several searches agree on the rest.
+Neurons are added while they explain more than chance would (Akaike 1974), and of all
+widths that was best where n log(cost^2) and the price of the parameters (Schwarz 1978) are
+least.  A search that is stuck keeps its best neurons and goes on.  It ends where nothing is
+left, or where several searches agree on the rest.
 """
 
 import logging
@@ -26,13 +27,14 @@ EXACT = 1e-9
 _LEAST_EQUATIONS = 1.3
 _MANY_EQUATIONS = 4.0
 
-# Neurons added in a row that explain nothing, and searches that must agree.
-_PATIENCE = 2
+# Neurons added in a row that explain nothing, and searches that must agree; every second
+# of them has forgotten the others.
+_PATIENCE = 3
 _AGREEING = 3
 
-# Of a search that failed this share of the neurons stays; after so many, none.
+# Of a search that failed this share of the neurons stays; every so many, none.
 _KEPT = 0.65
-_FRESH_START_EVERY = 4
+_FRESH_START_EVERY = 2
 
 # Searches at most, and multiplications that all of them may take.
 _MOST_SEARCHES = 60
@@ -125,13 +127,13 @@ def grow_while_worth(
     """Add neurons while they explain more than chance would; then take out the idle ones."""
     cap = widest(*samples.X.shape)
     found = fit(start or affine_fit(samples), samples, goal=EXACT, max_steps=_STEPS_A_NEURON)
-    best, idle = found, 0
+    best, idle, least = found, 0, _chance_price(found.network, samples)
     while found.cost > EXACT and found.network.width < cap and idle < _PATIENCE:
         found = grow(rng, samples, found.network.width + 1, EXACT, found.network)
         if price(found.network, samples) < price(best.network, samples):
-            best, idle = found, 0
-        else:
-            idle += 1
+            best = found
+        now = _chance_price(found.network, samples)
+        idle, least = (0, now) if now < least else (idle + 1, least)
     bar = max(EXACT * 10.0, _SLACK * samples.reduced_cost(best.network))
     pruned = prune(best.network, samples, bar)
     # What is exact stays exact.
@@ -144,6 +146,12 @@ def price(network: TwoLayer, samples: Samples) -> float:
     n = samples.n_equations
     cost = max(samples.cost(network), EXACT / 10.0)
     return float(2.0 * n * np.log(cost) + network.n_parameters * np.log(n))
+
+
+def _chance_price(network: TwoLayer, samples: Samples) -> float:
+    """Akaike's criterion: what a parameter that explains nothing gains by chance, twice."""
+    cost = max(samples.cost(network), EXACT / 10.0)
+    return float(2.0 * samples.n_equations * np.log(cost) + 2.0 * network.n_parameters)
 
 
 def _remembered(network: TwoLayer, samples: Samples, attempt: int) -> TwoLayer | None:

@@ -24,6 +24,7 @@ from revelu.numerics.levenberg_marquardt import fit
 from revelu.numerics.pruning import drop_idle
 from revelu.numerics.quadratic import fit_quadratic
 from revelu.numerics.two_layer import Samples, TwoLayer
+from revelu.numerics.wide_fit import grow
 from revelu.oracle import Ledger
 from revelu.probe.moments import Chunk, estimate_moments, estimate_second_moment
 from revelu.recover.growth import (
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 # is one where the first one past it is this much smaller.
 _SPAN_FROM = 12
 _GAP = 1.7
+_CHANCE = 1.5
 _WIDEST_SPAN = 0.7
 
 # Tensors are worth their time up to this rank, from this many samples a parameter.
@@ -178,8 +180,22 @@ class _Learner:
         rank = int(np.argmax(ratios)) + 1 if self.n_neurons is None else min(self.n_neurons, d)
         if rank > _WIDEST_SPAN * d or ratios[rank - 1] < _GAP or self.order == "2":
             return None
+        if sizes[rank] > _CHANCE * self._chance_eigenvalue():
+            return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
+
+    def _chance_eigenvalue(self) -> float:
+        """The largest eigenvalue that the second coefficient of pure noise would have.
+
+        Entries of the estimate have the variance ``s^2 / n``, twice that on the diagonal,
+        and a random symmetric matrix of such entries has the norm ``2 s sqrt(d / n)``.
+        """
+        n, d = self.fitted.X.shape
+        left = max(n - (d + 1) * (d + 2) // 2, n // 4, 1)
+        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
+        s = np.sqrt(np.sum(rest**2) / left)
+        return float(2.0 * s * np.sqrt(d / left))
 
     def _tensor_start(self, basis: FloatArray | None) -> TwoLayer | None:
         """Step 2: neurons from moments, in coordinates of the span."""
@@ -228,7 +244,10 @@ class _Learner:
             alike = [e for e in ends[:-1] if e.cost <= 1.02 * end.cost]
             if alike and len(used.X) >= _LIFT_EQUATIONS * end.network.n_parameters / 2:
                 best = min(ends, key=lambda e: price(e.network, used))
-                return replace(best, settled=True)
+                more = grow(self.rng, used, best.network.width + 1, EXACT, best.network)
+                if price(more.network, used) > price(best.network, used):
+                    return replace(best, settled=True)
+                break
         log.info("the span is not that of all rows")
         return None
 

@@ -180,8 +180,8 @@ def _gather(X: Any, y: Any, rng: np.random.Generator) -> _Drawn:
         rows, answers = rows[by_chance], answers[by_chance]
     if n < 2 or np.ptp(answers) == 0:
         raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
-    held = int(np.clip(_HELD_OUT * n, _LEAST_HELD_OUT, _MOST_HELD_OUT))
-    held = min(held, n // 4)
+    held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
+    held = min(held, len(rows) // 4)
     parts = rows[held:], answers[held:], rows[:held], answers[:held]
     return _Drawn(*parts, n, shards if left_out else None)
 
