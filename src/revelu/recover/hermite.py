@@ -48,6 +48,11 @@ log = logging.getLogger(__name__)
 _SPAN_FROM = 12
 _GAP = 1.7
 _CHANCE = 1.5
+
+# From so many inputs, growth in all coordinates takes long: neurons outside a span without a
+# gap are added after it.
+_MANY_INPUTS = 30
+_MOST_ADDED = 4
 _WIDEST_SPAN = 0.7
 
 # Tensors are worth their time up to this rank, from this many samples a parameter.
@@ -176,14 +181,22 @@ class _Learner:
         by_size = np.argsort(-np.abs(values))
         sizes = np.abs(values[by_size])
         self.details["eigenvalues"] = sizes.tolist()
-        ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
-        rank = int(np.argmax(ratios)) + 1 if self.n_neurons is None else min(self.n_neurons, d)
-        if rank > _WIDEST_SPAN * d or ratios[rank - 1] < _GAP or self.order == "2":
-            return None
-        if sizes[rank] > _CHANCE * self._chance_eigenvalue():
+        rank = self._rank(sizes) if self.order != "2" else 0
+        if not 0 < rank <= _WIDEST_SPAN * d:
             return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
+
+    def _rank(self, sizes: FloatArray) -> int:
+        """How many eigenvalues are no chance, where a gap, or many inputs, make that clear."""
+        chance = self._chance_eigenvalue()
+        ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
+        clear = (sizes[:-1] > chance) & (sizes[1:] < _CHANCE * chance) & (ratios > _GAP)
+        if self.n_neurons is not None and self.n_neurons < len(sizes):
+            return self.n_neurons if clear[self.n_neurons - 1] else 0
+        if clear.any():
+            return int(np.argmax(np.where(clear, ratios, 0.0))) + 1
+        return int((sizes > _CHANCE * chance).sum()) if len(sizes) >= _MANY_INPUTS else 0
 
     def _chance_eigenvalue(self) -> float:
         """The largest eigenvalue that the second coefficient of pure noise would have.
@@ -238,6 +251,13 @@ class _Learner:
             used = self._enough_for(lifted)
             self.tell(f"refining {lifted.n_parameters:,} parameters")
             end = fit(lifted, used, goal=EXACT, max_steps=_REFINE_STEPS)
+            for _ in range(_MOST_ADDED if d >= _MANY_INPUTS else 0):
+                if end.cost <= EXACT:
+                    break
+                more = grow(self.rng, used, end.network.width + 1, EXACT, end.network)
+                if price(more.network, used) >= price(end.network, used):
+                    break
+                end = more
             ends.append(Explanation(end.network, end.cost, settled=end.cost <= EXACT))
             if end.cost <= EXACT and self._agrees(end.network):
                 return ends[-1]
@@ -256,7 +276,7 @@ class _Learner:
         n, found = self._n_searched(self.fitted.X.shape[1]), None
         if start is not None and start.W.shape[1] != self.fitted.X.shape[1]:
             start = None
-        tries = 0
+        tries, most_tries = 0, min(_TRIES, self.max_searches or _TRIES)
         while True:
             rows = Samples(self.fitted.X[:n], self.fitted.Y[:n], self.all.sigma)
             self.tell(f"fitting up to {widest(n, rows.X.shape[1])} neurons to {n:,} samples")
@@ -269,7 +289,7 @@ class _Learner:
                     return found
                 tries, start = tries + 1, None
                 found = replace(found, cost=self._checked_cost(found.network), settled=False)
-            if n == len(self.fitted.X) and (tries == 0 or tries >= _TRIES):
+            if n == len(self.fitted.X) and (tries == 0 or tries >= most_tries):
                 return found
             n = min(4 * n, len(self.fitted.X))
 
