@@ -229,13 +229,14 @@ def test_options_reach_the_extraction(invoke, outcome):
     seen = outcome(recovery())
     result = invoke(
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
-        "--dim-in", 6, "--max-seconds", 5, "--trust",
+        "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5,
     )  # fmt: skip
     assert result.exit_code == 0
     assert callable(seen.pop("progress"))
     assert seen == {
         "target": "that",
         "method": "two_layer",
+        "box": (-1.0, 0.5),
         "budget": 9,
         "seed": 8,
         "checks": 7,

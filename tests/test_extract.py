@@ -45,8 +45,8 @@ def test_the_digits_come_back_on_the_digits_too():
         ("tanh", lambda X: np.tanh(X @ W), Status.NOT_IN_CLASS, "curve"),
         ("square", lambda X: (X @ W) ** 2, Status.NOT_IN_CLASS, "curve"),
         ("step", lambda X: (X @ W > 0) * 1.0, Status.NOT_IN_CLASS, "jump"),
-        ("deep", zoo.random_network([6, 8, 8, 1], seed=1), Status.NOT_IN_CLASS, "bend"),
-        ("deep, 4 outputs", zoo.random_network([6, 9, 7, 4], seed=2), Status.NOT_IN_CLASS, "bend"),
+        ("wide first layer", zoo.random_network([6, 8, 8, 1], seed=1), Status.PARTIAL, "bend"),
+        ("4 outputs", zoo.random_network([6, 9, 7, 4], seed=2), Status.PARTIAL, "bend"),
         (
             "random",
             zoo.OUTSIDE["random_answers"]([6, 3, 1], seed=1),
@@ -180,7 +180,8 @@ def test_bumps_that_bisection_cannot_see_are_found_by_the_certificate(width):
         {"seed": 1.5},
         {"budget": -3},
         {"polish": True},
-        {"box": (0, 1)},
+        {"box": (1, 0)},
+        {"box": (0, 1), "method": "three_layer"},
         {"inputs": np.zeros((2, 8))},
     ],
 )
@@ -257,10 +258,8 @@ def test_a_classifier_that_saturates_where_its_network_does_not_fails(threshold)
 
 @pytest.mark.parametrize("offset", [1e3, 1e9, 1e12, 1e14])
 def test_a_large_constant_buys_no_tolerance(offset):
-    smooth = revelu.extract(lambda X: np.tanh(X[:, 0]) + offset, dim_in=5)
-    if smooth.status is Status.RECOVERED:
-        # Where hardly a digit of it is left, a network may well explain those few.
-        assert smooth.certificate.tolerance < 100 * np.spacing(offset)
+    smooth = revelu.extract(lambda X: np.tanh(X[:, 0]) + offset, dim_in=5, budget=150)
+    assert smooth.status is not Status.RECOVERED
     network = relu_network()
     recovery = revelu.extract(lambda X: network(X) + offset, dim_in=5)
     if recovery.status is Status.RECOVERED:

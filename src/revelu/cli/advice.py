@@ -22,8 +22,8 @@ def advice(recovery: Recovery, *, method: str, budget: int | None, checks: int) 
     """
     failed = recovery.status in {Status.UNVERIFIED, Status.PARTIAL}
     if failed and method not in {"auto", "least_squares"}:
-        needs = f"--method {method} needs the digits of float64 answers"
-        return [f"{needs}; where there are fewer, use --method auto"]
+        needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
+        return [f"{needs}; --method auto chooses by what it measures"]
     if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:
         return [_for_budget(recovery, budget, min(checks, _FEWEST_CHECKS))]
     return []

@@ -103,6 +103,8 @@ def print_summary(run: Run, *, verdict_only: bool = False) -> None:
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
     verdict, style = VERDICTS[run.recovery.status]
+    if run.recovery.status is Status.UNVERIFIED and run.recovery.certificate is None:
+        verdict = "not recovered"
     console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
     if verdict_only:
         return

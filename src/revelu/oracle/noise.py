@@ -50,6 +50,14 @@ _FLOAT32_SHARED = 2.0
 # derivatives by differences.
 _EXACT = 1e-10
 
+# An output that varies by less than this many times its error has too few digits to count
+# as exact: 32 errors, the tolerance of what is exact, would be a hundredth of all that
+# varies.
+_FEWEST_DIGITS = 3200.0
+
+# A constant may vary by this many units in the last place.
+_CONSTANT_ULPS = 4.0
+
 # Second differences count as curvature when all five of a stencil exceed the noise
 # by this factor with one sign: a kink disturbs two of the five at most.
 _CURVED_FACTOR = 16.0
@@ -106,12 +114,10 @@ class NoiseFloor:
         ----------
         Y : ndarray, shape (n, k)
         """
-        # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
-        sigma = np.asarray(self.nu * self.scale * np.sqrt(2.0))
         if self.grid is None:
-            return sigma
+            return self.errors
         # Where a spacing is tiny, the target's own arithmetic is what is left.
-        floor = np.finfo(np.float32).eps * sigma
+        floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(_UNIFORM * self.grid.spacing(Y), floor))
 
     @property
@@ -129,6 +135,25 @@ class NoiseFloor:
     def is_exact(self) -> bool:
         """Whether answers are precise enough for steps that divide them by small ones."""
         return self.law == "float64" and bool(self.nu.max() <= _EXACT)
+
+    @property
+    def errors(self) -> FloatArray:
+        """Standard errors of answers at N(0, I), typical ones, shape (k,)."""
+        # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
+        return np.asarray(self.nu * self.scale * np.sqrt(2.0))
+
+    def varies(self, spread: FloatArray) -> BoolArray:
+        """Tell which outputs of standard deviation ``spread (k,)`` are no constants."""
+        ulp = np.finfo(np.float64).eps * self.scale
+        return np.asarray(spread > _CONSTANT_ULPS * ulp)
+
+    def has_all_digits(self, spread: FloatArray) -> BoolArray:
+        """Tell which outputs of standard deviation ``spread (k,)`` the exact method can take.
+
+        A constant that hides the variation takes its digits.
+        """
+        hidden = self.varies(spread) & (spread < _FEWEST_DIGITS * self.errors)
+        return np.asarray(~hidden & self.is_exact)
 
     @property
     def is_deterministic(self) -> bool:

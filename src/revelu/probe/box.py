@@ -1,11 +1,12 @@
 """A box that questions must stay in, bounded or not: chords and inward derivatives."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.errors import SaturatedError
-from revelu.probe.line import Ask, Line
+from revelu.probe.line import Ask, Askable, Line
 from revelu.types import FloatArray
 
 # Steps are cut tenfold where a kink showed beside the point, so many times.
@@ -58,6 +59,28 @@ class Box:
         above, below = self.hi - x, x - self.lo
         room = np.maximum(above, below)
         return np.where(above >= below, 1.0, -1.0) * np.minimum(h, _ROOM_SHARE * room)
+
+
+class Confined:
+    """A target whose questions are moved back into a box that rounding took them out of.
+
+    Parameters
+    ----------
+    target : Askable
+    box : Box
+    """
+
+    def __init__(self, target: Askable, box: Box) -> None:
+        self.target, self.box = target, box
+        self.dim_in = target.dim_in
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Ask one round, (n, d) -> (n, k)."""
+        return self.target(self.box.clip(X))
+
+    def round(self) -> AbstractContextManager[None]:
+        """Count the calls made inside as one round."""
+        return self.target.round()
 
 
 def segment(start: FloatArray, end: FloatArray) -> tuple[Line, tuple[float, float]]:

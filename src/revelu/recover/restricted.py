@@ -18,7 +18,7 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.network import Network, add_networks, affine_network, simplify
 from revelu.oracle import NoiseFloor
-from revelu.probe.box import Box, inward_jacobian, segment
+from revelu.probe.box import Box, Confined, inward_jacobian, segment
 from revelu.probe.hyperplane import kink_strengths
 from revelu.probe.jacobian import step_length
 from revelu.probe.kinks import SIGMAS, find_kinks
@@ -87,6 +87,7 @@ class RestrictedSearch:
     n_bent: int = 0
 
     def __post_init__(self) -> None:
+        self.target = Confined(self.target, self.box)
         d, k = self.target.dim_in, len(self.noise.scale)
         self.X, self.Y = np.empty((0, d)), np.empty((0, k))
         self.tries: list[int] = []
@@ -116,9 +117,13 @@ class RestrictedSearch:
         self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, Y])
         self.tries += [0] * len(X)
 
+    def apart(self) -> FloatArray:
+        """How far off the network is at each point asked, shape (n, k)."""
+        return np.abs(self.network(self.X) - self.Y)
+
     def wrong(self) -> BoolArray:
         """Which of the points asked the network does not explain, shape (n,)."""
-        apart = np.abs(self.network(self.X) - self.Y)
+        apart = self.apart()
         limit = SIGMAS * self._nu * self.noise.scale * self._growth(self.X)[:, None]
         return np.asarray((apart > limit).any(axis=1))
 

@@ -125,6 +125,7 @@ class ThreeLayers:
         network, notes = self._network()
         if explained:
             return self._recovery(Status.UNVERIFIED, self._polished(network), notes)
+        notes = []
         share = float(self.search.wrong().mean())
         d1 = self.top.dim_in
         notes.append(
@@ -152,6 +153,10 @@ class ThreeLayers:
         upper, notes = resolve_signs(self.search.network, self.noise.half_digits)
         self.sign_notes = list(notes)
         first = self.top.first
+        if not len(upper.weights[0]) and upper.skip is not None:
+            # Nothing bends above the first layer: it is the only one.
+            V, c = upper.skip
+            return Network([first.W, V], [first.b, c + upper.biases[-1]]), []
         network = Network([first.W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
         return network, notes
 

@@ -137,7 +137,9 @@ def _grown(
         if partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
         if partial and recovery.status is Status.RECOVERED:
-            # A point or two were left; fresh queries have agreed without them.
+            if (search.search.apart() > _tolerance(recovery)).any():
+                return replace(recovery, status=Status.PARTIAL)
+            # What was left is less than the certificate allows.
             recovery = replace(recovery, evidence=tuple(search.sign_notes))
         if recovery.status is not Status.UNVERIFIED or seen is None or repair == _MAX_GROWTHS:
             break
@@ -145,6 +147,10 @@ def _grown(
         with job.oracle.phase("repair"):
             recovery = search.repair(_wrong_points(seen))
     return recovery
+
+
+def _tolerance(recovery: Recovery) -> float:
+    return 0.0 if recovery.certificate is None else recovery.certificate.tolerance
 
 
 def _wrong_points(seen: Examination) -> FloatArray:

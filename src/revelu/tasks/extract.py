@@ -125,7 +125,7 @@ def extract(
     if oracle.box is not None and method not in {"auto", "two_layer"}:
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     job = Job(oracle, checks, seed, progress)
-    return _finished(job, _run(job, method))
+    return _finished(job, _run(job, method), method)
 
 
 def _run(job: Job, method: str) -> Recovery:
@@ -148,6 +148,8 @@ def _run(job: Job, method: str) -> Recovery:
         reason = (
             "the answers lack the digits that recovery inside a box needs: float64 ones, "
             f"not {noise.law}"
+            if noise.law != "float64"
+            else "what varies inside the box leaves too few digits of the answers"
         )
         return Recovery(Status.UNVERIFIED, None, ledger(), evidence=(reason,), method=method)
     best = Recovery(Status.UNVERIFIED, None, ledger(), method=method)
@@ -155,7 +157,8 @@ def _run(job: Job, method: str) -> Recovery:
         phase = "recover" if start == 0 else "repair"
         recovery = _attempt(job, noise, method, phase, fits=fits)
         best = _better(best, recovery)
-        if recovery.status not in _TRY_AGAIN or recovery.details.get("deeper"):
+        # Another line may show a first-layer neuron whose absence looks like more depth.
+        if recovery.status not in _TRY_AGAIN or (start and recovery.details.get("deeper")):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
     return without_invention(best, noise)
@@ -178,7 +181,7 @@ def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     return job.verify(recovery, noise)[0]
 
 
-def _finished(job: Job, recovery: Recovery) -> Recovery:
+def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     """Attach the final ledger, advice and the shape of a classifier."""
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
@@ -187,6 +190,10 @@ def _finished(job: Job, recovery: Recovery) -> Recovery:
     advice = _ADVICE.get(recovery.status)
     if recovery.status is Status.UNVERIFIED and recovery.certificate is None:
         advice = None
+    if recovery.status is Status.NOT_IN_CLASS and job.oracle.box is not None:
+        advice = "in a box only networks of one hidden ReLU layer are recovered; without, of two"
+    elif recovery.status is Status.NOT_IN_CLASS and method == "two_layer":
+        advice = "method auto looks for two hidden layers, too; others are not recovered"
     if advice:
         recovery = replace(recovery, evidence=(*recovery.evidence, advice))
     return recovery
@@ -197,7 +204,7 @@ _ADVICE = {
     "another seed or a larger budget may help",
     Status.PARTIAL: "some neurons are missing; another seed or a larger budget may help",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
-    Status.NOT_DETERMINISTIC: "remove the randomness, or ask for more digits",
+    Status.NOT_DETERMINISTIC: "remove the randomness",
     Status.NOT_IN_CLASS: "only networks of one or two hidden ReLU layers are recovered",
 }
 

@@ -6,23 +6,14 @@ import numpy as np
 
 from revelu.oracle import NoiseFloor
 from revelu.recovery import Recovery, Status
-from revelu.types import BoolArray, FloatArray
 
 # Half of the places curving is a smooth function; a quarter may be kinks.
 _CURVED = 0.5
-
-# Outputs that vary by less than this many times their error have too few digits for the
-# exact method: the certificate's tolerance, 32 errors, would be a hundredth of all that
-# varies.
-_FEWEST_DIGITS = 3200.0
 
 # Answers whose error is more than a tenth of their variation tell nothing.  The variation
 # is known from five places, which show a third of it or less once in fifty times; up to
 # there the certificate decides, which knows it from thousands.
 _HOPELESS_NOISE = 0.3
-
-# A constant may vary by this many units in the last place.
-_ULPS = 4.0
 
 
 def refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
@@ -42,7 +33,7 @@ def refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
-    varies, error = _varying(noise)
+    varies, error = noise.varies(noise.spread), noise.errors
     # A constant varies by its noise alone; beside an output that does vary it does no harm.
     clear = varies & (error <= _HOPELESS_NOISE * noise.spread)
     if clear.any() or not varies.any():
@@ -68,16 +59,7 @@ def refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
 
 def has_all_digits(noise: NoiseFloor) -> bool:
     """Whether the exact method can be used."""
-    varies, error = _varying(noise)
-    return noise.is_exact and not (varies & (noise.spread < _FEWEST_DIGITS * error)).any()
-
-
-def _varying(noise: NoiseFloor) -> tuple[BoolArray, FloatArray]:
-    """Which outputs vary, and the error of an answer by output."""
-    # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
-    error = np.sqrt(2.0) * noise.nu * noise.scale
-    ulp = np.finfo(np.float64).eps * noise.scale
-    return np.asarray(noise.spread > _ULPS * ulp), np.asarray(error)
+    return bool(noise.has_all_digits(noise.spread).all())
 
 
 def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:

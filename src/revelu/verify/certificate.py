@@ -25,8 +25,8 @@ _ABOVE_NOISE = 1.5
 # Deviations of a correlation, which are 1 / sqrt(n) where there is none.
 _SIGNIFICANT = 4.0
 
-# Tolerances of several outputs within this factor are spoken of as one.
-_ALIKE = 2.0
+# Tolerances of several outputs within this factor are spoken of as one, the largest.
+_ALIKE = 10.0
 
 
 def certify(examination: Examination) -> Certificate:
@@ -65,8 +65,8 @@ def certify(examination: Examination) -> Certificate:
 def drowned(examination: Examination) -> BoolArray:
     """Tell which outputs vary by less than ten times their answers' own errors.
 
-    What varies by no more than that error may be a constant, which a network beside it
-    does not suffer from; but where no output varies by more, nothing is known.
+    What varies by no more than that error may be a constant, and others beside it do not
+    suffer from that; but where no output varies by more, nothing is known.
 
     Returns
     -------
@@ -76,9 +76,10 @@ def drowned(examination: Examination) -> BoolArray:
     varies = _varying(examination)
     signal = np.sqrt(np.maximum(spread**2 - own**2, 0.0))
     lost = varies & (own > _LARGEST_SHARE * signal)
-    if examination.noise.is_exact or (varies & ~lost).any():
-        return np.asarray(lost)
-    return np.asarray(spread > 0)
+    moves = examination.noise.varies(spread)
+    if (varies & ~lost).any() or not moves.any():
+        return np.asarray(lost & moves)
+    return moves
 
 
 def _varying(examination: Examination) -> BoolArray:
@@ -135,14 +136,15 @@ def _objections(examination: Examination) -> list[str]:
 def _excess(examination: Examination) -> FloatArray:
     """By which factor errors at the inputs drawn exceed the answers' own, shape (k,).
 
-    Of a target with all its digits nothing is asked here: its tolerance is strict.
+    Of an output with all its digits nothing is asked here: its tolerance is strict.
     """
     own = examination.own_errors
     errors = examination.errors[examination.is_drawn & examination.is_seen]
-    if examination.noise.is_exact or not len(errors):
+    if not len(errors):
         return np.zeros(len(own))
     rms = np.sqrt((errors**2).mean(axis=0))
-    return np.asarray(np.where(own > 0, rms / np.where(own > 0, own, 1.0), 0.0))
+    asked = ~examination.noise.has_all_digits(examination.spread) & (own > 0)
+    return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))
 
 
 def _statement(
@@ -181,8 +183,9 @@ def _remarks(examination: Examination) -> list[str]:
         found.append(
             f"on {n_silent:,} inputs the target is saturated: only probabilities were compared"
         )
-    silent = (examination.spread > 0) & ~_varying(examination) & ~drowned(examination)
-    if silent.any() and not examination.noise.is_exact:
+    moves = examination.noise.varies(examination.spread)
+    silent = moves & ~_varying(examination) & ~drowned(examination)
+    if silent.any():
         found.append(f"{_outputs(silent)}: no variation beyond the errors of the answers was seen")
     return found
 

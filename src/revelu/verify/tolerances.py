@@ -58,7 +58,7 @@ def tolerances(noise: NoiseFloor, spread: FloatArray) -> FloatArray:
     else:
         # A constant that hides the variation must not buy a tolerance.
         varying = np.minimum(scale, _SPREADS * spread)
-        factor = _NOISE_FACTOR if noise.is_exact else _COARSE_FACTOR
+        factor = np.where(noise.has_all_digits(spread), _NOISE_FACTOR, _COARSE_FACTOR)
         lax = min(noise.half_digits, _LAXEST) * varying
         rounding = np.maximum(factor * noise.nu * scale, lax)
     return np.asarray(np.maximum(rounding, floor))
