@@ -36,6 +36,7 @@ from revelu.recover.growth import (
     price,
     widest,
 )
+from revelu.recover.limits import what_cannot_be_known
 from revelu.recover.sign_patterns import Patterns, resolve_patterns
 from revelu.recover.tensors import estimate_units
 from revelu.recovery import Recovery, Status
@@ -78,10 +79,6 @@ _IDLE = 1e-7
 # Error bars take an eigenvalue problem in all parameters.
 _MOST_PARAMETERS = 3000
 _MOST_ROWS = 40_000
-
-# A bias, or an error bar, beyond which a neuron is as good as affine (Theorem 3.1).
-_LARGE_BIAS = 3.0
-_UNKNOWN = 0.1
 
 Tell = Callable[[str], None]
 
@@ -334,7 +331,7 @@ class _Learner:
             "sign_patterns": patterns.signs,
             "n_neurons": network.width,
         }
-        self.evidence += _limits(patterns, errors)
+        self.evidence += what_cannot_be_known(patterns, errors)
         if self.n_neurons is not None and network.width != self.n_neurons:
             self.warnings.append(
                 f"the samples show {network.width} neurons, not the {self.n_neurons} given"
@@ -381,21 +378,3 @@ class _Learner:
 def _lifted(network: TwoLayer, basis: FloatArray, outside: FloatArray) -> TwoLayer:
     V = np.zeros((1, len(basis))) if network.V is None else network.V
     return TwoLayer(network.W @ basis, network.b, network.A, network.c, V @ basis + outside)
-
-
-def _limits(patterns: Patterns, errors: StandardErrors | None) -> list[str]:
-    """What cannot be known, and why (Theorems 3.1 and 3.4)."""
-    network, notes = patterns.network, list(patterns.notes)
-    if errors is None:
-        return notes
-    bars = np.column_stack(
-        [errors.W, errors.b, errors.A[0] / np.maximum(np.abs(network.A[0]), 1e-300)]
-    )
-    for i in np.flatnonzero(bars.max(axis=1, initial=0.0) > _UNKNOWN):
-        why = (
-            f"its bias {network.b[i]:.2g} is so large that it is all but affine on N(0, I)"
-            if abs(network.b[i]) > _LARGE_BIAS
-            else "its row is nearly dependent on others, or the noise is too large"
-        )
-        notes.append(f"neuron {i} is known to {bars[i].max():.1g} only: {why}")
-    return notes
