@@ -125,3 +125,17 @@ def test_parquet_reads_as_arrays_do(folder):
     parquet.write_table(pyarrow.table({**columns, "y": arrays["y"]}), folder / "s.parquet")
     a, b = (revelu.learn(folder / name) for name in ("s.parquet", "samples/0.npz"))
     assert a.network == b.network
+
+
+def test_the_span_comes_from_samples_that_are_not_in_memory(tmp_path, monkeypatch):
+    truth = draw(30, 3, 60)
+    for i in range(4):
+        X, y = samples(truth, 5000, 61 + i)
+        np.savez(tmp_path / f"{i}.npz", X=X, y=y)
+    # Of 20,000 samples 600 stay: too few for 496 coefficients of a quadratic, six a parameter.
+    monkeypatch.setattr(task, "_MOST_NUMBERS", 30 * 600)
+    messages = []
+    recovery = revelu.learn(tmp_path, progress=lambda event: messages.append(event.message))
+    assert any("inside 3 of 30 dimensions" in message for message in messages)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert largest_error(recovery.network, truth) < 1e-9

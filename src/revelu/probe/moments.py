@@ -198,13 +198,13 @@ def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order
 
 def estimate_second_moment(
     chunks: Iterable[Chunk], control: Quadratic, executor: Executor | None = None
-) -> FloatArray:
-    """Estimate ``E[f(x) (x x' - I)]``, shape (d, d), in all coordinates."""
+) -> tuple[FloatArray, int]:
+    """Estimate ``E[f(x) (x x' - I)]``, shape (d, d), in all coordinates; and count samples."""
     work = partial(_second_chunk, control=control)
     n, total = 0, np.zeros_like(control.M)
     for size, part in map(work, chunks) if executor is None else executor.map(work, chunks):
         n, total = n + size, total + part
-    return control.coefficients()[2] + total / n
+    return control.coefficients()[2] + total / n, n
 
 
 def _second_chunk(chunk: Chunk, control: Quadratic) -> tuple[int, FloatArray]:

@@ -169,24 +169,25 @@ class _Learner:
     def _find_span(self) -> FloatArray | None:
         """Step 1: eigenvectors of the second coefficient above a clear gap; (r, d)."""
         d = self.fitted.X.shape[1]
-        if not (self.samples.is_gaussian and self.quadratic.M.any() and d > 1):
+        if not (self.samples.is_gaussian and d > 1):
             return None
-        T = self.quadratic.coefficients()[2]
-        if self.samples.chunks is not None:
-            T = estimate_second_moment(self.samples.chunks(), self.quadratic)
+        T, n = estimate_second_moment(self._chunks(), self.quadratic)
+        if self.samples.chunks is None and self.quadratic.M.any():
+            # The fit has used up a degree of freedom a coefficient.
+            n = max(n - (d + 1) * (d + 2) // 2, n // 4)
         values, U = np.linalg.eigh(T)
         by_size = np.argsort(-np.abs(values))
         sizes = np.abs(values[by_size])
         self.details["eigenvalues"] = sizes.tolist()
-        rank = self._rank(sizes) if self.order != "2" else 0
+        rank = self._rank(sizes, n) if self.order != "2" else 0
         if not 0 < rank <= _WIDEST_SPAN * d:
             return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
 
-    def _rank(self, sizes: FloatArray) -> int:
+    def _rank(self, sizes: FloatArray, n: int) -> int:
         """How many eigenvalues are no chance, where a gap, or many inputs, make that clear."""
-        chance = self._chance_eigenvalue()
+        chance = self._chance_eigenvalue(n)
         ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
         clear = (sizes[:-1] > chance) & (sizes[1:] < _CHANCE * chance) & (ratios > _GAP)
         if self.n_neurons is not None and self.n_neurons < len(sizes):
@@ -195,31 +196,32 @@ class _Learner:
             return int(np.argmax(np.where(clear, ratios, 0.0))) + 1
         return int((sizes > _CHANCE * chance).sum()) if len(sizes) >= _MANY_INPUTS else 0
 
-    def _chance_eigenvalue(self) -> float:
-        """The largest eigenvalue that the second coefficient of pure noise would have.
+    def _chance_eigenvalue(self, n: int) -> float:
+        """The largest eigenvalue that the second coefficient of noise would have.
 
         Entries of the estimate have the variance ``s^2 / n``, twice that on the diagonal,
         and a random symmetric matrix of such entries has the norm ``2 s sqrt(d / n)``.
         """
-        n, d = self.fitted.X.shape
-        left = max(n - (d + 1) * (d + 2) // 2, n // 4, 1)
         rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
-        s = np.sqrt(np.sum(rest**2) / left)
-        return float(2.0 * s * np.sqrt(d / left))
+        return float(2.0 * rest.std() * np.sqrt(self.fitted.X.shape[1] / max(n, 1)))
+
+    def _chunks(self) -> Iterable[Chunk]:
+        """All samples."""
+        if self.samples.chunks is None:
+            return [(self.fitted.X, self.fitted.Y[:, 0])]
+        return self.samples.chunks()
 
     def _tensor_start(self, basis: FloatArray | None) -> TwoLayer | None:
         """Step 2: neurons from moments, in coordinates of the span."""
-        X, y = self.fitted.X, self.fitted.Y[:, 0]
-        d = X.shape[1]
+        n, d = self.fitted.X.shape
         rank = len(basis) if basis is not None else min(self.n_neurons or d, d)
-        enough = len(X) >= _TENSOR_SAMPLES * rank * (d + 1)
+        enough = n >= _TENSOR_SAMPLES * rank * (d + 1)
         known = basis is not None or self.n_neurons == rank == d
         wanted = self.order == "1" or (enough and known)
         if not (self.samples.is_gaussian and wanted and rank <= _TENSOR_RANK):
             return None
         self.tell("estimating Hermite coefficients")
-        chunks = [(X, y)] if self.samples.chunks is None else self.samples.chunks()
-        moments = estimate_moments(chunks, self.quadratic, basis)
+        moments = estimate_moments(self._chunks(), self.quadratic, basis)
         self.details["moment_errors"] = [float(e.max()) for e in moments.errors]
         units = estimate_units(moments, rank, self.rng)
         if units is None:
