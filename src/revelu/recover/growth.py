@@ -122,10 +122,13 @@ def explain_by_growth(
 
 
 def grow_while_worth(
-    rng: np.random.Generator, samples: Samples, start: TwoLayer | None = None
+    rng: np.random.Generator,
+    samples: Samples,
+    start: TwoLayer | None = None,
+    most_neurons: int = _MOST_NEURONS,
 ) -> Fit:
     """Add neurons while they explain more than chance would; then take out the idle ones."""
-    cap = widest(*samples.X.shape)
+    cap = min(widest(*samples.X.shape), most_neurons)
     found = fit(start or affine_fit(samples), samples, goal=EXACT, max_steps=_STEPS_A_NEURON)
     best, idle, least = found, 0, _chance_price(found.network, samples)
     while found.cost > EXACT and found.network.width < cap and idle < _PATIENCE:

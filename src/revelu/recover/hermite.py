@@ -232,7 +232,11 @@ class _Learner:
         return TwoLayer(units.W, units.b, units.a[None], np.zeros(1), zero)
 
     def _search_in_span(self, basis: FloatArray, start: TwoLayer | None) -> Explanation | None:
-        """Step 3 inside the span, then in all coordinates; None where that fails."""
+        """Step 3 inside the span, then in all coordinates; None where that fails.
+
+        What lies outside the estimated span is noise with a structure, which more neurons
+        would fit: there are few beside one a dimension.
+        """
         r, d = basis.shape
         if d < _SPAN_FROM and start is None:
             return None
@@ -244,7 +248,7 @@ class _Learner:
         ends: list[Explanation] = []
         for _ in range(_TRIES):
             self.tell(f"fitting neurons inside {r} of {d} dimensions")
-            network = grow_while_worth(self.rng, inside, start).network
+            network = grow_while_worth(self.rng, inside, start, r + max(r // 4, 4)).network
             start = None
             lifted = _lifted(network, basis, outside)
             used = self._enough_for(lifted)
