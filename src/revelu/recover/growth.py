@@ -170,6 +170,6 @@ def _is_determined(network: TwoLayer, samples: Samples) -> bool:
 
 def _n_searches(samples: Samples) -> int:
     n, d = samples.X.shape
-    width = min(widest(n, d), max(n // (_STEPS_A_NEURON * (d + 2)), 4) * 2)
+    width = widest(n, d)
     work = n * (width * (d + 2.0)) ** 2 * width * _STEPS_A_NEURON / 3.0
     return int(np.clip(_MOST_WORK / max(work, 1.0), _FEWEST_SEARCHES, _MOST_SEARCHES))
