@@ -24,9 +24,12 @@ PUBLIC = {
     "LimitReachedError",
     "MissingExtraError",
     "Network",
+    "NullCertificate",
     "Oracle",
     "Recovery",
     "ReveluError",
+    "Span",
+    "SpanRecovery",
     "Status",
     "TargetError",
     "UntrustedError",
@@ -36,7 +39,9 @@ PUBLIC = {
     "extract",
     "learn",
     "load",
+    "obfuscate",
     "open_oracle",
+    "recover_span",
     "zoo",
 }
 

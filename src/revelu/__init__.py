@@ -21,12 +21,15 @@ if TYPE_CHECKING:
         UntrustedError,
     )
     from revelu.network import Alignment, Network, align, load, zoo
+    from revelu.network.span import Span
     from revelu.oracle import Ledger, Oracle
-    from revelu.recovery import Certificate, Recovery, Status
+    from revelu.recovery import Certificate, NullCertificate, Recovery, SpanRecovery, Status
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
     from revelu.tasks.learn import learn
+    from revelu.tasks.obfuscate import obfuscate
     from revelu.tasks.regressor import HermiteRegressor
+    from revelu.tasks.span import recover_span
 
 __all__ = [
     "Alignment",
@@ -38,9 +41,12 @@ __all__ = [
     "LimitReachedError",
     "MissingExtraError",
     "Network",
+    "NullCertificate",
     "Oracle",
     "Recovery",
     "ReveluError",
+    "Span",
+    "SpanRecovery",
     "Status",
     "TargetError",
     "UntrustedError",
@@ -50,7 +56,9 @@ __all__ = [
     "extract",
     "learn",
     "load",
+    "obfuscate",
     "open_oracle",
+    "recover_span",
     "zoo",
 ]
 
@@ -66,12 +74,21 @@ _ROOMS = {
         "UntrustedError",
     ),
     "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
+    "revelu.network.span": ("Span",),
     "revelu.oracle": ("Ledger", "Oracle"),
-    "revelu.recovery": ("Certificate", "Recovery", "Status"),
+    "revelu.recovery": (
+        "Certificate",
+        "NullCertificate",
+        "Recovery",
+        "SpanRecovery",
+        "Status",
+    ),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
     "revelu.tasks.learn": ("learn",),
     "revelu.tasks.regressor": ("HermiteRegressor",),
+    "revelu.tasks.obfuscate": ("obfuscate",),
+    "revelu.tasks.span": ("recover_span",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from revelu.network import Network
+from revelu.network.span import Span
 from revelu.oracle import Ledger
 
-__all__ = ["Certificate", "Ledger", "Recovery", "Status"]
+__all__ = ["Certificate", "Ledger", "NullCertificate", "Recovery", "SpanRecovery", "Status"]
 
 
 class Status(StrEnum):
@@ -94,6 +95,66 @@ class Recovery:
     network: Network | None
     ledger: Ledger
     certificate: Certificate | None = None
+    evidence: tuple[str, ...] = ()
+    method: str = ""
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NullCertificate:
+    """What fresh queries say of a span: that moves across it change no answer.
+
+    Attributes
+    ----------
+    n_checks : int
+        Fresh N(0, I) inputs, each moved by a random vector of the null space.
+    max_change : float
+        Largest change of an answer, in units of the output; 0 or 1 for labels.
+    tolerance : float
+        The largest change that counts as none.
+    fraction_within : float
+        Fraction of the checks without a change.
+    confidence : float
+        Of the statement.
+    statement : str
+        The certificate in one sentence.
+    passed : bool
+    """
+
+    n_checks: int
+    max_change: float
+    tolerance: float
+    fraction_within: float
+    confidence: float
+    statement: str
+    passed: bool = False
+
+
+@dataclass(frozen=True)
+class SpanRecovery:
+    """The outcome of a search for the row span of a first layer.
+
+    Attributes
+    ----------
+    status : Status
+    span : Span
+        What was found, whatever the status; of rank 0 where nothing was.
+    ledger : Ledger
+    certificate : NullCertificate or None
+        None where nothing was verified.
+    evidence : tuple of str
+        What was seen, in sentences; for a failure, what to try next.
+    method : str
+    warnings : tuple of str
+    details : mapping
+        Figures of the method, for reports.
+    """
+
+    status: Status
+    span: Span
+    ledger: Ledger
+    certificate: NullCertificate | None = None
     evidence: tuple[str, ...] = ()
     method: str = ""
     warnings: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
 from revelu.cli.learn import learn
+from revelu.cli.obfuscate import obfuscate
+from revelu.cli.span import span
 
 app = typer.Typer(
     name="revelu",
@@ -22,6 +24,8 @@ app = typer.Typer(
 app.command()(extract)
 app.command()(learn)
 app.command()(diagnose)
+app.command()(span)
+app.command()(obfuscate)
 app.command()(demos)
 
 

@@ -43,7 +43,8 @@ def extract(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="auto, two_layer, three_layer or least_squares.")
+        str,
+        typer.Option(help="auto, two_layer, any_two_layer, three_layer or least_squares."),
     ] = "auto",
     box: Annotated[
         tuple[float, float] | None,

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,17 @@ def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
         named[f"weights_{i}"], named[f"biases_{i}"] = W.astype(dtype), b.astype(dtype)
     if arrays.skip is not None:
         named["skip_V"], named["skip_c"] = (a.astype(dtype) for a in arrays.skip)
+    write_archive(path, named)
+
+
+def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays; the file appears whole or not at all.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses.
+    """
     buffer = io.BytesIO()
     np.savez(buffer, **named)  # type: ignore[arg-type]
     replace_file(path, buffer.getvalue())
@@ -43,6 +55,31 @@ def load(path: Path) -> Arrays:
     FormatError
         If it is damaged, too large, of a later schema, or lacks an array.
     """
+    named = read_archive(path)
+    n_layers = sum(name.startswith("weights_") for name in named)
+    wanted = [f"{kind}_{i}" for i in range(n_layers) for kind in ("weights", "biases")]
+    has_skip = "skip_V" in named or "skip_c" in named
+    wanted += ["skip_V", "skip_c"] if has_skip else []
+    missing, extra = sorted(set(wanted) - set(named)), sorted(set(named) - set(wanted))
+    if not n_layers or missing or extra:
+        raise FormatError(
+            f"{path}: not a network: missing {missing or 'weights_0'}, unexpected {extra}"
+        )
+    return Arrays(
+        [named[f"weights_{i}"] for i in range(n_layers)],
+        [named[f"biases_{i}"] for i in range(n_layers)],
+        (named["skip_V"], named["skip_c"]) if has_skip else None,
+    )
+
+
+def read_archive(path: Path) -> dict[str, np.ndarray]:
+    """Read named arrays of real numbers, never unpickling anything; ``schema`` is left out.
+
+    Raises
+    ------
+    FormatError
+        If the file is damaged, too large, of a later schema, or holds other things.
+    """
     try:
         named = _read(path)
     except FormatError:
@@ -54,23 +91,10 @@ def load(path: Path) -> Arrays:
     schema = named.pop("schema", np.array(SCHEMA))
     if schema.shape != () or schema.dtype.kind not in "iu" or int(schema) != SCHEMA:
         raise FormatError(f"{path}: schema {schema!r} is not the one known, {SCHEMA}")
-    n_layers = sum(name.startswith("weights_") for name in named)
-    wanted = [f"{kind}_{i}" for i in range(n_layers) for kind in ("weights", "biases")]
-    has_skip = "skip_V" in named or "skip_c" in named
-    wanted += ["skip_V", "skip_c"] if has_skip else []
-    missing, extra = sorted(set(wanted) - set(named)), sorted(set(named) - set(wanted))
-    if not n_layers or missing or extra:
-        raise FormatError(
-            f"{path}: not a network: missing {missing or 'weights_0'}, unexpected {extra}"
-        )
     for name, array in named.items():
         if array.dtype.kind not in "fiu":
             raise FormatError(f"{path}: {name} holds {array.dtype}, not real numbers")
-    return Arrays(
-        [named[f"weights_{i}"] for i in range(n_layers)],
-        [named[f"biases_{i}"] for i in range(n_layers)],
-        (named["skip_V"], named["skip_c"]) if has_skip else None,
-    )
+    return named
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from revelu.network import zoo
 from revelu.network.alignment import Alignment, align
+from revelu.network.distance import l2_distance, l2_norm
 from revelu.network.network import Network, load
 from revelu.network.simplify import simplify
 from revelu.network.sums import add_networks, affine_network
@@ -12,6 +13,8 @@ __all__ = [
     "add_networks",
     "affine_network",
     "align",
+    "l2_distance",
+    "l2_norm",
     "load",
     "simplify",
     "zoo",

@@ -9,6 +9,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
+from revelu.recover.any_two_layer import AnyTwoLayer, recover_any_two_layer
 from revelu.recover.boxed import Boxed, search_box
 from revelu.recover.peeling import Peeling
 from revelu.recover.signs import resolve_signs
@@ -16,6 +17,7 @@ from revelu.recover.three_layer import ThreeLayers, search_three_layers
 from revelu.recover.two_layer import first_line, recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
 from revelu.tasks.job import Job, network_of
+from revelu.tasks.l2_bound import with_l2_bound
 from revelu.types import FloatArray
 from revelu.verify import Examination
 
@@ -40,6 +42,12 @@ _FEWEST_TESTS = 3
 _FAINT = 1e-3
 _BLUR = 1e-10
 
+_FALL_OVER = {
+    Status.UNVERIFIED: "fresh queries disagree with what the exact method found, where kinks were "
+    "too near each other or not seen at all",
+    Status.PARTIAL: "the exact method found kinks that it could not separate",
+}
+
 
 def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Recovery:
     """One recovery from a fresh line, verified and repaired.
@@ -48,13 +56,16 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     ----------
     job : Job
     noise : NoiseFloor
-    method : {"auto", "two_layer", "three_layer"}
-        ``auto`` looks for a second hidden layer where hyperplanes end or bend.
+    method : {"auto", "two_layer", "three_layer", "any_two_layer"}
+        ``auto`` takes neurons that the exact method cannot tell apart under a magnifying
+        glass, and looks for a second hidden layer where hyperplanes end or bend.
     phase : str
         What the queries of the recovery are booked under.
     """
     job.tell("finding kinks and neurons")
     oracle = job.oracle
+    if method == "any_two_layer":
+        return _any_two_layers(job, noise, phase)
     try:
         with oracle.phase(phase):
             line = first_line(oracle, noise, np.random.default_rng(job.new_seed()))
@@ -70,6 +81,17 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     if method == "two_layer" or ended or not line.scan.complete:
         return recovery
     spent = oracle.n_queries
+    if recovery.network is not None:
+        reason = (
+            f"{_FALL_OVER[recovery.status]}: hence any_two_layer, which magnifies close neurons, "
+            "merges what cannot be told apart and looks for bumps"
+        )
+        log.info("%s", reason)
+        close = _any_two_layers(job, noise, "repair")
+        if close.status is Status.RECOVERED:
+            return replace(close, evidence=(reason, *close.evidence))
+        if close.status is Status.BUDGET_EXHAUSTED:
+            return replace(recovery, status=close.status, evidence=(reason, *close.evidence))
     log.info("not one hidden layer: %s", "; ".join(recovery.evidence))
     deep = _three_layers(job, noise, line, "recover")
     if deep.network is None and deep.status is not Status.BUDGET_EXHAUSTED:
@@ -107,6 +129,14 @@ def _two_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Recov
     return recovery
 
 
+def _any_two_layers(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
+    """One hidden layer whose neurons may be close, or cancel."""
+    job.tell("recovering close neurons and bumps")
+    with job.oracle.phase(phase):
+        recovery, search = recover_any_two_layer(job.oracle, noise, job.new_seed())
+    return _grown(job, noise, recovery, search)
+
+
 def _three_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Recovery:
     """Two hidden layers, grown where fresh queries find them wrong."""
     job.tell("recovering two hidden layers")
@@ -124,7 +154,10 @@ def extract_in_box(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
 
 
 def _grown(
-    job: Job, noise: NoiseFloor, recovery: Recovery, search: ThreeLayers | Boxed | None
+    job: Job,
+    noise: NoiseFloor,
+    recovery: Recovery,
+    search: ThreeLayers | Boxed | AnyTwoLayer | None,
 ) -> Recovery:
     """Verify what was recovered, and go on where fresh queries find it wrong."""
     for repair in range(_MAX_GROWTHS + 1):
@@ -134,9 +167,11 @@ def _grown(
             break
         partial = recovery.status is Status.PARTIAL
         recovery, seen = job.verify(recovery, noise)
+        if seen is not None and isinstance(search, AnyTwoLayer):
+            recovery = with_l2_bound(recovery, seen)
         if partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
-        if partial and recovery.status is Status.RECOVERED:
+        if partial and recovery.status is Status.RECOVERED and not isinstance(search, AnyTwoLayer):
             if (search.search.apart() > _tolerance(recovery)).any():
                 return replace(recovery, status=Status.PARTIAL)
             # What was left is less than the certificate allows.

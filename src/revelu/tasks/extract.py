@@ -20,7 +20,7 @@ from revelu.tasks.progress import Listener
 
 log = logging.getLogger(__name__)
 
-METHODS = ("auto", "two_layer", "three_layer", "least_squares")
+METHODS = ("auto", "two_layer", "any_two_layer", "three_layer", "least_squares")
 
 # Fresh starts, of an exact extraction and of a fit; each fit has searched until its answers
 # were explained.
@@ -56,9 +56,11 @@ def extract(
     ----------
     target : Oracle, Network, callable or str
         What to ask; see :func:`revelu.open_oracle`.
-    method : {"auto", "two_layer", "three_layer", "least_squares"}
+    method : {"auto", "two_layer", "any_two_layer", "three_layer", "least_squares"}
         ``two_layer`` and ``three_layer`` (one hidden layer, and two) are exact and need the
-        digits of float64; ``least_squares`` takes float32, rounded and noisy answers.
+        digits of float64; ``any_two_layer`` too, and takes one hidden layer whose neurons may
+        be as good as equal, or cancel but for narrow bumps; ``least_squares`` takes float32,
+        rounded and noisy answers.
         ``auto`` chooses by the noise measured, and looks for a second hidden layer where
         hyperplanes end or bend.
     budget : int, optional

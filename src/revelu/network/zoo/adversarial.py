@@ -200,6 +200,76 @@ def with_bumps(
     return _close(network, W, b, A)
 
 
+def with_clusters(
+    widths: Sequence[int], n_clusters: int = 2, angle: float = 1e-2, seed: int = 0
+) -> Network:
+    """Draw a network whose neurons are close to each other in clusters (CKM21, Definition 3.7).
+
+    Parameters
+    ----------
+    widths : sequence of int
+    n_clusters : int
+        At most the width of the last hidden layer; neuron ``i`` belongs to cluster
+        ``i % n_clusters``.
+    angle : float
+        Between the rows of a cluster and its first one, in radians; their hyperplanes are
+        shifted by as much, times N(0, 1).  Lengths and orientations are random.
+    seed : int
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    InputError
+        If the layer is too narrow.
+    """
+    network, W, b, A = _open(widths, n_clusters, seed)
+    rng = np.random.default_rng([seed, 1])
+    norms = np.linalg.norm(W, axis=1)
+    for j in range(n_clusters, len(b)):
+        i = j % n_clusters
+        first = W[i] / norms[i]
+        side = rng.standard_normal(len(first))
+        side -= (side @ first) * first
+        # In one dimension there is no side to turn to.
+        side /= np.linalg.norm(side) if len(first) > 1 else np.inf
+        length = rng.choice([-1.0, 1.0]) * rng.uniform(0.5, 2.0) * norms[i]
+        W[j] = length * (np.cos(angle) * first + np.sin(angle) * side)
+        b[j] = length * (b[i] / norms[i] + angle * rng.standard_normal())
+    return _close(network, W, b, A)
+
+
+def with_cancelling_pairs(
+    widths: Sequence[int], n_pairs: int = 2, gap: float = 1e-4, seed: int = 0
+) -> Network:
+    """Draw a network with pairs that cancel but for a step (CKM21, Lemma 3.19).
+
+    Parameters
+    ----------
+    widths : sequence of int
+    n_pairs : int
+        At most half the width of the last hidden layer: neurons 2i and 2i + 1.
+    gap : float
+        Distance of a pair's rows ``(w, b)``, relative to their norm.
+    seed : int
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    InputError
+        If the layer is too narrow.
+    """
+    network = with_near_duplicates(widths, n_pairs, gap, seed)
+    A = network.weights[-1].copy()
+    A[:, 1 : 2 * n_pairs : 2] = -A[:, 0 : 2 * n_pairs : 2]
+    return _close(network, network.weights[-2], network.biases[-2], A)
+
+
 def with_far_biases(widths: Sequence[int], scale: float = 1e3, seed: int = 0) -> Network:
     """Draw a network whose hyperplanes lie at all distances up to ``scale``.
 

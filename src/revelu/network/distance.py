@@ -1,0 +1,60 @@
+"""The L2 distance of two known networks under N(0, I), computed and not sampled."""
+
+import numpy as np
+
+from revelu.errors import InputError
+from revelu.network.network import Network
+from revelu.network.sums import add_networks
+from revelu.numerics.gaussian_relu import squared_norm
+
+
+def l2_norm(network: Network) -> float:
+    """Return ``sqrt(E |f(x)|^2)`` for ``x ~ N(0, I)``.
+
+    Parameters
+    ----------
+    network : Network
+        One hidden layer, or none.
+
+    Raises
+    ------
+    InputError
+        If there are more layers.
+
+    Examples
+    --------
+    >>> round(l2_norm(Network([[[1.0]], [[2.0]]], [[0.0], [0.0]])), 12)
+    1.414213562373
+    """
+    if len(network.weights) != 2:
+        raise InputError(f"one hidden layer is needed, got {network!r}")
+    (W, A), (b, c) = network.weights, network.biases
+    V, e = network.skip or (np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out))
+    return float(np.sqrt(squared_norm(A, W, b, V, c + e)))
+
+
+def l2_distance(first: Network, second: Network) -> float:
+    """Return ``sqrt(E |f(x) - g(x)|^2)`` for ``x ~ N(0, I)``.
+
+    Parameters
+    ----------
+    first, second : Network
+        One hidden layer each, the same inputs and outputs.
+
+    Raises
+    ------
+    InputError
+        If the shapes do not allow it.
+    """
+    for network in (first, second):
+        if len(network.weights) != 2:
+            raise InputError(f"one hidden layer is needed, got {network!r}")
+    if (first.dim_in, first.dim_out) != (second.dim_in, second.dim_out):
+        raise InputError(f"{first!r} and {second!r} have different inputs or outputs")
+    (W, A), skip = second.weights, second.skip
+    negative = Network(
+        [W, -A],
+        [second.biases[0], -second.biases[1]],
+        skip=None if skip is None else (-skip[0], -skip[1]),
+    )
+    return l2_norm(add_networks(first, negative))

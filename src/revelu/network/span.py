@@ -1,0 +1,225 @@
+"""The row span of a first layer: the only directions that a network looks at."""
+
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.errors import FormatError, InputError
+from revelu.formats import check_writable
+from revelu.formats.arrays import naming_system_errors
+from revelu.formats.npz import SCHEMA, read_archive, write_archive
+from revelu.formats.pictures import draw_singular_values
+from revelu.types import FloatArray
+
+# Rows of a basis are orthonormal to within this: float64 after a file, or float32 before.
+_ATOL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A linear subspace of inputs, by an orthonormal basis.
+
+    Parameters
+    ----------
+    basis : array_like, shape (k, n)
+        Orthonormal rows; ``k`` may be 0.
+    singular_values : array_like, optional
+        Of the gradients that it was read from, largest first, in units of the largest.
+    floor : float
+        What noise alone makes of such a singular value.
+
+    Raises
+    ------
+    InputError
+        If the rows are not orthonormal or a number is not finite.
+
+    Examples
+    --------
+    >>> span = Span([[1.0, 0.0, 0.0]])
+    >>> span.project([[3.0, 4.0, 5.0]]).tolist()
+    [[3.0, 0.0, 0.0]]
+    >>> span.null_basis.shape
+    (2, 3)
+    """
+
+    basis: FloatArray
+    singular_values: FloatArray = field(default_factory=lambda: np.empty(0))
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        try:
+            basis = np.array(self.basis, dtype=np.float64, order="C")
+            values = np.array(self.singular_values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"a span's basis is not a numeric array: {error}") from None
+        if basis.ndim != 2 or basis.shape[1] < 1:
+            raise InputError(f"a span's basis needs shape (k, n), got {basis.shape}")
+        if not (np.isfinite(basis).all() and np.isfinite(values).all() and values.ndim == 1):
+            raise InputError("a span holds a number that is not finite, or a wrong shape")
+        if not np.allclose(basis @ basis.T, np.eye(len(basis)), rtol=0.0, atol=_ATOL):
+            raise InputError("the rows of a span's basis must be orthonormal")
+        for array in (basis, values):
+            array.setflags(write=False)
+        object.__setattr__(self, "basis", basis)
+        object.__setattr__(self, "singular_values", values)
+        object.__setattr__(self, "floor", float(self.floor))
+
+    @property
+    def dim_in(self) -> int:
+        """Number of inputs, n."""
+        return int(self.basis.shape[1])
+
+    @property
+    def rank(self) -> int:
+        """Number of directions, k."""
+        return int(self.basis.shape[0])
+
+    @property
+    def null_basis(self) -> FloatArray:
+        """An orthonormal basis of the null space, shape (n - k, n)."""
+        return complement(self.basis)
+
+    def __repr__(self) -> str:
+        return f"<Span of {self.rank} of {self.dim_in} directions>"
+
+    def project(self, X: ArrayLike) -> FloatArray:
+        """Return the part of ``X (m, n)`` that lies in the span.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        rows = self._rows(X)
+        return np.asarray(rows @ self.basis.T @ self.basis)
+
+    def remove(self, X: ArrayLike) -> FloatArray:
+        """Return the part of ``X (m, n)`` that lies in the null space.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        rest = self._rows(X) - self.project(X)
+        # Once more: what is left of the span after one subtraction is rounding.
+        return np.asarray(rest - self.project(rest))
+
+    def angles(self, other: "Span | ArrayLike") -> FloatArray:
+        """Principal angles to another subspace, in radians, largest first.
+
+        There are as many as the smaller of both ranks.  Small angles are read from sines:
+        a cosine of 1 - 1e-17 is 1 in float64.
+
+        Parameters
+        ----------
+        other : Span, or array_like of shape (m, n)
+            Rows that span it; they need not be orthonormal.
+
+        Raises
+        ------
+        InputError
+            If ``other`` has another number of inputs.
+        """
+        rows = other.basis if isinstance(other, Span) else row_space(np.asarray(other))
+        if rows.ndim != 2 or rows.shape[1] != self.dim_in:
+            raise InputError(f"a subspace of {self.dim_in} inputs is needed, got {rows.shape}")
+        small, large = sorted((rows, self.basis), key=len)
+        if not len(small):
+            return np.empty(0)
+        cosines = np.linalg.svd(small @ large.T, compute_uv=False)
+        sines = np.linalg.svd(small - small @ large.T @ large, compute_uv=False)[: len(small)]
+        return np.asarray(np.sort(np.arctan2(np.sort(sines), np.sort(cosines)[::-1]))[::-1])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write an ``.npz`` archive; it appears whole or not at all.
+
+        Raises
+        ------
+        FormatError
+            If the suffix is another or the file cannot be written.
+        """
+        path = _archive(path)
+        check_writable(path)
+        named = {
+            "schema": np.array(SCHEMA),
+            "span": self.basis,
+            "singular_values": self.singular_values,
+            "floor": np.array(self.floor),
+        }
+        write_archive(path, named)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Span":
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FormatError
+            If the file cannot be read or holds no span.
+        """
+        path = _archive(path)
+        with naming_system_errors(path, "read"):
+            if not path.is_file():
+                raise FormatError(f"{path}: no such file")
+        named = read_archive(path)
+        if "span" not in named:
+            raise FormatError(f"{path}: holds no span")
+        try:
+            values = named.get("singular_values", np.empty(0))
+            return cls(named["span"], values, float(named.get("floor", np.zeros(()))))
+        except (InputError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: {error}") from None
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw the singular values and the floor of noise under them.
+
+        Parameters
+        ----------
+        path : path ending in ``.png`` or ``.svg``
+
+        Raises
+        ------
+        FormatError
+            If the suffix is another or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        draw_singular_values(Path(path), self.singular_values, self.floor, self.rank)
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        try:
+            rows = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"inputs are no numeric array: {error}") from None
+        if rows.ndim != 2 or rows.shape[1] != self.dim_in:
+            raise InputError(f"expected inputs of shape (m, {self.dim_in}), got {rows.shape}")
+        return rows
+
+
+def _archive(path: str | PathLike[str]) -> Path:
+    if Path(path).suffix.lower() != ".npz":
+        raise FormatError(f"{path}: a span is an .npz archive")
+    return Path(path)
+
+
+def complement(basis: FloatArray) -> FloatArray:
+    """Orthonormal rows orthogonal to the orthonormal rows ``basis (k, n)``, shape (n - k, n)."""
+    k, n = basis.shape
+    if not k:
+        return np.eye(n)
+    return np.ascontiguousarray(np.linalg.qr(basis.T, mode="complete")[0].T[k:])
+
+
+def row_space(rows: FloatArray) -> FloatArray:
+    """Orthonormal basis of what ``rows (m, n)`` span, up to rounding."""
+    if rows.ndim != 2:
+        raise InputError(f"rows of shape (m, n) are needed, got {rows.shape}")
+    if not rows.size:
+        return np.empty((0, rows.shape[1]))
+    _, values, vt = np.linalg.svd(rows, full_matrices=False)
+    floor = max(rows.shape) * np.finfo(np.float64).eps * values[0]
+    return np.asarray(vt[values > floor])

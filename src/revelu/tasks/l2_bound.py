@@ -1,0 +1,95 @@
+"""How far a recovered network is from its target in L2, from fresh Gaussian queries."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import norm
+
+from revelu.network import Network, l2_norm
+from revelu.recovery import Recovery
+from revelu.tasks.job import network_of
+from revelu.types import FloatArray
+from revelu.verify import Examination
+
+# The probability of a missed bump that a budget is computed for.
+_MISS = 0.05
+
+
+def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
+    """Fill the certificate's ``l2_bound``, and say what no number of queries excludes.
+
+    Parameters
+    ----------
+    recovery : Recovery
+        With a network and a certificate.
+    seen : Examination
+        What the certificate rests on.
+    """
+    if recovery.certificate is None:
+        return recovery
+    usable = seen.is_drawn & np.isfinite(seen.errors).all(axis=1)
+    errors, X = seen.errors[usable], seen.X[usable]
+    certificate = recovery.certificate
+    bound = relative_l2_bound(network_of(recovery), X, errors, certificate.confidence)
+    asked = int(recovery.details.get("searched", 0)) + len(X)
+    width = bump_width(asked) if asked else np.inf
+    unseen = steepness(network_of(recovery)) * bump_norm(width)
+    statement = (
+        f"{certificate.statement}; with the same confidence the relative L2 error is at most "
+        f"{bound:.2g}, if the squared errors vary as those seen; a bump narrower than "
+        f"{width:.2g} can be there unseen, whatever its height (CKM21, Remark 1.3), and would add "
+        f"{unseen:.1g} if as steep as the steepest neuron: of width {width / 10:.1g} it would be "
+        f"found with {points_for(width / 10):,} Gaussian queries"
+    )
+    return replace(recovery, certificate=replace(certificate, l2_bound=bound, statement=statement))
+
+
+def relative_l2_bound(
+    network: Network, X: FloatArray, errors: FloatArray, confidence: float
+) -> float:
+    """Upper confidence bound on ``|F - f| / |f|`` under N(0, I).
+
+    Parameters
+    ----------
+    network : Network
+    X : ndarray, shape (n, d)
+        Points of N(0, I).
+    errors : ndarray, shape (n, k)
+        The target's answers less the network's, there.
+    confidence : float
+
+    Notes
+    -----
+    The mean of the squared errors is taken as normal, with the deviation that they show: an
+    assumption, for what has not been seen at all is not in it.
+    """
+    if not len(X):
+        return float("inf")
+    squares = (errors**2).sum(axis=1)
+    deviation = float(squares.std(ddof=1)) if len(squares) > 1 else float(squares.max())
+    upper = float(squares.mean()) + float(norm.ppf(confidence)) * deviation / np.sqrt(len(squares))
+    size = float((network(X) ** 2).sum(axis=1).mean())
+    return float(np.sqrt(upper / size)) if size > 0 else float(np.sqrt(upper))
+
+
+def steepness(network: Network) -> float:
+    """The steepest slope of a neuron over the size of the function, both of the network's."""
+    W, A = network.weights[0], network.weights[-1]
+    slopes = np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)
+    size = l2_norm(network)
+    return float(slopes.max(initial=0.0)) / size if size > 0 else 0.0
+
+
+def bump_norm(width: float) -> float:
+    """The L2 norm of a triangle of slope 1 through the origin: of ``w / 2`` at its middle."""
+    return float(width / 2 * np.sqrt(width * norm.pdf(0.0) / 3))
+
+
+def bump_width(n_points: int) -> float:
+    """The width of a bump through the origin that so many points of N(0, I) miss 1 time in 20."""
+    return float(-np.log(_MISS) / (norm.pdf(0.0) * n_points))
+
+
+def points_for(width: float) -> int:
+    """How many points of N(0, I) miss a bump of some width through the origin 1 time in 20."""
+    return int(np.ceil(-np.log(_MISS) / (norm.pdf(0.0) * width)))

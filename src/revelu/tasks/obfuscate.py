@@ -1,0 +1,247 @@
+"""Obfuscate: inputs changed beyond recognition that a model answers as before."""
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.adapters import open_oracle
+from revelu.errors import InputError, LimitReachedError
+from revelu.network.span import Span
+from revelu.numerics.box_projection import nearest_in_box
+from revelu.oracle import Oracle, whole_number
+from revelu.recovery import SpanRecovery, Status
+from revelu.tasks.progress import Listener
+from revelu.tasks.span import recover_span
+from revelu.types import BoolArray, FloatArray
+
+# A box leaves a shadow of the image: noise is made to lean away from it.
+_LEAN = 0.5
+
+# Keeps the random choices apart from those that found the span with the same seed.
+_STREAM = 0x6F62_6675
+
+
+def obfuscate(
+    X: ArrayLike,
+    span: Span,
+    norm: float = 10.0,
+    box: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> FloatArray:
+    """Add Gaussian noise in the null space of a span.
+
+    Parameters
+    ----------
+    X : array_like, shape (m, n)
+        Inputs.
+    span : Span
+    norm : float
+        Length of the noise, as a multiple of each input's own norm.
+    box : (lo, hi), optional
+        Every coordinate of the result lies in it: of all points there that look the same
+        to the span, it is the nearest to the one drawn.
+    seed : int
+
+    Returns
+    -------
+    ndarray, shape (m, n)
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense, an input lies outside of the box, or the span leaves
+        no null space.
+
+    Examples
+    --------
+    >>> span = Span([[1.0, 0.0, 0.0]])
+    >>> Y = obfuscate([[3.0, 4.0, 0.0]], span, norm=100.0)
+    >>> float(Y[0, 0]), round(float(np.linalg.norm(Y - [[3.0, 4.0, 0.0]])), 9)
+    (3.0, 500.0)
+    """
+    rows = checked_inputs(X, span.dim_in, box)
+    if span.rank == span.dim_in:
+        raise InputError("the span is all of the input: it leaves no null space to change")
+    if isinstance(norm, bool) or not np.isfinite(norm) or norm <= 0:
+        raise InputError(f"norm must be a positive number, got {norm!r}")
+    rng = np.random.default_rng([_STREAM, whole_number("seed", seed, 0)])
+    noise = span.remove(rng.standard_normal(rows.shape))
+    lengths = norm * np.linalg.norm(rows, axis=1) / np.linalg.norm(noise, axis=1)
+    noise *= lengths[:, None]
+    if box is None:
+        return np.asarray(rows + noise)
+    starts = rows + noise - _LEAN * norm * rows
+    pairs = zip(rows, starts, strict=True)
+    return np.array([nearest_in_box(x, start, span.basis, box) for x, start in pairs])
+
+
+def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> FloatArray:
+    """Return inputs as an array (m, n), or name what is wrong with them.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        rows = np.array(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"inputs are no numeric array: {error}") from None
+    if rows.ndim != 2 or rows.shape[1] != n:
+        raise InputError(f"inputs have shape {rows.shape}; expected (m, {n})")
+    if not np.isfinite(rows).all():
+        raise InputError("an input holds a number that is not finite")
+    if box is not None:
+        lo, hi = box
+        if not lo < hi:
+            raise InputError(f"box needs lo < hi, got {box!r}")
+        outside = np.flatnonzero(((rows < lo) | (rows > hi)).any(axis=1))
+        if len(outside):
+            raise InputError(f"input {outside[0]} leaves the box [{lo:g}, {hi:g}]")
+    return rows
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a target says to inputs before and after.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (2, m)
+        The largest answer's index, or the answer itself where there is one.
+    confidences : ndarray, shape (2, m)
+        Softmax probability of the label; NaN where only labels are answered.
+    largest_change : float
+        Of any answer.
+    correlations : ndarray, shape (m,)
+        Of the pixels before and after.
+    """
+
+    labels: FloatArray
+    confidences: FloatArray
+    largest_change: float
+    correlations: FloatArray
+
+    @property
+    def same(self) -> BoolArray:
+        """Whether the label of each input is as before, shape (m,)."""
+        return np.asarray(self.labels[0] == self.labels[1])
+
+
+def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
+    """Ask for answers before and after.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    X, Y : ndarray, shape (m, n)
+
+    Returns
+    -------
+    Answers
+    """
+    with oracle.phase("verify"), oracle.as_answered():
+        answers = oracle(np.vstack([X, Y]))
+    if answers.shape[1] == 1:
+        labels, confidences = answers[:, 0], np.full(len(answers), np.nan)
+    else:
+        labels = answers.argmax(axis=1).astype(np.float64)
+        confidences = _softmax(answers).max(axis=1)
+    m = len(X)
+    return Answers(
+        labels=labels.reshape(2, m),
+        confidences=confidences.reshape(2, m),
+        largest_change=float(np.abs(answers[m:] - answers[:m]).max(initial=0.0)),
+        correlations=_correlations(X, Y),
+    )
+
+
+def _softmax(Y: FloatArray) -> FloatArray:
+    """Probabilities; answers that are such already stay as they are."""
+    if (Y >= 0).all() and np.allclose(Y.sum(axis=1), 1.0, rtol=0.0, atol=1e-5):
+        return Y
+    E = np.exp(Y - Y.max(axis=1, keepdims=True))
+    return np.asarray(E / E.sum(axis=1, keepdims=True))
+
+
+def _correlations(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """Pearson correlation by row; 0 where a row is constant."""
+    A, B = X - X.mean(axis=1, keepdims=True), Y - Y.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(A, axis=1) * np.linalg.norm(B, axis=1)
+    return np.asarray((A * B).sum(axis=1) / np.where(lengths > 0, lengths, 1.0))
+
+
+@dataclass(frozen=True)
+class Obfuscation:
+    """Changed inputs, and what a target says to them.
+
+    Attributes
+    ----------
+    recovery : SpanRecovery
+        Where the null space comes from.
+    outputs : ndarray, shape (m, n)
+        The inputs as they were where no direction was found.
+    answers : Answers or None
+        None where no direction was found.
+    """
+
+    recovery: SpanRecovery
+    outputs: FloatArray
+    answers: Answers | None
+
+
+def obfuscate_target(
+    target: Any,
+    X: ArrayLike,
+    *,
+    span: Span | str | PathLike[str] | None = None,
+    norm: float = 10.0,
+    box: tuple[float, float] | None = None,
+    labels: bool = False,
+    seed: int = 0,
+    progress: Listener | None = None,
+) -> Obfuscation:
+    """Recover a span, change inputs in its null space, and ask the target again.
+
+    Parameters
+    ----------
+    target : Oracle, Network, callable or str
+    X : array_like, shape (m, n)
+    span : Span or path, optional
+        Where it is known already.
+    norm, box, seed
+        As of :func:`obfuscate`.
+    labels : bool
+        Recover the span from labels alone.
+    progress : callable, optional
+
+    Returns
+    -------
+    Obfuscation
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense, or there is no null space.
+    """
+    oracle = open_oracle(target)
+    rows = checked_inputs(X, oracle.dim_in, box)
+    if span is None:
+        recovery = recover_span(oracle, labels=labels, seed=seed, progress=progress)
+    else:
+        given = span if isinstance(span, Span) else Span.load(span)
+        if given.dim_in != oracle.dim_in:
+            raise InputError(f"the span has {given.dim_in} inputs, {oracle.name} {oracle.dim_in}")
+        recovery = SpanRecovery(Status.RECOVERED, given, oracle.ledger(), method="given")
+    if not recovery.span.rank:
+        return Obfuscation(recovery, rows, None)
+    outputs = obfuscate(rows, recovery.span, norm, box, seed)
+    try:
+        answers = compare_answers(oracle, rows, outputs)
+    except LimitReachedError as error:
+        evidence = (*recovery.evidence, str(error))
+        recovery = replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
+        return Obfuscation(recovery, rows, None)
+    return Obfuscation(replace(recovery, ledger=oracle.ledger()), outputs, answers)

@@ -1,0 +1,77 @@
+"""Certificates of spans: what fresh moves inside the null space change."""
+
+import numpy as np
+
+from revelu.network.span import Span
+from revelu.numerics.confidence import upper_bound
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recovery import NullCertificate
+from revelu.types import FloatArray
+from revelu.verify.certificate import CONFIDENCE
+
+# An unchanged answer differs by at most this many standard errors, of its own and of the
+# span's angle.
+_SIGMAS = 32.0
+
+
+def check_null_space(
+    oracle: Oracle,
+    span: Span,
+    n_checks: int,
+    rng: np.random.Generator,
+    noise: NoiseFloor | None = None,
+    angle: float = 0.0,
+) -> NullCertificate | None:
+    """Move fresh inputs across a span and see whether an answer changes.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    span : Span
+    n_checks : int
+        Fresh inputs, two queries each; fewer where the budget says so.
+    rng : numpy.random.Generator
+    noise : NoiseFloor, optional
+        Of the answers; None for labels, which must not change at all.
+    angle : float
+        How far off the span is said to be, in radians.
+
+    Returns
+    -------
+    NullCertificate or None
+        None where there is no null space, or no query is left.
+    """
+    n = n_checks if oracle.remaining is None else min(n_checks, oracle.remaining // 2)
+    if span.rank == span.dim_in or n < 1:
+        return None
+    X = rng.standard_normal((n, span.dim_in))
+    moved = X + span.remove(rng.standard_normal(X.shape))
+    with oracle.phase("verify"):
+        Y = oracle(np.vstack([X, moved]))
+    # Where a classifier is saturated nothing can be compared.
+    finite = np.isfinite(Y[:n]).all(axis=1) & np.isfinite(Y[n:]).all(axis=1)
+    before, after = Y[:n][finite], Y[n:][finite]
+    limits = _limits(noise, angle) if noise is not None else np.full(Y.shape[1], 0.5)
+    changes = np.abs(after - before)
+    n_bad = int((changes > limits).any(axis=1).sum())
+    bound = upper_bound(n_bad, len(before), CONFIDENCE)
+    changed = f"; {n_bad:,} changed" if n_bad else ""
+    statement = (
+        f"at {CONFIDENCE:.0%} confidence less than {bound:.2g} of N(0, I) inputs answer "
+        f"otherwise when moved inside the null space ({len(before):,} fresh checks{changed})"
+    )
+    return NullCertificate(
+        n_checks=len(before),
+        max_change=float(changes.max(initial=0.0)),
+        tolerance=float(limits.max()),
+        fraction_within=1.0 - n_bad / max(len(before), 1),
+        confidence=CONFIDENCE,
+        statement=statement,
+        passed=n_bad == 0 and len(before) > 0,
+    )
+
+
+def _limits(noise: NoiseFloor, angle: float) -> FloatArray:
+    """The largest change by output that rounding and the span's own error explain."""
+    rounding = noise.nu * noise.scale * np.sqrt(6.0)
+    return np.asarray(_SIGMAS * (rounding + angle * np.maximum(noise.spread, noise.scale)))

@@ -1,0 +1,122 @@
+"""CKM21, Algorithms 1 to 4, as printed: slow, plain, and sharing no code with revelu.
+
+``Network`` here is the paper's: ``sum_i s_i relu(<w_i, x> - b_i)``, minus bias.  What differs
+from print: the constants hidden in O(.) and the polynomial of Theorem 4.8 are arguments
+(``r``, ``tau``, ``alpha``); i, j of Theorem 4.8 range over the m intervals, not over k; the
+bias of a neuron is ``-(F(x) - <∇F(x), x>)`` differenced, where the intercept of Algorithm 1,
+in t, also holds ``<w, x0>``; GetGradient asks d + 1 queries, its base point included; the
+free index in (13) goes with τ as an argument; the coefficients are the real ones of
+Lemma 3.21, which regression finds anyway, and not ±1.
+"""
+
+import numpy as np
+
+ATOL = 1e-6
+
+
+def get_bias(f, line, interval):
+    """Algorithm 1, GETBIAS: the intercept of the line's piece that holds the interval."""
+    x0, v = line
+    a, b = interval
+    t_mid = (a + b) / 2
+    y0 = f(x0 + t_mid * v)
+    s = (f(x0 + b * v) - f(x0 + a * v)) / (b - a)
+    return y0 - s * t_mid
+
+
+def get_gradient(f, x, alpha, rng):
+    """Algorithm 2, GETGRADIENT: by d random unit directions."""
+    d = len(x)
+    Z = rng.standard_normal((d, d))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    fx = f(x)
+    v = np.array([(f(x + alpha * z) - fx) / alpha for z in Z])
+    return np.linalg.solve(Z, v)
+
+
+def within_bounds(w, b, k, R, B, slack):
+    """The bounds (14) that line 13 of Algorithm 3 filters by."""
+    return np.linalg.norm(w) <= k * R and abs(b) <= slack + k * B
+
+
+def get_neurons(f, d, r, tau, alpha, bounds, rng):
+    """Algorithm 3, GETNEURONS: differences of gradients at midpoints, one pair a neuron."""
+    x0 = rng.standard_normal(d)
+    v = rng.standard_normal(d)
+    v /= np.linalg.norm(v)
+    edges = np.arange(-tau, tau, r)
+    affine = []
+    for a in edges:
+        x = x0 + (a + r / 2) * v
+        gradient = get_gradient(f, x, alpha, rng)
+        t_intercept = get_bias(f, (x0, v), (a, a + r))
+        # In x: F = <g, x> + c on the piece, and on the line c = intercept - <g, x0>.
+        affine.append((gradient, t_intercept - gradient @ x0))
+    neurons = []
+    for i in range(len(affine)):
+        for j in range(len(affine)):
+            w, c = affine[i][0] - affine[j][0], affine[i][1] - affine[j][1]
+            if i != j and np.linalg.norm(w) > ATOL and within_bounds(w, -c, *bounds):
+                neurons.append((w, -c))
+    return _distinct(neurons)
+
+
+def _distinct(neurons):
+    """Pairs of intervals on the same two pieces give the same neuron again and again."""
+    kept = []
+    for w, b in neurons:
+        row = np.append(w, b)
+        if all(np.linalg.norm(row - other) > 1e-4 for other in kept):
+            kept.append(row)
+    return [(row[:-1], row[-1]) for row in kept]
+
+
+def draw_truncated(f, neurons, d, n, radius, rng):
+    """Definition 4.12: features and answers at Gaussian points whose norm is at most M."""
+    X = []
+    while len(X) < n:
+        x = rng.standard_normal(d)
+        if np.linalg.norm(x) <= radius:
+            X.append(x)
+    X = np.array(X)
+    W, b = np.array([w for w, _ in neurons]), np.array([b for _, b in neurons])
+    Z = np.column_stack([np.maximum(X @ W.T - b, 0.0), X, np.ones(n)])
+    return Z, np.array([f(x) for x in X])
+
+
+def bounded_least_squares(Z, y, bound):
+    """The minimiser (19) of |Z v - y| over |v| <= W: ridge, its weight found by bisection."""
+    U, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    beta = U.T @ y
+
+    def solution(ridge):
+        keep = s > 1e-12 * s[0]
+        scaled = np.where(keep, s / np.where(keep, s**2 + ridge, 1.0), 0.0)
+        return Vt.T @ (scaled * beta)
+
+    if np.linalg.norm(solution(0.0)) <= bound:
+        return solution(0.0)
+    low, high = 0.0, s[0] ** 2 * max(1.0, np.linalg.norm(beta) / bound)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if np.linalg.norm(solution(middle)) > bound:
+            low = middle
+        else:
+            high = middle
+    return solution(high)
+
+
+def learn_from_queries(f, d, r, tau, alpha, bounds, n, rng):
+    """Algorithm 4, LEARNFROMQUERIES: a function close to ``f``, and the neurons it uses."""
+    k, R, B, _ = bounds
+    neurons = get_neurons(f, d, r, tau, alpha, bounds, rng)
+    radius = np.sqrt(d) + 3.0
+    Z, y = draw_truncated(f, neurons, d, n, radius, rng)
+    v = bounded_least_squares(Z, y, np.sqrt(tau / r) + k * (R + B))
+    m = len(neurons)
+
+    def learned(x):
+        relus = [max(w @ x - b, 0.0) for w, b in neurons]
+        return v[:m] @ relus + v[m : m + d] @ x + v[-1]
+
+    return learned, neurons

@@ -1,0 +1,176 @@
+"""``revelu span`` and ``revelu obfuscate``: what is printed, written, refused."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from conftest import one_object
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode
+
+TRUTH = revelu.zoo.random_network([16, 4, 3, 3], seed=1)
+X = np.random.default_rng(0).uniform(size=(5, 16))
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Run the command line in a folder with ``truth.npz`` and ``x.npy``."""
+    monkeypatch.chdir(tmp_path)
+    TRUTH.save(tmp_path / "truth.npz")
+    revelu.zoo.random_network([3, 5, 1], seed=1).save(tmp_path / "wide.npz")
+    np.save(tmp_path / "x.npy", X)
+    runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return lambda *arguments: runner.invoke(app, list(map(str, arguments)))
+
+
+def test_span_json_has_its_fields(invoke, tmp_path):
+    result = invoke("span", "truth.npz", "--json", "--seed", 8, "-o", "s.npz")
+    assert (result.exit_code, result.stderr) == (0, "")
+    report = one_object(result.stdout)
+    assert (report["schema"], report["status"], report["seed"]) == (1, "recovered", 8)
+    assert (report["rank"], report["inputs"], report["certified"]) == (4, 16, True)
+    assert report["queries"] == sum(report["by_phase"].values())
+    assert report["certificate"]["n_checks"] == 1000
+    assert report["outputs"] == ["s.npz"]
+    found = revelu.Span.load(tmp_path / "s.npz")
+    assert found.angles(TRUTH.weights[0]).max() < 1e-8
+
+
+def test_span_of_labels(invoke, tmp_path):
+    result = invoke("span", "truth.npz", "--labels", "-o", "s.npz", "--json", "--checks", 50)
+    assert (result.exit_code, one_object(result.stdout)["method"]) == (0, "labels")
+    assert revelu.Span.load(tmp_path / "s.npz").angles(TRUTH.weights[0]).max() < 1e-7
+
+
+def test_span_summary_and_quiet(invoke):
+    text = invoke("span", "truth.npz").stdout
+    assert text.startswith("truth.npz: 4 of 16 directions\n")
+    for word in ("certificate", "queries", "angle", "half"):
+        assert word in text
+    assert invoke("span", "truth.npz", "-q").stdout == "truth.npz: 4 of 16 directions\n"
+
+
+def test_span_in_one_round(invoke):
+    report = one_object(
+        invoke("span", "truth.npz", "--method", "at_once", "--neurons", 4, "--json").stdout
+    )
+    assert (report["status"], report["rounds"], report["method"]) == ("recovered", 4, "at_once")
+
+
+def test_full_rank_is_said(invoke):
+    result = invoke("span", "wide.npz")
+    assert result.exit_code == 0
+    assert "no null space" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "status"),
+    [
+        (["answers:relu"], 0, "recovered"),
+        (["answers:tanh"], 0, "recovered"),
+        (["answers:random"], 1, "not_deterministic"),
+        (["answers:relu", "--budget", 70], 3, "budget_exhausted"),
+        (["answers:fails"], 4, "error"),
+        (["answers:nan", "--labels"], 4, "error"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
+)
+@pytest.mark.usefixtures("module")
+def test_exit_codes(invoke, arguments, code, status):
+    result = invoke("span", *arguments, "--trust", "--dim-in", 3, "--json")
+    report = one_object(result.stdout)
+    assert (result.exit_code, report["status"]) == (code, status)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["span", "missing.npz"], "missing.npz"),
+        (["span", "truth.npz", "-o", "a.onnx"], ".npz"),
+        (["span", "truth.npz", "-o", "truth.npz"], "target itself"),
+        (["span", "truth.npz", "-o", "no/such/a.npz"], "a.npz"),
+        (["span", "truth.npz", "--method", "at_once"], "neurons"),
+        (["span", "truth.npz", "--plot", "a.txt"], ".png"),
+        (["span", "answers:relu", "--dim-in", 3], "--trust"),
+        (["obfuscate", "truth.npz", "--inputs", "none.npy", "-o", "y.npy"], "none.npy"),
+        (["obfuscate", "truth.npz", "--inputs", "truth.npz", "-o", "y.npy"], "truth.npz"),
+        (["obfuscate", "wide.npz", "--inputs", "x.npy", "-o", "y.npy"], "(5, 16)"),
+        (["obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.txt"], ".npy"),
+        (["obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "no/y.npy"], "no"),
+        (["obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--norm", 0], "norm"),
+        (["obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--box", 0.5, 1], "box"),
+        (
+            ["obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--span", "x.npy"],
+            "x.npy",
+        ),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
+)
+@pytest.mark.usefixtures("module")
+def test_bad_input_is_one_line_and_exit_2(invoke, arguments, word):
+    result = invoke(*arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert word in result.stderr
+
+
+def test_obfuscated_inputs_are_answered_as_before(invoke, tmp_path):
+    result = invoke("obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    report = one_object(result.stdout)
+    assert (report["changed_labels"], report["inputs_changed"]) == (0, 5)
+    assert report["largest_change"] < 1e-7
+    Y = np.load(tmp_path / "y.npy")
+    np.testing.assert_allclose(TRUTH(Y), TRUTH(X), atol=1e-7)
+    lengths = np.linalg.norm(Y - X, axis=1) / np.linalg.norm(X, axis=1)
+    np.testing.assert_allclose(lengths, 10.0)
+
+
+def test_box_span_and_summary(invoke, tmp_path):
+    invoke("span", "truth.npz", "-o", "s.npz")
+    result = invoke(
+        "obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--box", 0, 1,
+        "--span", "s.npz",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert result.stdout.startswith("truth.npz: 5 of 5 labels as before\n")
+    Y = np.load(tmp_path / "y.npy")
+    assert (Y.min() >= 0, Y.max() <= 1) == (True, True)
+
+
+def test_full_rank_is_refused(invoke, tmp_path):
+    np.save(tmp_path / "three.npy", np.ones((1, 3)))
+    result = invoke("obfuscate", "wide.npz", "--inputs", "three.npy", "-o", "y.npy")
+    assert result.exit_code == ExitCode.USAGE
+    assert "no null space" in result.stderr
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_budget_ends_it(invoke, tmp_path):
+    result = invoke(
+        "obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--budget", 80, "--json"
+    )
+    assert result.exit_code == ExitCode.EXHAUSTED
+    assert one_object(result.stdout)["changed_labels"] is None
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_pictures_are_drawn(invoke, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = invoke("obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--png", "g.png")
+    assert result.exit_code == 0, result.stderr
+    assert invoke("span", "truth.npz", "--plot", "v.png").exit_code == 0
+    for name in ("g.png", "v.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_picture_needs_square_inputs(invoke, tmp_path):
+    pytest.importorskip("matplotlib")
+    network = revelu.zoo.random_network([6, 2, 2], seed=1)
+    network.save(tmp_path / "six.npz")
+    np.save(tmp_path / "six.npy", np.ones((2, 6)))
+    result = invoke("obfuscate", "six.npz", "--inputs", "six.npy", "-o", "y.npy", "--png", "g.png")
+    assert result.exit_code == ExitCode.USAGE
+    assert "square" in result.stderr
