@@ -18,6 +18,7 @@ PUBLIC = {
     "Alignment",
     "Certificate",
     "FormatError",
+    "HermiteRegressor",
     "InputError",
     "Ledger",
     "LimitReachedError",
@@ -36,6 +37,7 @@ PUBLIC = {
     "align",
     "diagnose",
     "extract",
+    "learn",
     "load",
     "obfuscate",
     "open_oracle",
@@ -49,6 +51,7 @@ OPTIONAL = {
     "jinja2",
     "matplotlib",
     "mlxtend",
+    "pyarrow",
     "safetensors",
     "sklearn",
     "torch",
@@ -135,7 +138,9 @@ def test_import_loads_no_other_package():
 
 
 def test_every_public_name_loads_without_optional_packages():
-    code = "import revelu\nfor name in revelu.__all__: getattr(revelu, name)"
+    # A scikit-learn estimator is one, and needs it.
+    names = sorted(PUBLIC - {"HermiteRegressor"})
+    code = f"import revelu\nfor name in {names}: getattr(revelu, name)"
     loaded = loaded_after(code)
     assert "numpy" in loaded
     assert not loaded & OPTIONAL

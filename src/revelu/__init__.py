@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from revelu.recovery import Certificate, NullCertificate, Recovery, SpanRecovery, Status
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
+    from revelu.tasks.learn import learn
     from revelu.tasks.obfuscate import obfuscate
+    from revelu.tasks.regressor import HermiteRegressor
     from revelu.tasks.span import recover_span
 
 __all__ = [
     "Alignment",
     "Certificate",
     "FormatError",
+    "HermiteRegressor",
     "InputError",
     "Ledger",
     "LimitReachedError",
@@ -51,6 +54,7 @@ __all__ = [
     "align",
     "diagnose",
     "extract",
+    "learn",
     "load",
     "obfuscate",
     "open_oracle",
@@ -81,6 +85,8 @@ _ROOMS = {
     ),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
+    "revelu.tasks.learn": ("learn",),
+    "revelu.tasks.regressor": ("HermiteRegressor",),
     "revelu.tasks.obfuscate": ("obfuscate",),
     "revelu.tasks.span": ("recover_span",),
 }

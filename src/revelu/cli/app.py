@@ -10,6 +10,7 @@ from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
+from revelu.cli.learn import learn
 from revelu.cli.obfuscate import obfuscate
 from revelu.cli.span import span
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(extract)
+app.command()(learn)
 app.command()(diagnose)
 app.command()(span)
 app.command()(obfuscate)

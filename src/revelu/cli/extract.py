@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from revelu.cli.advice import advice
@@ -27,8 +26,8 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
-from revelu.errors import FormatError, InputError
-from revelu.recovery import Recovery
+from revelu.cli.writing import write
+from revelu.errors import InputError
 
 
 def extract(
@@ -104,7 +103,7 @@ def extract(
         seconds = time.monotonic() - started
         further = advice(recovery, method=method, budget=budget, checks=checks)
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
-        written, unwritten = _write(recovery, outputs)
+        written, unwritten = write(recovery, outputs)
         warnings = [*recovery.warnings, *unwritten]
         if outputs and recovery.network is None:
             warnings.append("nothing to write: no network was found")
@@ -114,30 +113,3 @@ def extract(
         else:
             print_summary(run, verdict_only=quiet)
     raise typer.Exit(ExitCode.USAGE if unwritten else of_status(recovery.status))
-
-
-def _write(recovery: Recovery, paths: list[Path]) -> tuple[list[str], list[str]]:
-    """Write what was found, certified or not; one file that fails spares the others."""
-    written: list[str] = []
-    unwritten: list[str] = []
-    for path in paths if recovery.network is not None else ():
-        try:
-            _write_one(recovery, path)
-            written.append(str(path))
-        except FormatError as error:
-            unwritten.append(f"{error}")
-    return written, unwritten
-
-
-def _write_one(recovery: Recovery, path: Path) -> None:
-    """Write one file; a classifier's softmax goes with it where the format can hold it."""
-    from revelu import formats
-
-    network = recovery.network
-    if network is None:
-        return
-    if recovery.details.get("probabilities") and path.suffix.lower() == ".onnx":
-        weights, biases = list(network.weights), list(network.biases)
-        formats.save_arrays(path, weights, biases, network.skip, np.dtype(np.float64), softmax=True)
-    else:
-        network.save(path)

@@ -20,7 +20,7 @@ from revelu.recovery import Recovery, Status
 
 SCHEMA = 1
 
-_VERDICTS = {
+VERDICTS = {
     Status.RECOVERED: ("recovered and certified", "bold green"),
     Status.PARTIAL: ("partly recovered; not certified", "bold yellow"),
     Status.NOT_IN_CLASS: ("not recovered: not such a network", "bold red"),
@@ -102,7 +102,7 @@ def print_summary(run: Run, *, verdict_only: bool = False) -> None:
         Leave out all but the first line.
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
-    verdict, style = _VERDICTS[run.recovery.status]
+    verdict, style = VERDICTS[run.recovery.status]
     if run.recovery.status is Status.UNVERIFIED and run.recovery.certificate is None:
         verdict = "not recovered"
     console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
@@ -121,7 +121,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     recovery, ledger = run.recovery, run.recovery.ledger
     rows = []
     if (network := recovery.network) is not None:
-        rows.append(("network", _description(network, recovery.status)))
+        rows.append(("network", describe(network, recovery.status)))
     if (certificate := recovery.certificate) is not None:
         rows.append(("certificate", certificate.statement))
     if certificate is not None and certificate.n_checks:
@@ -140,8 +140,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _description(network: Network, status: Status) -> str:
-    """Widths, and whether there is a skip; in words where no neuron is hidden."""
+def describe(network: Network, status: Status) -> str:
+    """Return widths, and whether there is a skip; in words where no neuron is hidden."""
     if any(network.architecture[1:-1]):
         skip = " with an affine skip" if network.skip is not None else ""
         shape = "-".join(map(str, network.architecture)) + skip

@@ -18,6 +18,8 @@ class ProgressLine:
     ----------
     quiet : bool
         Show nothing.  Nothing is shown either where standard error is no terminal.
+    counts : bool
+        Show the ledger; a task that asks nothing has none.
 
     Attributes
     ----------
@@ -25,8 +27,8 @@ class ProgressLine:
         Queries answered so far.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.n_queries = 0
+    def __init__(self, *, quiet: bool = False, counts: bool = True) -> None:
+        self.n_queries, self._counts = 0, counts
         self._display = Display(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -55,9 +57,10 @@ class ProgressLine:
         """Show a moment of the task."""
         self.n_queries = event.n_queries
         percent = "" if event.fraction is None else f"{event.fraction:.0%}  "
+        ledger = f"{event.n_queries:,} queries in {event.n_rounds:,} rounds" if self._counts else ""
         self._display.update(
             self._task,
             description=f"{event.phase}: {event.message}" if event.message else event.phase,
             percent=percent,
-            ledger=f"{event.n_queries:,} queries in {event.n_rounds:,} rounds",
+            ledger=ledger,
         )

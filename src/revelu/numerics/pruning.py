@@ -86,6 +86,13 @@ def by_worth(network: TwoLayer, samples: Samples) -> IntArray:
     return _elimination(network, samples)[0]
 
 
+def drop_idle(network: TwoLayer, samples: Samples, cost: float) -> TwoLayer:
+    """Leave out neurons that the others replace to within ``cost``; nothing else moves."""
+    order, costs = _elimination(network, samples)
+    n = int((costs <= cost).sum())
+    return with_affine_rest(network.take(np.sort(order[n:])), samples) if n else network
+
+
 def _refit(start: TwoLayer, samples: Samples, bar: float) -> Fit:
     left = max(samples.n_equations - start.n_parameters, 1)
     goal = bar * float(np.sqrt(left / samples.n_equations))

@@ -25,7 +25,7 @@ _RANK_RTOL = 1e-7
 
 
 def find_binary_solutions(
-    G: FloatArray, y: FloatArray, atol: float, rounding: float = ROUNDING
+    G: FloatArray, y: FloatArray, atol: float, rounding: float = ROUNDING, most: int = 2
 ) -> list[FloatArray]:
     """Find every ``x`` in {0, 1}^m with ``|G x - y| <= atol``.
 
@@ -37,12 +37,13 @@ def find_binary_solutions(
         On the Euclidean norm of the remainder.
     rounding : float
         How far from 0 and 1 a solution over the reals may be.
+    most : int
+        How many to look for: two already mean that the answer is ambiguous.
 
     Returns
     -------
     list of ndarray, shape (m,)
-        Empty where there is none, or where more than ``MAX_FREE`` unknowns are free;
-        at most two, since two already mean that the answer is ambiguous.
+        Empty where there is none, or where more than ``MAX_FREE`` unknowns are free.
     """
     m = G.shape[1]
     if m == 0:
@@ -70,7 +71,7 @@ def find_binary_solutions(
             x[order[rank:]] = bits[row]
             if np.linalg.norm(G @ x - y) <= atol:
                 found.append(x)
-                if len(found) > 1:
+                if len(found) >= most:
                     return found
     return found
 

@@ -89,7 +89,7 @@ def grow(
     start: TwoLayer | None = None,
 ) -> Fit:
     """Add the neuron that explains the residual best, refit all; again until it is small."""
-    found = fit(start or _affine(samples), samples, goal=goal, max_steps=_GROWTH_STEPS)
+    found = fit(start or affine_fit(samples), samples, goal=goal, max_steps=_GROWTH_STEPS)
     while found.cost > goal and found.network.width < width:
         rest = _rest(samples, found.network)
         starts = [
@@ -123,7 +123,7 @@ def fit_at_once(
 ) -> Fit:
     """Fit ``width`` neurons, those of a start and random ones for the rest."""
     if start is None:
-        begin, damping = _affine(samples), _WIDE_DAMPING
+        begin, damping = affine_fit(samples), _WIDE_DAMPING
     else:
         begin, damping = start, _RESTART_DAMPING
     spare = max(width - begin.width, 0)
@@ -143,7 +143,7 @@ def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoL
     return TwoLayer(W, b, C[:width].T.copy(), C[width].copy())
 
 
-def _affine(samples: Samples) -> TwoLayer:
+def affine_fit(samples: Samples) -> TwoLayer:
     """The affine map that fits best, without neurons."""
     n, d = samples.X.shape
     features = np.column_stack([samples.X, np.ones(n)])

@@ -1,0 +1,205 @@
+"""Tensors as sums of rank-one terms: simultaneous diagonalisation.
+
+``sum_i u_i (x) v_i (x) z_i`` contracted with two vectors along the last axis gives
+``U diag(s) V'`` and ``U diag(t) V'``; the eigenvectors of the one times the pseudo-inverse
+of the other are the columns of U (Harshman 1970, after Jennrich).
+"""
+
+import numpy as np
+
+from revelu.numerics.hermite import power
+from revelu.types import FloatArray
+
+# Directions within this distance, up to sign, are one (eta_3 of ATV21, Algorithm 4).
+_SAME = 1e-3
+
+# Random pencils tried; what leaves no more than this share of the tensors ends the search.
+_N_PENCILS = 150
+_EXACT = 1e-22
+
+
+def flatten(T: FloatArray, p: int, q: int, r: int) -> FloatArray:
+    """Reshape an order-(p + q + r) tensor over R^d to ``(d^p, d^q, d^r)``."""
+    d = T.shape[0]
+    return T.reshape(d**p, d**q, d**r)
+
+
+def rank_one_terms(T: FloatArray, rank: int, rng: np.random.Generator) -> FloatArray:
+    """Find the first factors of an order-3 tensor's rank-one terms.
+
+    Parameters
+    ----------
+    T : ndarray, shape (p, q, r)
+        With ``rank`` terms, their first and second factors linearly independent and no two
+        third factors parallel.
+    rank : int
+    rng : numpy.random.Generator
+        Of the two contractions.
+
+    Returns
+    -------
+    ndarray, shape (rank, p)
+        Rows of norm 1, signs arbitrary.
+    """
+    # Inside the column spaces, where the pencil is square and regular.
+    P = np.linalg.svd(T.reshape(T.shape[0], -1), full_matrices=False)[0][:, :rank]
+    Q = np.linalg.svd(T.transpose(1, 0, 2).reshape(T.shape[1], -1), full_matrices=False)[0]
+    core = np.einsum("pa,pqr,qb->abr", P, T, Q[:, :rank], optimize=True)
+    s, t = rng.standard_normal((2, T.shape[2]))
+    _, vectors = np.linalg.eig(np.linalg.solve((core @ t).T, (core @ s).T).T)
+    U = np.real(vectors).T @ P.T
+    return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
+
+
+def root(u: FloatArray, d: int, order: int) -> FloatArray:
+    """Return the ``w`` of norm 1 with ``w^(order)`` nearest to ``u``, up to sign."""
+    left, _, _ = np.linalg.svd(u.reshape(d, d ** (order - 1)), full_matrices=False)
+    return np.asarray(left[:, 0])
+
+
+def distinct(rows: FloatArray, atol: float = _SAME) -> FloatArray:
+    """Leave out rows of norm 1 that repeat an earlier one, up to sign."""
+    kept: list[FloatArray] = []
+    for w in rows:
+        if all(min(np.linalg.norm(w - v), np.linalg.norm(w + v)) > atol for v in kept):
+            kept.append(w)
+    return np.array(kept).reshape(-1, rows.shape[1])
+
+
+def directions_of_two(
+    odd: FloatArray,
+    even: FloatArray,
+    order: int,
+    rng: np.random.Generator,
+    *,
+    rtol: float = 1e-9,
+    atol: float = 0.0,
+) -> FloatArray:
+    """Find the directions in two consecutive coefficients, each decomposed for itself.
+
+    Parameters
+    ----------
+    odd, even : ndarray
+        Coefficients of orders ``2 order + 1`` and ``2 order + 2``.
+    order : int
+        ``w_i^(order)`` are linearly independent.
+    rng : numpy.random.Generator
+    rtol, atol : float
+        Singular values above ``max(rtol * largest, atol)`` count (eta_1).
+
+    Returns
+    -------
+    ndarray, shape (m, d)
+        Rows of norm 1, signs arbitrary.
+
+    Notes
+    -----
+    ATV21, Algorithm 1, steps 1 to 4: a bias at a root of He makes a neuron vanish from one
+    of the two, never from both.
+    """
+    d = odd.shape[0]
+    found = []
+    for T, last in ((odd, 1), (even, 2)):
+        third = flatten(T, order, order, last)
+        sizes = np.linalg.svd(third.reshape(d**order, -1), compute_uv=False)
+        rank = int((sizes > max(rtol * sizes[0], atol)).sum())
+        if rank:
+            terms = rank_one_terms(third, rank, rng)
+            found += [root(u, d, order) for u in terms]
+    return distinct(np.array(found).reshape(-1, d))
+
+
+def directions_of_pencil(
+    base: FloatArray,
+    odd: FloatArray,
+    even: FloatArray,
+    rank: int,
+    order: int,
+    rng: np.random.Generator,
+    n_best: int = 1,
+) -> list[FloatArray]:
+    """Find the directions in consecutive coefficients by one combined pencil.
+
+    Parameters
+    ----------
+    base, odd, even : ndarray
+        Coefficients of orders ``2 order``, ``2 order + 1``, ``2 order + 2``.
+    rank, order : int
+    rng : numpy.random.Generator
+    n_best : int
+        How many candidates to return at most.
+
+    Returns
+    -------
+    list of ndarray, shape (rank, d)
+        Rows of norm 1, signs arbitrary; of all contractions tried those that explain
+        ``base`` and ``odd`` best, the best first.
+
+    Notes
+    -----
+    ``(odd(v) + even(V)) base^-1`` has the eigenvectors ``w_i^(order)`` and the eigenvalues
+    ``(g_odd <v, w_i> + g_even <V, w_i w_i'>) / g_base``.  For ``order = 1`` the weights of
+    ``base``, ``a phi(b)``, never vanish: no bias is a special case.  For higher orders base
+    itself lacks the roots of ``He_{2 order - 2}``; it is mixed with contractions of the
+    other two.
+    """
+    d = base.shape[0]
+    B = base.reshape(d**order, d**order)
+    T, E = flatten(odd, order, order, 1), flatten(even, order, order, 2)
+    found = []
+    for _ in range(_N_PENCILS):
+        directions = _pencil(B, T, E, rank, order, rng)
+        if directions is not None:
+            found.append((_unexplained(directions, (base, odd)), directions))
+            if sum(left < _EXACT for left, _ in found) >= n_best:
+                break
+    found.sort(key=lambda candidate: candidate[0])
+    return [directions for _, directions in found[:n_best]]
+
+
+def _pencil(
+    B: FloatArray, T: FloatArray, E: FloatArray, rank: int, order: int, rng: np.random.Generator
+) -> FloatArray | None:
+    """One random contraction; None where its eigenvectors are not real."""
+    d = T.shape[2]
+    if order > 1:
+        B = B + T @ rng.standard_normal(d) + E @ rng.standard_normal((d, d)).ravel()
+    U = np.linalg.svd(B)[0][:, :rank]
+    A = T @ rng.standard_normal(d) + E @ rng.standard_normal((d, d)).ravel()
+    try:
+        values, vectors = np.linalg.eig(np.linalg.solve((U.T @ B @ U).T, (U.T @ A @ U).T).T)
+    except np.linalg.LinAlgError:
+        return None
+    if np.abs(np.imag(values)).max(initial=0.0) > 0:
+        return None
+    terms = (U @ np.real(vectors)).T
+    return np.array([root(u, d, order) for u in terms])
+
+
+def _unexplained(directions: FloatArray, tensors: tuple[FloatArray, ...]) -> float:
+    """Share of tensors that no weights of the directions' powers explain."""
+    left = 0.0
+    for T in tensors:
+        weights = power_weights(directions, T)
+        rest = T - sum(c * power(w, T.ndim) for c, w in zip(weights, directions, strict=True))
+        left += float(np.sum(rest**2) / max(np.sum(T**2), np.finfo(np.float64).tiny))
+    return left
+
+
+def power_weights(directions: FloatArray, T: FloatArray) -> FloatArray:
+    """Solve ``sum_i c_i w_i^(k) = T`` for ``c`` by least squares, shape (m,).
+
+    The Gram matrix of powers is ``<w_i, w_j>^k``, and ``<T, w^(k)>`` is a contraction:
+    no power is formed.
+    """
+    k = T.ndim
+    gram = (directions @ directions.T) ** k
+    right = np.array([contract(T, w) for w in directions])
+    return np.asarray(np.linalg.lstsq(gram, right, rcond=None)[0])
+
+
+def contract(T: FloatArray, w: FloatArray) -> float:
+    """``<T, w^(k)>``."""
+    for _ in range(T.ndim):
+        T = T @ w
+    return float(T)

@@ -1,0 +1,213 @@
+"""Hermite moments of samples: estimates of a function's coefficients, with their errors.
+
+``E[f(x) He_alpha(x)]`` over all monomials ``alpha`` of one order are the entries of the
+symmetric tensor of that order.  What is averaged is the residual of a control variate, a
+quadratic whose moments are known: it has a tenth of the variance.  Sums are associative,
+so that chunks of samples may be added anywhere, in any grouping.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from revelu.numerics.quadratic import Quadratic
+from revelu.types import FloatArray, IntArray
+
+Chunk = tuple[FloatArray, FloatArray]
+
+# The highest order that the method for no more neurons than inputs reads.
+ORDER = 4
+
+# Rows whose features are formed at a time.
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Monomials:
+    """The monomials of one order in m variables, and how they come from lower orders.
+
+    ``He_alpha`` with ``alpha = beta i``, i the last variable: ``z_i He_beta - c He_gamma``,
+    c being how often i occurs in beta, and gamma being beta with one i less.
+
+    Attributes
+    ----------
+    variables : ndarray of int, shape (p, k)
+        Ascending in each row.
+    beta, gamma : ndarray of int, shape (p,)
+        Indices among the monomials of orders k - 1 and k - 2.
+    counts : ndarray, shape (p,)
+    factorials : ndarray, shape (p,)
+        ``alpha!``, the variance of ``He_alpha``.
+    """
+
+    variables: IntArray
+    beta: IntArray
+    gamma: IntArray
+    counts: FloatArray
+    factorials: FloatArray
+
+
+@lru_cache(maxsize=64)
+def monomials(m: int, k: int) -> Monomials:
+    """Return the monomials of order ``k`` in ``m`` variables, in lexicographic order."""
+    rows = list(combinations_with_replacement(range(m), k))
+    if k == 0:
+        zero, one = np.zeros(1, dtype=np.intp), np.ones(1)
+        return Monomials(np.zeros((1, 0), dtype=np.intp), zero, zero, np.zeros(1), one)
+    lower = {row: j for j, row in enumerate(combinations_with_replacement(range(m), k - 1))}
+    lowest = {
+        row: j for j, row in enumerate(combinations_with_replacement(range(m), max(k - 2, 0)))
+    }
+    beta = np.array([lower[row[:-1]] for row in rows], dtype=np.intp)
+    counts = np.array([float(row[:-1].count(row[-1])) for row in rows])
+    # Equal variables stand together at the end: beta without its last one.
+    gamma = np.array(
+        [lowest[row[:-2]] if row[:-1].count(row[-1]) else 0 for row in rows], dtype=np.intp
+    )
+    factorials = monomials(m, k - 1).factorials[beta] * (counts + 1.0)
+    return Monomials(np.array(rows, dtype=np.intp).reshape(-1, k), beta, gamma, counts, factorials)
+
+
+def hermite_features(Z: FloatArray, order: int) -> list[FloatArray]:
+    """Evaluate all ``He_alpha`` up to an order.
+
+    Parameters
+    ----------
+    Z : ndarray, shape (n, m)
+    order : int
+
+    Returns
+    -------
+    list of ndarray, shape (n, p_k)
+    """
+    features = [np.ones((len(Z), 1))]
+    for k in range(1, order + 1):
+        table = monomials(Z.shape[1], k)
+        rows = Z[:, table.variables[:, -1]] * features[k - 1][:, table.beta]
+        if k > 1:
+            rows -= table.counts * features[k - 2][:, table.gamma]
+        features.append(rows)
+    return features
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Estimated Hermite coefficients in m coordinates.
+
+    Attributes
+    ----------
+    m, n : int
+        Variables; samples.
+    values, errors : tuple of ndarray, shape (p_k,)
+        For each order, by monomial: the estimate and its standard error.
+    """
+
+    m: int
+    n: int
+    values: tuple[FloatArray, ...]
+    errors: tuple[FloatArray, ...]
+
+    def tensor(self, k: int) -> FloatArray:
+        """The whole tensor of order ``k``, shape (m,) * k."""
+        return self.values[k][_places(self.m, k)]
+
+
+@lru_cache(maxsize=16)
+def _places(m: int, k: int) -> IntArray:
+    """For each entry of a symmetric tensor, its monomial."""
+    if k == 0:
+        return np.zeros((), dtype=np.intp)
+    entries = np.sort(np.indices((m,) * k).reshape(k, -1), axis=0)
+    strides = m ** np.arange(k)[::-1]
+    codes = strides @ monomials(m, k).variables.T
+    return np.searchsorted(codes, strides @ entries).reshape((m,) * k)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    n: int
+    first: list[FloatArray]
+    second: list[FloatArray]
+
+    def __add__(self, other: "_Sums") -> "_Sums":
+        pairs = (
+            zip(self.first, other.first, strict=True),
+            zip(self.second, other.second, strict=True),
+        )
+        first, second = ([a + b for a, b in pair] for pair in pairs)
+        return _Sums(self.n + other.n, first, second)
+
+
+def estimate_moments(
+    chunks: Iterable[Chunk],
+    control: Quadratic,
+    basis: FloatArray | None = None,
+    order: int = ORDER,
+    executor: Executor | None = None,
+) -> Moments:
+    """Estimate the coefficients of a function from samples of it on N(0, I).
+
+    Parameters
+    ----------
+    chunks : iterable of (X, y)
+        ``X (n, d)``, ``y (n,)``.
+    control : Quadratic
+        Near the function; any one leaves the estimate without bias.
+    basis : ndarray, shape (m, d), optional
+        Orthonormal rows: the coordinates of the tensors.
+    order : int
+    executor : concurrent.futures.Executor, optional
+        Where chunks are summed; the result is the same up to rounding.
+    """
+    work = partial(_sum_chunk, control=control, basis=basis, order=order)
+    parts = map(work, chunks) if executor is None else executor.map(work, chunks)
+    total: _Sums | None = None
+    for part in parts:
+        total = part if total is None else total + part
+    if total is None:
+        raise ValueError("no samples")
+    n, known = total.n, control.coefficients()
+    d = len(control.v)
+    B = np.eye(d) if basis is None else basis
+    exact = [known[0].reshape(1), B @ known[1], (B @ known[2] @ B.T)[np.triu_indices(len(B))]]
+    values, errors = [], []
+    for k, (first, second) in enumerate(zip(total.first, total.second, strict=True)):
+        mean = first / n
+        values.append(mean + exact[k] if k < len(exact) else mean)
+        errors.append(np.sqrt(np.maximum(second / n - mean**2, 0.0) / n))
+    return Moments(len(B), n, tuple(values), tuple(errors))
+
+
+def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int) -> _Sums:
+    X, y = chunk
+    total: _Sums | None = None
+    for start in range(0, len(X), _ROWS):
+        rows = X[start : start + _ROWS]
+        rest = y[start : start + _ROWS] - control(rows)
+        features = hermite_features(rows if basis is None else rows @ basis.T, order)
+        part = _Sums(len(rows), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
+        total = part if total is None else total + part
+    if total is None:
+        raise ValueError("an empty chunk")
+    return total
+
+
+def estimate_second_moment(
+    chunks: Iterable[Chunk], control: Quadratic, executor: Executor | None = None
+) -> tuple[FloatArray, int]:
+    """Estimate ``E[f(x) (x x' - I)]``, shape (d, d), in all coordinates; and count samples."""
+    work = partial(_second_chunk, control=control)
+    n, total = 0, np.zeros_like(control.M)
+    for size, part in map(work, chunks) if executor is None else executor.map(work, chunks):
+        n, total = n + size, total + part
+    return control.coefficients()[2] + total / n, n
+
+
+def _second_chunk(chunk: Chunk, control: Quadratic) -> tuple[int, FloatArray]:
+    X, y = chunk
+    rest = y - control(X)
+    return len(X), X.T @ (rest[:, None] * X) - rest.sum() * np.eye(X.shape[1])

@@ -1,0 +1,166 @@
+"""From Hermite coefficients to a network: Awasthi, Tang and Vijayaraghavan (2021).
+
+``f(x) = sum_i a_i relu(w_i x + b_i)`` with ``|w_i| = 1`` has the coefficients
+``T_k = sum_i a_i g_k(b_i) w_i^(k)``.  From exact coefficients the network is exact; from
+estimates it is a start for a fit to the samples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from revelu.numerics.hermite import recover_scalars, relu_coefficient
+from revelu.numerics.jennrich import directions_of_pencil, power_weights
+from revelu.probe.moments import ORDER, Moments, monomials
+from revelu.types import FloatArray
+
+# Pencils of least unexplained tensors that are polished.
+_N_POLISHED = 6
+
+# Weight of |w| = 1 beside coefficients of order 1, and steps of the polish.
+_NORM_WEIGHT = 30.0
+_POLISH_STEPS = 200
+
+# A polish over more entries takes longer than the fit to samples it prepares.
+_MOST_POLISHED = 13
+
+
+@dataclass(frozen=True)
+class Units:
+    """Neurons with unit rows.
+
+    Attributes
+    ----------
+    a : ndarray, shape (m,)
+    W : ndarray, shape (m, d)
+    b : ndarray, shape (m,)
+    """
+
+    a: FloatArray
+    W: FloatArray
+    b: FloatArray
+
+
+def recover_units(
+    tensors: Mapping[int, FloatArray], n_neurons: int, order: int, rng: np.random.Generator
+) -> list[Units]:
+    """Find neurons from whole tensors, signs included where ``order`` is 1.
+
+    Parameters
+    ----------
+    tensors : mapping of int to ndarray
+        Coefficients of orders 1 to 4; for ``order = 2``, of 2 to 6.
+    n_neurons, order : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of Units
+        The best candidates first; empty where no pencil has real eigenvectors.
+
+    Notes
+    -----
+    ATV21, Algorithm 6 (``order = 1``) and Algorithm 4, with one combined pencil in place of
+    two decompositions.
+    """
+    base, odd, even = (tensors[2 * order + j] for j in range(3))
+    candidates = directions_of_pencil(base, odd, even, n_neurons, order, rng, _N_POLISHED)
+    found = []
+    for W in candidates:
+        orders = (2, 3) if order == 1 else tuple(range(order, order + 4))
+        with np.errstate(all="ignore"):
+            a, b = recover_scalars({k: power_weights(W, tensors[k]) for k in orders})
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            units = Units(a, W, b)
+            found.append(fix_signs(units, tensors[1]) if order == 1 else units)
+    return found
+
+
+def fix_signs(units: Units, first: FloatArray) -> Units:
+    """Turn each neuron so that ``sum_i a_i Phi(b_i) w_i`` is the first coefficient.
+
+    ATV21, Algorithm 3: in ``sum_i z_i a_i w_i = T_1`` each ``|z_i| = Phi > 0``, its sign is
+    the row's; the rows are linearly independent.
+    """
+    z = np.linalg.lstsq((units.a[:, None] * units.W).T, first, rcond=None)[0]
+    signs = np.where(z < 0, -1.0, 1.0)
+    return Units(units.a, units.W * signs[:, None], units.b * signs)
+
+
+def estimate_units(moments: Moments, n_neurons: int, rng: np.random.Generator) -> Units | None:
+    """Find neurons from estimated moments; None where the noise forbids it.
+
+    The best candidates are polished: least squares over all entries of orders 1 to 4,
+    which is Proposition 3.6's statistical risk cut off after order 4.
+    """
+    tensors = {k: moments.tensor(k) for k in range(1, ORDER + 1)}
+    candidates = recover_units(tensors, n_neurons, 1, rng)
+    if not candidates:
+        return None
+    if moments.m > _MOST_POLISHED:
+        return candidates[0]
+    polished = [polish(units, moments) for units in candidates]
+    units = min(polished, key=lambda found: found[1])[0]
+    return polish(fix_signs(units, tensors[1]), moments)[0]
+
+
+def polish(units: Units, moments: Moments) -> tuple[Units, float]:
+    """Fit all entries of orders 1 to 4; the units and the risk that is left."""
+    m, d = units.W.shape
+
+    def unpack(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return p[:m], p[m : 2 * m], p[2 * m :].reshape(m, d)
+
+    def residual(p: FloatArray) -> FloatArray:
+        a, b, W = unpack(p)
+        parts = [
+            (_products(W, k).T @ (a * relu_coefficient(k, b)) - moments.values[k])
+            / _deviation(d, k)
+            for k in range(1, ORDER + 1)
+        ]
+        return np.concatenate([*parts, _NORM_WEIGHT * (np.sum(W**2, axis=1) - 1.0)])
+
+    def jacobian(p: FloatArray) -> FloatArray:
+        a, b, W = unpack(p)
+        blocks = [_jacobian_block(a, b, W, k) for k in range(1, ORDER + 1)]
+        norms = np.zeros((m, 2 * m + m * d))
+        for i in range(m):
+            norms[i, 2 * m + i * d : 2 * m + (i + 1) * d] = 2.0 * _NORM_WEIGHT * W[i]
+        return np.vstack([*blocks, norms])
+
+    start = np.concatenate([units.a, np.clip(units.b, -4.0, 4.0), units.W.ravel()])
+    fit = least_squares(
+        residual, start, jac=jacobian, max_nfev=_POLISH_STEPS, xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
+    a, b, W = unpack(fit.x)
+    norms = np.linalg.norm(W, axis=1, keepdims=True)
+    return Units(a, W / norms, b), float(fit.cost)
+
+
+def _products(W: FloatArray, k: int) -> FloatArray:
+    """``prod_j w_i[alpha_j]``, shape (m, p_k)."""
+    return np.asarray(np.prod(W[:, monomials(W.shape[1], k).variables], axis=2))
+
+
+def _deviation(d: int, k: int) -> FloatArray:
+    """Standard deviation of ``He_alpha`` for each monomial."""
+    return np.sqrt(monomials(d, k).factorials)
+
+
+def _jacobian_block(a: FloatArray, b: FloatArray, W: FloatArray, k: int) -> FloatArray:
+    """Derivative of the entries of order ``k`` by a, b and W, shape (p_k, m (d + 2))."""
+    m, d = W.shape
+    variables = monomials(d, k).variables
+    products = _products(W, k)
+    block = np.zeros((len(variables), 2 * m + m * d))
+    block[:, :m] = (relu_coefficient(k, b)[:, None] * products).T
+    block[:, m : 2 * m] = ((a * relu_coefficient(k + 1, b))[:, None] * products).T
+    weights = a * relu_coefficient(k, b)
+    rows = np.arange(len(variables))
+    for j in range(k):
+        others = np.prod(W[:, np.delete(variables, j, axis=1)], axis=2) * weights[:, None]
+        for i in range(m):
+            np.add.at(block, (rows, 2 * m + i * d + variables[:, j]), others[i])
+    return block / _deviation(d, k)[:, None]

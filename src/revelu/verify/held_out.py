@@ -1,0 +1,67 @@
+"""A certificate from samples that were kept apart, where nothing can be asked."""
+
+import numpy as np
+from scipy.stats import norm
+
+from revelu.network import Network
+from revelu.numerics.confidence import upper_bound
+from revelu.recovery import Certificate
+from revelu.types import FloatArray
+
+CONFIDENCE = 0.95
+
+# Of exact answers: the largest error that is rounding, relative to the largest answer.
+_RTOL = 1e-9
+
+# With noise: the root mean square may pass its expectation by this many deviations, which
+# are 1 / sqrt(2 n) of it.
+_SIGMAS = 4.0
+
+
+def certify_held_out(network: Network, X: FloatArray, y: FloatArray, noise: float) -> Certificate:
+    """State what samples that had no part in a fit say of it.
+
+    Parameters
+    ----------
+    network : Network
+        One output.
+    X : ndarray, shape (n, d)
+    y : ndarray, shape (n,)
+    noise : float
+        Standard deviation of the answers' noise as the fit shows it; 0 where it is exact.
+    """
+    n = len(X)
+    errors = np.abs(network(X)[:, 0] - y)
+    # An error of pure noise passes this for one sample in twenty such sets.
+    factor = float(norm.isf(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
+    rounding = _RTOL * float(np.abs(y).max(initial=0.0))
+    tolerance = max(factor * noise, rounding)
+    within = errors <= tolerance
+    rms = float(np.sqrt(np.mean(errors**2))) if n else np.inf
+    quiet = rms <= max(noise * (1.0 + _SIGMAS / np.sqrt(2.0 * max(n, 1))), rounding)
+    spread = float(y.std()) if n else 0.0
+    n_failures = int((~within).sum())
+    return Certificate(
+        n_checks=n,
+        max_abs_error=float(errors.max(initial=0.0)),
+        nrmse=rms / spread if spread > 0 else rms,
+        fraction_within=float(within.mean()) if n else 0.0,
+        tolerance=tolerance,
+        confidence=CONFIDENCE,
+        statement=_statement(n, n_failures, tolerance, noise),
+        passed=n > 0 and quiet and (noise > 0 or n_failures == 0),
+    )
+
+
+def _statement(n: int, n_failures: int, tolerance: float, noise: float) -> str:
+    if not n:
+        return "nothing was verified: no sample was left"
+    kept = f"{n:,} samples kept apart"
+    of = f", the noise of {noise:.2g} included" if noise else ""
+    if n_failures:
+        return f"{n_failures:,} of {kept} differ by more than {tolerance:.2g}{of}"
+    bound = upper_bound(0, n, CONFIDENCE)
+    return (
+        f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of inputs of the samples' "
+        f"law differ by more than {tolerance:.2g}{of} ({kept})"
+    )

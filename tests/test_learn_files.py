@@ -1,0 +1,141 @@
+"""``revelu learn``: shards, their damage, and what is printed and written."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from revelu.cli.app import app
+from revelu.tasks import learn as task
+from test_learn import draw, largest_error, samples
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four shards of 150 samples; 12 parameters."""
+    truth = draw(4, 2, 30)
+    (tmp_path / "samples").mkdir()
+    for i in range(4):
+        X, y = samples(truth, 150, 40 + i)
+        np.savez(tmp_path / "samples" / f"{i}.npz", X=X, y=y)
+    truth.save(tmp_path / "truth.npz")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(app, [*map(str, arguments)])
+
+
+def test_a_folder_of_shards_becomes_a_file(folder):
+    done = run("learn", folder / "samples", "-o", folder / "found.onnx", "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["status"] == "recovered"
+    assert found["samples"] == 600
+    assert found["architecture"] == [4, 2, 1]
+    assert np.shape(found["standard_errors"]["W"]) == (2, 4)
+    truth = revelu.load(folder / "truth.npz")
+    assert largest_error(revelu.load(folder / "found.onnx"), truth) < 1e-9
+
+
+def test_summary_names_what_it_rests_on(folder):
+    done = run("learn", folder / "samples" / "0.npz")
+    assert done.exit_code == 0
+    for text in ("recovered and certified", "4-2-1", "kept apart", "error bars"):
+        assert text in done.stdout
+
+
+def test_uncertified_is_exit_code_1_and_written(folder):
+    rng = np.random.default_rng(1)
+    np.savez(folder / "noise.npz", X=rng.standard_normal((200, 3)), y=rng.standard_normal(200))
+    done = run("learn", folder / "noise.npz", "-o", folder / "n.npz")
+    assert done.exit_code == 1
+    assert "NOT certified: samples kept apart disagree" in done.stdout
+    assert (folder / "n.npz").exists()
+
+
+def test_more_samples_than_memory_holds(folder, monkeypatch):
+    whole = revelu.learn(folder / "samples")
+    monkeypatch.setattr(task, "_MOST_NUMBERS", 4 * 300)
+    part = revelu.learn(folder / "samples")
+    assert part.details["n_samples"] == whole.details["n_samples"] == 600
+    assert part.certificate.n_checks < whole.certificate.n_checks
+    truth = revelu.load(folder / "truth.npz")
+    assert largest_error(part.network, truth) < 1e-9
+
+
+def damage(shard, what):
+    X, y = np.load(shard)["X"], np.load(shard)["y"]
+    if what == "nan":
+        y[3] = np.inf
+        np.savez(shard, X=X, y=y)
+    elif what == "truncated":
+        content = shard.read_bytes()
+        shard.write_bytes(content[: len(content) // 2])
+    elif what == "disagrees":
+        np.savez(shard, X=X[:, :3], y=y)
+    elif what == "missing":
+        np.savez(shard, X=X)
+    elif what == "objects":
+        np.savez(shard, X=X.astype(object), y=y)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("nan", "row 3"),
+        ("truncated", "not a readable"),
+        ("disagrees", "rows of 3 inputs"),
+        ("missing", "no array y"),
+        ("objects", "not a readable"),
+    ],
+)
+def test_a_damaged_shard_is_named_and_nothing_written(folder, what, message):
+    damage(folder / "samples" / "2.npz", what)
+    done = run("learn", folder / "samples", "-o", folder / "found.npz")
+    assert done.exit_code == 2
+    assert "2.npz" in done.stderr
+    assert message in done.stderr
+    assert not (folder / "found.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["nothing.npz", "truth.txt", "empty"])
+def test_paths_without_samples_are_refused(folder, name):
+    (folder / "empty").mkdir()
+    done = run("learn", folder / name)
+    assert done.exit_code == 2
+    assert name in done.stderr
+
+
+def test_samples_are_not_overwritten(folder):
+    shard = folder / "samples" / "0.npz"
+    before = shard.read_bytes()
+    assert run("learn", shard, "-o", shard).exit_code == 2
+    assert shard.read_bytes() == before
+
+
+def test_parquet_reads_as_arrays_do(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    arrays = np.load(folder / "samples" / "0.npz")
+    columns = {f"x{i}": column for i, column in enumerate(arrays["X"].T)}
+    parquet.write_table(pyarrow.table({**columns, "y": arrays["y"]}), folder / "s.parquet")
+    a, b = (revelu.learn(folder / name) for name in ("s.parquet", "samples/0.npz"))
+    assert a.network == b.network
+
+
+def test_the_span_comes_from_samples_that_are_not_in_memory(tmp_path, monkeypatch):
+    truth = draw(30, 3, 60)
+    for i in range(4):
+        X, y = samples(truth, 5000, 61 + i)
+        np.savez(tmp_path / f"{i}.npz", X=X, y=y)
+    # Of 20,000 samples 600 stay: too few for 496 coefficients of a quadratic, six a parameter.
+    monkeypatch.setattr(task, "_MOST_NUMBERS", 30 * 600)
+    messages = []
+    recovery = revelu.learn(tmp_path, progress=lambda event: messages.append(event.message))
+    assert any("inside 3 of 30 dimensions" in message for message in messages)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert largest_error(recovery.network, truth) < 1e-9
