@@ -31,7 +31,7 @@ def train_digits(seed: int, hidden: tuple[int, ...] = HIDDEN) -> Network:
     return _train(seed, hidden)[0]
 
 
-def _train(seed: int, hidden: tuple[int, ...]) -> tuple[Network, float]:
+def _train(seed: int, hidden: tuple[int, ...] = HIDDEN) -> tuple[Network, float]:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X / 16.0, y, test_size=0.2, random_state=seed, stratify=y
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    network, accuracy = _train(options.seed, HIDDEN)
+    network, accuracy = _train(options.seed)
     network.save(options.output)
     print(f"{network}: {accuracy:.1%} of the held-out digits right")
 
