@@ -74,7 +74,7 @@ _MOST_WORK = 4e9
 # equation of one output is a query, and of coarser answers, whose errors the fit is to
 # average.
 _FINAL_EQUATIONS = 2.1
-_FINAL_EQUATIONS_ONE_OUTPUT = 1.3
+_FINAL_EQUATIONS_ONE_OUTPUT = 1.25
 _COARSE_NOISE = 4e-6
 _COARSE_EQUATIONS = 3.4
 _COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
