@@ -253,12 +253,12 @@ def main() -> None:
         seeds = range(options.first_seed, options.first_seed + n)
         os.environ["OPENBLAS_NUM_THREADS"] = str(row.threads)
         with ProcessPoolExecutor(2 // row.threads, mp_context=get_context("spawn")) as pool:
-            runs = list(pool.map(partial(one, row, options.mnist), seeds))
+            runs = []
+            for run in pool.map(partial(one, row, options.mnist), seeds):
+                runs.append(run)
+                print(f"  {run}", flush=True)
         lines.append((row, summary(row, runs)))
         print(json.dumps(lines[-1][1]), flush=True)
-        for run in runs:
-            if run.error > row.error or run.status != "recovered":
-                print("  not reached:", run, flush=True)
     versions = (
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
         f"{platform.machine()}, seeds from {options.first_seed}."
