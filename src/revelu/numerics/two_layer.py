@@ -260,4 +260,5 @@ class Derivative:
 
 def _weights(samples: Samples) -> FloatArray:
     """One over the error of each output's answers, root mean square, shape (k,)."""
-    return np.sqrt(np.mean(np.broadcast_to(1.0 / samples.sigma, samples.Y.shape) ** 2, axis=0))
+    weights = np.broadcast_to(1.0 / samples.sigma, samples.Y.shape)
+    return np.asarray(np.sqrt(np.mean(weights**2, axis=0)))
