@@ -10,6 +10,7 @@ from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
+from revelu.cli.journal import journal
 from revelu.cli.learn import learn
 from revelu.cli.obfuscate import obfuscate
 from revelu.cli.span import span
@@ -29,6 +30,7 @@ app.command()(span)
 app.command()(obfuscate)
 app.command()(demos)
 app.command()(bench)
+app.add_typer(journal)
 
 
 def _print_version(wanted: bool) -> None:
