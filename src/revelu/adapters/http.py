@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from revelu.adapters.http_client import TIMEOUT_SECONDS, Client, Reply, TooLargeError, shown
+from revelu.adapters.http_client import TIMEOUT_SECONDS, Client, TooLargeError, error_of, shown
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     JSON_LENGTH,
@@ -146,7 +146,7 @@ class HttpTarget:
         for last in (False,) * (_ATTEMPTS - 1) + (True,):
             reply = self._client.request("POST", f"{self.url}/infer", body.content, body.headers)
             if reply.status >= 400:
-                raise TargetError(f"{self.url} answers {reply.status}: {_error_of(reply)}")
+                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
             try:
                 json_length = reply.headers.get(JSON_LENGTH.lower())
                 document, tensors = decode("outputs", reply.content, json_length)
@@ -190,7 +190,7 @@ class HttpTarget:
                 raise TargetError(f"{self.url}: is no served model: {shown(error)}") from None
         if said and reply.status in {404, 405}:
             return {}
-        raise TargetError(f"{self.url}: there is no model {shown(model)}: {_error_of(reply)}")
+        raise TargetError(f"{self.url}: there is no model {shown(model)}: {error_of(reply)}")
 
     def _takes_binary(self, url: str) -> bool:
         reply = self._client.request("GET", url, patient=False)
@@ -253,12 +253,3 @@ def _described(url: str, metadata: dict[str, Any], key: str) -> list[dict[str, A
     ):
         raise TargetError(f"{url}: describes its {key} in no way of the protocol")
     return list(tensors)
-
-
-def _error_of(reply: Reply) -> str:
-    """What a server says went wrong."""
-    try:
-        said = read_object(reply.content).get("error", "")
-    except ProtocolError:
-        said = reply.content.decode(errors="replace")
-    return shown(said) or "it does not say why"

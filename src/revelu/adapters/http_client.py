@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from revelu.adapters.open_inference import ProtocolError, read_object
 from revelu.errors import InputError, MissingExtraError, TargetError
 
 log = logging.getLogger(__name__)
@@ -273,10 +274,19 @@ def shown(text: object) -> str:
     return line if len(line) <= 200 else f"{line[:200]}..."
 
 
+def error_of(reply: Reply) -> str:
+    """Return what a server says went wrong."""
+    try:
+        said = read_object(reply.content).get("error", "")
+    except ProtocolError:
+        said = reply.content.decode(errors="replace")
+    return shown(said) or "it does not say why"
+
+
 def _judged(url: str, reply: Reply, secret: str) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
-        reason = f"answers {reply.status}: {shown(reply.content.decode(errors='replace'))}"
+        reason = f"answers {reply.status}: {error_of(reply)}"
         raise _PassingError(reason, _pause(reply.headers.get("retry-after")))
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")

@@ -114,7 +114,7 @@ def open_oracle(
     if is_served:
         opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
     else:
-        opened = _open_named(name, dim_in, trust) if is_named else target
+        opened = open_target(name, dim_in, trust=trust) if is_named else target
     oracle = Oracle(
         opened,
         _dim_in(opened, name, dim_in),
@@ -128,7 +128,27 @@ def open_oracle(
     return oracle
 
 
-def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
+def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:
+    """Open what a name stands for, but for an address.
+
+    Parameters
+    ----------
+    name : str
+        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, or ``module:attribute``.
+    dim_in : int, optional
+        Number of inputs, where the target does not say.
+    trust : bool
+        Allow what executes code to be opened.
+
+    Returns
+    -------
+    callable, (n, d) -> (n,) or (n, k)
+
+    Raises
+    ------
+    InputError, FormatError, UntrustedError
+        As :func:`open_oracle`.
+    """
     if name.startswith("demo:"):
         return OnnxTarget(demo_path(name.removeprefix("demo:")))
     path = Path(name)

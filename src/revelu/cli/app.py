@@ -13,6 +13,7 @@ from revelu.cli.failures import standard_output
 from revelu.cli.journal import journal
 from revelu.cli.learn import learn
 from revelu.cli.obfuscate import obfuscate
+from revelu.cli.serve import serve
 from revelu.cli.span import span
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app.command()(span)
 app.command()(obfuscate)
 app.command()(demos)
 app.command()(bench)
+app.command()(serve)
 app.add_typer(journal)
 
 
