@@ -3,11 +3,13 @@
 import contextlib
 import http.client
 import json
+import re
 import signal
 import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -20,6 +22,7 @@ import revelu
 from conftest import COMMAND, PATIENCE_SECONDS, one_object
 from revelu.adapters.http import HttpTarget
 from revelu.adapters.open_inference import ProtocolError, Tensor, decode, encode
+from revelu.adapters.opening import open_target
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from serving import serving
@@ -246,6 +249,22 @@ def test_defences_change_the_answers(command, tmp_path):
     _, url = command("mine.onnx", "--noise", "0.1", "--labels")
     target = HttpTarget(url)
     assert set(target(X).ravel()) <= {0.0, 1.0}
+
+
+def test_readme_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    served = re.search(r"^revelu serve demo:(\w+) --port 8080$", readme, re.MULTILINE)[1]
+    line = re.search(r"^revelu extract (http.*)$", readme, re.MULTILINE)[1]
+    address, *options = line.split()
+    assert address == f"http://127.0.0.1:8080/v2/models/{served}"
+    with serving(open_target(f"demo:{served}"), served) as server:
+        for _ in range(2):
+            done = CliRunner().invoke(app, ["extract", server.url, *options, "--json"])
+            assert done.exit_code == 0, done.stderr
+    shown = CliRunner().invoke(app, ["journal", "show", "run.db", "--json"])
+    assert one_object(shown.stdout)["n_queries"] == one_object(done.stdout)["queries"]
+    assert (tmp_path / "digits.onnx").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process")
