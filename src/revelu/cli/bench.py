@@ -21,6 +21,7 @@ TABLES = {
     "worst_case": "worst_case.py",
     "spans": "spans.py",
     "samples": "samples.py",
+    "served": "served.py",
     "jwz20": "span_figures.py",
 }
 

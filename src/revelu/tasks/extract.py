@@ -126,6 +126,7 @@ def extract(
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
     if oracle.box is not None and method not in {"auto", "two_layer"}:
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
+    oracle.declare(command="extract", seed=seed)
     job = Job(oracle, checks, seed, progress)
     return _finished(job, _run(job, method), method)
 
@@ -185,6 +186,7 @@ def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
 
 def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     """Attach the final ledger, advice and the shape of a classifier."""
+    job.oracle.check_unchanged()
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
     if job.oracle.takes_log_ratios:
