@@ -5,11 +5,9 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
-from revelu.network import Network
+from revelu.network import from_log_ratios
 from revelu.oracle import NoiseFloor, measure_noise, whole_number
 from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recovery import Recovery, Status
@@ -236,13 +234,4 @@ def _as_classifier(recovery: Recovery) -> Recovery:
     )
     if recovery.network is None:
         return warned
-    n = recovery.network
-    skip = None
-    if n.skip is not None:
-        V, c = n.skip
-        skip = (np.vstack([V, np.zeros((1, V.shape[1]))]), np.append(c, 0.0))
-    A = np.vstack([n.weights[-1], np.zeros((1, n.weights[-1].shape[1]))])
-    network = Network(
-        [*n.weights[:-1], A], [*n.biases[:-1], np.append(n.biases[-1], 0.0)], skip=skip
-    )
-    return replace(warned, network=network)
+    return replace(warned, network=from_log_ratios(recovery.network))

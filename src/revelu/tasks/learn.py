@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError
 from revelu.formats.samples import SampleFiles, check_samples
 from revelu.network import Network
@@ -20,7 +21,6 @@ from revelu.recover.hermite import GaussianSamples, recover_from_samples
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
-from revelu.verify.held_out import certify_held_out
 
 log = logging.getLogger(__name__)
 
