@@ -52,6 +52,7 @@ OPTIONAL = {
     "distributed",
     "httpx",
     "jinja2",
+    "joblib",
     "matplotlib",
     "mlxtend",
     "pyarrow",

@@ -46,7 +46,7 @@ def extract(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the network, .onnx or .npz; may be given again.",
+            help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
             show_default=False,
         ),
     ] = None,

@@ -11,7 +11,14 @@ import numpy as np
 
 from revelu.adapters import open_oracle
 from revelu.adapters.demos import named_path
-from revelu.errors import FormatError, InputError, LimitReachedError, SaturatedError
+from revelu.errors import (
+    FormatError,
+    InputError,
+    LimitReachedError,
+    SaturatedError,
+    UntrustedError,
+)
+from revelu.formats import suffixes
 from revelu.network import Network, load
 from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
@@ -131,11 +138,11 @@ def _weights(target: Any) -> Network | None:
     if not isinstance(target, str | os.PathLike):
         return None
     path = named_path(target)
-    if path.suffix.lower() not in {".onnx", ".npz"}:
+    if path.suffix.lower() not in suffixes():
         return None
     try:
         return load(path)
-    except FormatError as error:
+    except (FormatError, UntrustedError) as error:
         log.info("weights not read: %s", error)
         return None
 
