@@ -22,6 +22,7 @@ TABLES = {
     "spans": "spans.py",
     "samples": "samples.py",
     "served": "served.py",
+    "polish": "polish.py",
     "jwz20": "span_figures.py",
 }
 

@@ -13,6 +13,7 @@ from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recovery import Recovery, Status
 from revelu.tasks.exact import extract_exactly, extract_in_box
 from revelu.tasks.job import Job
+from revelu.tasks.polish import polished
 from revelu.tasks.precision import has_all_digits, refusal, without_invention
 from revelu.tasks.progress import Listener
 
@@ -65,7 +66,10 @@ def extract(
         Most queries that may be asked, all phases counted; never one over.
     seed : int
         Decides every random choice: same seed, same queries, same result.
-    polish, inputs
+    polish : bool
+        Refine the network to the last digits of float64 answers, by about one further query
+        a parameter.
+    inputs
         Not supported by this version; refused if given.
     box : (lo, hi), optional
         No coordinate of any query leaves it; what is recovered, and certified, is the
@@ -106,9 +110,10 @@ def extract(
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     checks = whole_number("checks", checks, 1)
     seed = whole_number("seed", seed, 0)
-    refused = {"polish": None if polish is False else polish, "inputs": inputs}
-    for name in (name for name, value in refused.items() if value is not None):
-        raise InputError(f"{name} is not supported by this version")
+    if not isinstance(polish, bool):
+        raise InputError(f"polish must be True or False, got {polish!r}")
+    if inputs is not None:
+        raise InputError("inputs is not supported by this version")
     oracle = open_oracle(
         target,
         dim_in=dim_in,
@@ -126,10 +131,10 @@ def extract(
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     oracle.declare(command="extract", seed=seed)
     job = Job(oracle, checks, seed, progress)
-    return _finished(job, _run(job, method), method)
+    return _finished(job, _run(job, method, polish=polish), method)
 
 
-def _run(job: Job, method: str) -> Recovery:
+def _run(job: Job, method: str, *, polish: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     ledger = job.oracle.ledger
     try:
@@ -162,7 +167,8 @@ def _run(job: Job, method: str) -> Recovery:
         if recovery.status not in _TRY_AGAIN or (start and recovery.details.get("deeper")):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-    return without_invention(best, noise)
+    best = without_invention(best, noise)
+    return polished(job, best, noise) if polish else best
 
 
 def _attempt(job: Job, noise: NoiseFloor, method: str, phase: str, *, fits: bool) -> Recovery:
