@@ -34,6 +34,9 @@ _MOST_INPUTS = 4_096
 # Half of the places curving is a smooth function; a quarter may be kinks.
 _CURVED = 0.5
 
+# Spans farther off than this may fail their certificate by their own error.
+_COARSE_ANGLE = 1e-5
+
 # An oracle inside an oracle cuts the batches.
 _WHOLE = 2**62
 
@@ -199,7 +202,10 @@ class _Job:
         if certificate is None:
             return replace(found, status=Status.BUDGET_EXHAUSTED)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        evidence = (*found.evidence, *(() if found.span.rank else (_DEAD,)))
+        more = () if found.span.rank else (_DEAD,)
+        if not certificate.passed and angle > _COARSE_ANGLE:
+            more = (*more, _COARSE.format(angle=angle))
+        evidence = (*found.evidence, *more)
         return replace(found, status=status, certificate=certificate, evidence=evidence)
 
     def finished(self, found: SpanRecovery) -> SpanRecovery:
@@ -230,6 +236,10 @@ class _Job:
 _FULL = (
     "the first layer looks at every direction of its input (full rank): there is no null "
     "space, and nothing can be hidden from it"
+)
+_COARSE = (
+    "the directions found are off by about {angle:.1g} rad, and fresh moves as long as an input "
+    "show that much: answers of more digits, or computed in float64, would tell them better"
 )
 _PERHAPS_LABELS = "if the answers are labels, say so: --labels (labels=True)"
 _DEAD = (
