@@ -23,6 +23,9 @@ _MAX_HALVINGS = 60
 # Lines that measure how precisely a label tells a height.
 _N_NOISE_LINES = 2
 
+# Points of a line through a place that show whether it crosses one border.
+_N_ALONG = 24
+
 # Heights that tell curvature are bisected to this share of a step's square.
 _DIGITS = 8e-7
 
@@ -192,6 +195,24 @@ def height_noise(
     # is the noise of three heights, times the root of 6.
     rest = t[: len(U)] + t[len(U) :]
     return float(np.sqrt((rest**2).mean() / 6.0 + atol**2 / 12.0))
+
+
+def crosses_once(oracle: Oracle, border: Border, rng: np.random.Generator, reach: float) -> bool:
+    """Whether the line through a place seems to cross one border only.
+
+    Labels of rounded scores change to and fro, and bisection ends at any of the changes.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    border : Border
+    rng : numpy.random.Generator
+    reach : float
+        How far to either side to look.
+    """
+    t = reach * rng.uniform(0.0, 1.0, _N_ALONG) * np.where(np.arange(_N_ALONG) % 2, 1.0, -1.0)
+    inside = border.is_inside(oracle, np.zeros((_N_ALONG, len(border.x))), t)
+    return bool((inside == (t < 0.0)).all())
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,15 @@ from revelu.errors import LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.complement import Complement
 from revelu.oracle import Oracle
-from revelu.probe.boundary import Bend, Border, find_bend, find_borders, height_noise, heights
+from revelu.probe.boundary import (
+    Bend,
+    Border,
+    crosses_once,
+    find_bend,
+    find_borders,
+    height_noise,
+    heights,
+)
 from revelu.probe.slopes import unit_rows
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -51,8 +59,7 @@ _BRACKET = 6.0
 _HEIGHT_ERROR = (1.0 + _BRACKET**2 / 12.0) ** 0.5
 _ROUGHLY = 0.1
 
-# How far off noise is measured, in units of an input's coordinates; and where no place will
-# do, for inputs may be rounded to float32.
+# How far off noise is measured; farther where no place will do: inputs may be rounded.
 _NEAR, _FARTHER = 1e-9, 1e-5
 
 # Steps tried beside a place, in units of an input's coordinates, from the longest on.
@@ -61,10 +68,10 @@ _LONGEST, _SHRINK, _SHORTEST = 0.4, 4.0, 1e-5
 _N_LINES = 2
 _RESERVE = 16.0
 _MAX_RETRIES = 2
+_BLOCK, _N_MIXES = 64, 6
 
 # Curvature is measured at this step and its double.
 _COARSE = 2e-2
-
 # Places where the even part of the heights tells a smooth border from one with kinks.
 _N_VOTES = 3
 
@@ -182,6 +189,8 @@ class _Search:
         if self.errors and error > self.patience * np.median(self.errors) * expected:
             return False
         steepest = 3.0 * float(np.abs(slopes).max())
+        if not crosses_once(self.oracle, border, self.rng, steepest * h):
+            return False
         measured = self._normal(border, noise, h, steepest, curvature)
         if measured is None:
             return False
@@ -248,6 +257,20 @@ class _Search:
         inside = border.is_inside(self.oracle, -np.vstack([offsets, offsets]), known)
         return np.asarray(inside[: len(t)] & ~inside[len(t) :] & ~np.isnan(t))
 
+    def _adds_up(self, border: Border, offsets: FloatArray, t: FloatArray, atol: float) -> bool:
+        """Whether heights beside a place are one plane's, by random signs of blocks of them.
+
+        Where borders are stairs, of rounded scores, each height may be of another step.
+        """
+        blocks = _N_MIXES * np.array_split(np.arange(len(t)), -(-len(t) // _BLOCK))
+        mixes = np.zeros((len(blocks), len(t)))
+        for mix, block in zip(mixes, blocks, strict=True):
+            mix[block] = self.rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block))
+        expected = mixes @ t
+        ends = np.concatenate([expected - atol, expected + atol])
+        inside = border.is_inside(self.oracle, np.vstack([mixes, mixes]) @ offsets, ends)
+        return bool((inside[: len(blocks)] & ~inside[len(blocks) :]).all())
+
     def _balanced_step(self, bend: Bend, noise: float) -> tuple[float, FloatArray]:
         """The step where the error of a smooth border's slope, A h² + noise / (√2 h), is least."""
         h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
@@ -264,12 +287,16 @@ class _Search:
             room = max(3.0 * curvature * h * h, 4.0 * _SIGMAS * noise)
             back = heights(self.oracle, border, -h * C, -t, room, _BRACKET * noise)
             slopes = (t - back) / (2.0 * h)
-            return None if np.isnan(slopes).any() else np.asarray(slopes)
+            if np.isnan(slopes).any() or not self._adds_up(border, h * C, h * slopes, room):
+                return None
+            return np.asarray(slopes)
         steps = np.full(len(C), h)
         kinked = np.flatnonzero(~self._is_mirrored(border, h * C, t, noise))
         for _ in range(_MAX_RETRIES):
             if not len(kinked):
-                return np.asarray(t / steps)
+                atol = _SIGMAS * noise * _HEIGHT_ERROR
+                flat = self._adds_up(border, steps[:, None] * C, t, atol)
+                return np.asarray(t / steps) if flat else None
             # A border bent there: once more, nearer.
             h /= _SHRINK
             near = C[kinked] * h
@@ -332,8 +359,8 @@ def recover_label_span(
                     if tell is not None:
                         tell(f"{search.rank} directions")
                     n_failed = 0 if search.learn_at(border) else n_failed + 1
-            # 4. Nothing good is left: take what is known less well.  A saturated activation's
-            # border is flat in one place and curved in another: look the other way, too.
+            # 4. Take what is known less well.  A saturated activation's border is flat in one
+            # place and curved in another: look the other way, too.
             if n_failed >= _N_PLACES:
                 n_failed = 0
                 search.patience *= _POSTPONED
@@ -364,8 +391,8 @@ _ROUGH = (
 )
 _STUCK = "borders still move outside of the span, but no normal there could be measured"
 _HIDDEN = (
-    "the directions found are known to about {angle:.1g} rad only, which hides whether there are "
-    "more: labels of a target that computes in float32, or rounds its inputs, tell no better"
+    "the directions found are off by about {angle:.1g} rad, which hides whether there are more: "
+    "labels of a target that computes in float32, or rounds its inputs, tell no better"
 )
 _ONE_LABEL = (
     "all {n:,} inputs, at radii from {lo:g} to {hi:g}, got the label {label:g}: no border was "

@@ -22,10 +22,12 @@ from revelu.probe.slopes import (
     RESERVE,
     SIGMAS,
     Step,
+    differences,
     error_at,
     find_step,
     measure_gradient,
     unit_of,
+    unit_rows,
 )
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import FloatArray
@@ -104,7 +106,7 @@ class _Search:
 
     @property
     def leak(self) -> float:
-        """How far the basis may be off, in radians.
+        """How far the basis may be off, in radians, where directions are as strong as usual.
 
         Triangular elimination amplifies the errors of single gradients about as much as
         the inverse of a random r x r matrix does, r-fold.
@@ -206,7 +208,18 @@ class _Search:
         if found is None or gradients is None:
             return 0
         self.steps.append(found[1].h)
-        return self._add(gradients, found[1])
+        return self._add(gradients, found[1], self._known_size(place))
+
+    def _known_size(self, place: _Place) -> float:
+        """About how large the gradients at a place are inside of the span."""
+        if not self.rank or place.step is None:
+            return 0.0
+        lines = unit_rows(self.rng, _N_LINES, self.rank) @ self.rest.taken
+        slopes = differences(self.oracle, self.noise, place.x, place.fx, lines, place.step)
+        # Where even that cannot be told, nothing is added.
+        return (
+            np.inf if slopes is None else float(np.sqrt((slopes**2).sum() * self.rank / _N_LINES))
+        )
 
     def _measure(self, place: _Place, rows: FloatArray) -> tuple[FloatArray, Step] | None:
         if place.step is None:
@@ -228,12 +241,16 @@ class _Search:
         noise = step.error * (np.sqrt(self.n_left) + np.sqrt(self.n_outputs))
         return float(max(self.share * self.largest, SIGMAS * (noise + self.leak * self.largest)))
 
-    def _add(self, gradients: FloatArray, step: Step) -> int:
-        """Take the directions of gradients (k, n - r) that stand out of noise and leak."""
+    def _add(self, gradients: FloatArray, step: Step, known: float) -> int:
+        """Take the directions of gradients (k, n - r) that stand out of noise and leak.
+
+        What leaks here is of the gradients here, ``known`` large inside of the span.
+        """
         self.n_gradients += len(gradients)
         _, values, vt = np.linalg.svd(gradients, full_matrices=False)
+        least = max(self._least(step), SIGMAS * self.leak * known)
         self.largest = max(self.largest, float(values[0]))
-        new = int((values >= self._least(step)).sum())
+        new = int((values >= max(least, self._least(step))).sum())
         error = step.error * np.sqrt(self.n_left)
         self.errors += [float(error / value) for value in values[:new]]
         self.sizes += [float(value) for value in values[:new]]
@@ -321,6 +338,7 @@ def recover_span(
         method="gradients",
         details={
             "gradients": search.n_gradients,
-            "expected_angle": search.leak,
+            "expected_angle": float(np.hypot(search.leak, np.linalg.norm(search.errors))),
+            "leak": search.leak,
         },
     )
