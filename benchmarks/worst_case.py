@@ -283,15 +283,12 @@ def main() -> None:
         if options.row and row.name not in options.row:
             continue
         seeds = range(options.first_seed, options.first_seed + options.networks)
-        runs = [
-            one(row, seed, options.method, rivals=i < options.rivals)
-            for i, seed in enumerate(seeds)
-        ]
+        runs = []
+        for i, seed in enumerate(seeds):
+            runs.append(one(row, seed, options.method, rivals=i < options.rivals))
+            print(json.dumps({"network": row.name, **runs[-1]}), flush=True)
         figures.append(summary(row, runs))
         print(json.dumps(figures[-1]), flush=True)
-        for run in runs:
-            if float(str(run["error"])) > row.error:
-                print("  over the bar:", run, flush=True)
     versions = (
         f"revelu {revelu.__version__}, method {options.method}, NumPy {np.__version__}, Python "
         f"{platform.python_version()}, {platform.machine()}, seeds from {options.first_seed}; "
