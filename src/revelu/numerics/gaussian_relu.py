@@ -35,6 +35,9 @@ _STRIP_NODES = 6
 # Stands for 0 where a quotient is wanted: two such still divide.
 _TINY = 1e-100
 
+# A normal variable is never so many deviations from its mean: exp(-40^2 / 2) is 0.
+_FAR = 40.0
+
 # Normals nearer than this are one: rounding decides what is left of their difference.
 _FLAT = 1e-9
 
@@ -132,7 +135,12 @@ def squared_norm(
     norms = np.linalg.norm(W, axis=1)
     fixed = norms == 0.0
     c = c + A[:, fixed] @ np.maximum(b[fixed], 0.0)
-    W, b, A, norms = W[~fixed], b[~fixed], A[:, ~fixed], norms[~fixed]
+    # So are affine maps, to the last digit, neurons that are on or off wherever x is.
+    far = ~fixed & (np.abs(b) > _FAR * norms)
+    on = far & (b > 0)
+    V, c = V + A[:, on] @ W[on], c + A[:, on] @ b[on]
+    left = ~(fixed | far)
+    W, b, A, norms = W[left], b[left], A[:, left], norms[left]
     U, beta, coefficients = W / norms[:, None], b / norms, A * norms
     rows = np.column_stack([U, beta]) / np.hypot(1.0, beta)[:, None]
     leaders = _groups(rows)
@@ -149,7 +157,7 @@ def squared_norm(
         else coefficients
     )
     lead = leaders[others]
-    on = (
+    half_spaces = (
         np.vstack([U[heads], (U[others] + U[lead]) / 2]),
         np.concatenate([beta[heads], (beta[others] + beta[lead]) / 2]),
     )
@@ -158,10 +166,10 @@ def squared_norm(
         np.concatenate([beta[heads], beta[others] - beta[lead]]),
     )
     weights = np.hstack([totals, coefficients[:, others]])
-    G = half_space_products(on, p, on, p)
+    G = half_space_products(half_spaces, p, half_spaces, p)
     n = len(heads)
     G[n:, n:] = _with_strips(G[n:, n:], U, beta, others, lead)
-    cross = _with_affine(on, p, V, c)
+    cross = _with_affine(half_spaces, p, V, c)
     quadratic = float(np.einsum("oi,ij,oj->", weights, G, weights))
     linear = 2.0 * float((weights * cross).sum())
     return max(quadratic + linear + float((V**2).sum() + c @ c), 0.0)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network, add_networks, affine_network, l2_distance, l2_norm
+from revelu.network import Network, add_networks, affine_network, l2_distance
 from revelu.network.merging import merge_close
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.coarsening import coarsen
@@ -114,7 +114,10 @@ class AnyTwoLayer:
             self.growing.network = add_networks(self.growing.network, affine_network(V, c))
 
     def _recovery(self) -> Recovery:
-        atol = _MERGED * self.growing.noise.half_digits * l2_norm(self.growing.network)
+        # Of what varies: a constant that hides it must not buy a merge.
+        noise = self.growing.noise
+        varying = float(np.linalg.norm(np.minimum(noise.scale, noise.spread)))
+        atol = _MERGED * noise.half_digits * varying
         self.growing.network, merges = merge_close(self.growing.network, CLOSE, atol)
         network, notes = resolve_signs(self.growing.network, self.growing.noise.half_digits)
         if l2_distance(network, self.growing.network) > atol:

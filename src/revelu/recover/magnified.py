@@ -222,4 +222,6 @@ def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArr
     growth = float(np.sqrt(1.0 + (view.p**2).mean()))
     absolute = noise.nu * noise.scale * growth
     size = np.maximum(np.asarray(size), absolute)
-    return float(np.max(absolute / size)), size
+    # An output that is always 0 has neither.
+    relative = np.divide(absolute, size, out=np.zeros_like(size), where=size > 0)
+    return float(relative.max()), size
