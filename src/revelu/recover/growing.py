@@ -23,6 +23,9 @@ _MOST_TAKEN = 4
 _SLIGHT = 1e-6
 _ROUGH = 1e-2
 
+# Output columns of which some sum has a smaller share than this of the largest are dependent.
+_INDEPENDENT = 1e-3
+
 # What is fainter than a hundredth of half the digits is the errors of what is known.
 FAINT = 0.01
 
@@ -172,5 +175,6 @@ def _shifted(found: Network, off: FloatArray) -> Network:
     rows = np.column_stack([W, b])
     if not len(rows):
         return found
-    rows = rows - np.linalg.pinv(A) @ off
+    # Columns that are nearly parallel must not blow up what is off beside them.
+    rows = rows - np.linalg.pinv(A, rcond=_INDEPENDENT) @ off
     return Network([rows[:, :-1], A], [rows[:, -1], c])
