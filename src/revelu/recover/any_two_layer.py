@@ -173,7 +173,7 @@ def recover_any_two_layer(
     Source: CKM21, Algorithms 1 to 4, Lemmas 3.12 and 3.21, Theorem 4.8.
     """
     rng = np.random.default_rng(seed)
-    best: tuple[float, AnyTwoLayer] | None = None
+    best: tuple[float, float, AnyTwoLayer] | None = None
     for i in range(_MAX_LINES):
         try:
             peeled = _coarse(oracle, noise, rng, peeled)
@@ -182,7 +182,7 @@ def recover_any_two_layer(
             growing = Growing(oracle, noise, rng, peeled.network)
             clusters = Clusters(growing, peeled.scan.line)
             search = AnyTwoLayer(growing, clusters, BumpSearch(growing))
-            share = growing.share_wrong(_TRIAL_POINTS)
+            share, far = growing.shares_wrong(_TRIAL_POINTS)
         except LimitReachedError as error:
             if best is None:
                 return _ended(oracle, Status.BUDGET_EXHAUSTED, str(error)), None
@@ -191,14 +191,14 @@ def recover_any_two_layer(
             if best is None:
                 return _ended(oracle, Status.UNVERIFIED, str(error)), None
             break
-        if best is None or share < best[0]:
-            best = share, search
-        if share <= _MOSTLY_RIGHT or (i and share > _HOPELESS):
+        if best is None or (far, share) < best[:2]:
+            best = far, share, search
+        if share <= _MOSTLY_RIGHT or (i and far > _HOPELESS):
             break
         peeled = None
     assert best is not None  # noqa: S101 - the loop has returned otherwise
-    share, search = best
-    if share > _HOPELESS:
+    far, _, search = best
+    if far > _HOPELESS:
         return _ended(oracle, Status.UNVERIFIED, _NOT_TWO), None
     return search.run(), search
 

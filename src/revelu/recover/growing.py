@@ -21,7 +21,7 @@ _MOST_TAKEN = 4
 # Changes across a cluster that differ by this share are one but for errors; of several
 # outputs, where a merged kink has kept one direction only, by the second.
 _SLIGHT = 1e-6
-_ROUGH = 1e-2
+ROUGH = 1e-2
 
 # Output columns of which some sum has a smaller share than this of the largest are dependent.
 _INDEPENDENT = 1e-3
@@ -53,12 +53,20 @@ class Growing:
     network: Network
     floor: float = field(default=0.0, init=False)
 
-    def share_wrong(self, n_points: int) -> float:
-        """At which share of fresh points the network is wrong."""
+    def shares_wrong(self, n_points: int) -> tuple[float, float]:
+        """At which share of fresh points the network is wrong, and at which by much.
+
+        Where close neurons of several outputs are still one, it is wrong everywhere, by
+        their distance.
+        """
         X = self.rng.standard_normal((n_points, self.oracle.dim_in))
         Y = self.oracle(X)
         self.note_errors(X, Y)
-        return float(self.is_wrong(X, Y).mean())
+        wrong = self.is_wrong(X, Y)
+        coarse = ROUGH * float(np.linalg.norm(self.noise.scale))
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(self.network(X) - Y).max(axis=1)
+        return float(wrong.mean()), float((wrong & (apart > coarse)).mean())
 
     def replace(
         self,
@@ -99,7 +107,7 @@ class Growing:
             if more is not None:
                 rows = np.concatenate([rows, more])
                 return self.replace(rows, p, n, half_length, room, rows)
-            if len(off) == 1 or float(np.linalg.norm(off)) > _ROUGH * _size(found):
+            if len(off) == 1 or float(np.linalg.norm(off)) > ROUGH * _size(found):
                 return False
             # Of several outputs a merged kink keeps one direction: what is found is better.
             off = np.zeros_like(off)
