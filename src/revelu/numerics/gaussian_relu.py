@@ -35,11 +35,10 @@ _STRIP_NODES = 6
 # Stands for 0 where a quotient is wanted: two such still divide.
 _TINY = 1e-100
 
+_EPS = float(np.finfo(np.float64).eps)
+
 # A normal variable is never so many deviations from its mean: exp(-40^2 / 2) is 0.
 _FAR = 40.0
-
-# Normals nearer than this are one: rounding decides what is left of their difference.
-_FLAT = 1e-9
 
 
 def relu_products(W: FloatArray, b: FloatArray, V: FloatArray, c: FloatArray) -> FloatArray:
@@ -96,8 +95,12 @@ def half_space_products(
     L, u, e, uu, ue, ee = _truncated_moments(h[:, None], k[None], r, q)
     # What of p and q is orthogonal to both normals is independent of the half-spaces.
     (P, p0), (Q, q0) = p, p_too
-    p_u, p_e = _in_plane((P * U).sum(axis=1)[:, None], P @ V.T, r, q)
-    q_u, q_e = _in_plane(U @ Q.T, (V * Q).sum(axis=1)[None], r, q)
+    p_u, q_u = np.broadcast_to((P * U).sum(axis=1)[:, None], r.shape), U @ Q.T
+    # e = (v - r u) / q, where v - r u = v -+ u +- (1 - |r|) u has its digits.
+    side = np.copysign(1.0, r)
+    apart, left = V[None] - side[:, :, None] * U[:, None], side * q / (1.0 + np.abs(r))
+    p_e = np.einsum("id,ijd->ij", P, apart) / q + left * p_u
+    q_e = np.einsum("jd,ijd->ij", Q, apart) / q + left * q_u
     square = p_u * q_u * (uu - L) + (p_u * q_e + p_e * q_u) * ue + p_e * q_e * (ee - L)
     return np.asarray(
         (P @ Q.T + np.outer(p0, q0)) * L
@@ -113,7 +116,7 @@ def squared_norm(
     """Return ``E |A relu(W x + b) + V x + c|^2`` under N(0, I).
 
     Also where neurons nearly cancel: a network minus one that equals it but for 1e-12
-    has a squared norm of 1e-24, and not of 1e-16.
+    has a squared norm of 1e-24, and not of 1e-16.  What is lost in rounding counts as there.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ def squared_norm(
     norms = np.linalg.norm(W, axis=1)
     fixed = norms == 0.0
     c = c + A[:, fixed] @ np.maximum(b[fixed], 0.0)
-    # So are affine maps, to the last digit, neurons that are on or off wherever x is.
+    # To the last digit, so is what is on, or off, wherever x is: an affine map.
     far = ~fixed & (np.abs(b) > _FAR * norms)
     on = far & (b > 0)
     V, c = V + A[:, on] @ W[on], c + A[:, on] @ b[on]
@@ -172,7 +175,9 @@ def squared_norm(
     cross = _with_affine(half_spaces, p, V, c)
     quadratic = float(np.einsum("oi,ij,oj->", weights, G, weights))
     linear = 2.0 * float((weights * cross).sum())
-    return max(quadratic + linear + float((V**2).sum() + c @ c), 0.0)
+    # What cancels leaves rounding, which is no proof of zero.
+    rounding = _EPS * float(np.einsum("oi,ij,oj->", *(np.abs(a) for a in (weights, G, weights))))
+    return max(quadratic + linear + float((V**2).sum() + c @ c), rounding)
 
 
 def difference_norms(
@@ -276,7 +281,10 @@ def _truncated_moments(
     """``L, [u], [e], [uu], [ue], [ee]`` of the module's docstring."""
     # Owen's T wants offsets that are not 0.
     h, k = np.broadcast_arrays(*(np.where(np.abs(x) > _TINY, x, _TINY) for x in (h, k)))
-    A, B = (k - r * h) / q, (h - r * k) / q
+    # k - r h = k -+ h +- (1 - |r|) h: what is small has its digits, and A and B agree on it.
+    side = np.copysign(1.0, r)
+    apart, left = (k - side * h) / q, side * q / (1.0 + np.abs(r))
+    A, B = apart + left * h, -side * apart + left * k
     density = q * np.exp(-(h**2 + A**2) / 2) / (2 * np.pi)  # q^2 φ2
     L = _both_positive(h, k, A, B)
     at_h, at_k = _phi(h) * ndtr(A), _phi(k) * ndtr(B)
@@ -294,19 +302,6 @@ def _both_positive(h: FloatArray, k: FloatArray, A: FloatArray, B: FloatArray) -
     """P(u > -h, v > -k), by Owen (1956): ``A`` and ``B`` as in the module's docstring."""
     apart = owens_t(h, A / h) + owens_t(k, B / k)
     return np.asarray((ndtr(h) + ndtr(k)) / 2 - apart - 0.5 * (h * k < 0))
-
-
-def _in_plane(
-    on_u: FloatArray, on_v: FloatArray, r: FloatArray, q: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Coordinates along ``u`` and ``e``, from the inner products with ``u`` and ``v``.
-
-    Where ``q`` is 0, so is every moment that the second one is multiplied by.
-    """
-    shape = np.broadcast_shapes(on_u.shape, on_v.shape)
-    flat = q < _FLAT
-    second = np.where(flat, 0.0, (on_v - r * on_u) / np.where(flat, 1.0, q))
-    return np.broadcast_to(on_u, shape), second
 
 
 def _squared_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
