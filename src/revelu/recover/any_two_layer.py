@@ -65,6 +65,10 @@ class AnyTwoLayer:
     growing : Growing
     clusters : Clusters
     bumps : BumpSearch
+    notes : list of str
+    out_of_budget : bool
+    merged : float
+        What all merges have changed in L2 under N(0, I), at most.
     """
 
     growing: Growing
@@ -72,6 +76,7 @@ class AnyTwoLayer:
     bumps: BumpSearch
     notes: list[str] = field(default_factory=list, init=False)
     out_of_budget: bool = field(default=False, init=False)
+    merged: float = field(default=0.0, init=False)
 
     def run(self) -> Recovery:
         """Resolve clusters, look for bumps, fit the affine part and merge."""
@@ -119,6 +124,7 @@ class AnyTwoLayer:
         varying = float(np.linalg.norm(np.minimum(noise.scale, noise.spread)))
         atol = _MERGED * noise.half_digits * varying
         self.growing.network, merges = merge_close(self.growing.network, CLOSE, atol)
+        self.merged += sum(merge.error for merge in merges)
         network, notes = resolve_signs(self.growing.network, self.growing.noise.half_digits)
         if l2_distance(network, self.growing.network) > atol:
             # Close neurons turned round make up for each other, nearly.
@@ -139,7 +145,10 @@ class AnyTwoLayer:
             self.growing.oracle.ledger(),
             evidence=tuple(notes),
             method="any_two_layer",
-            details={"searched": self.bumps.n_searched, "merges": len(merges)},
+            details={
+                "searched": self.bumps.n_searched,
+                "merged_l2": self.merged + self.growing.blurred,
+            },
         )
 
 

@@ -45,6 +45,8 @@ class Growing:
     network : Network
     floor : float
         Errors up to this are those of the network's neurons, and no missing ones.
+    blurred : float
+        What neurons that no view has told apart change in L2 under N(0, I), about.
     """
 
     oracle: Oracle
@@ -52,6 +54,7 @@ class Growing:
     rng: np.random.Generator
     network: Network
     floor: float = field(default=0.0, init=False)
+    blurred: float = field(default=0.0, init=False)
 
     def shares_wrong(self, n_points: int) -> tuple[float, float]:
         """At which share of fresh points the network is wrong, and at which by much.
@@ -98,8 +101,7 @@ class Growing:
         view = magnify(target, self.noise, p, n, half_length, room, self.rng)
         if view is not None and view.is_one_neuron and len(rows) == 1:
             return True
-        found = None if view is None else view.neurons(self.rng)
-        if found is None:
+        if view is None or (found := view.neurons(self.rng)) is None:
             return False
         off = change_across(found, n) - change_across(self.network, n, rows)
         if float(np.linalg.norm(off)) > _SLIGHT * _size(found):
@@ -120,6 +122,7 @@ class Growing:
         if now > max(before, self.limit(X).max()):
             return False
         self.network = new
+        self.blurred += view.blurred
         return True
 
     def _miscounted(self, off: FloatArray, n: FloatArray, pool: IntArray) -> IntArray | None:

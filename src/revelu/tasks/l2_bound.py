@@ -30,16 +30,19 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
     usable = seen.is_drawn & np.isfinite(seen.errors).all(axis=1)
     errors, X = seen.errors[usable], seen.X[usable]
     certificate = recovery.certificate
-    bound = relative_l2_bound(network_of(recovery), X, errors, certificate.confidence)
+    network = network_of(recovery)
+    # No point need have met the strips in which merging has changed the function.
+    merged = relative(float(recovery.details.get("merged_l2", 0.0)), network)
+    bound = merged + relative_l2_bound(network, X, errors, certificate.confidence)
     asked = int(recovery.details.get("searched", 0)) + len(X)
     width = bump_width(asked) if asked else np.inf
-    unseen = steepness(network_of(recovery)) * bump_norm(width)
+    unseen = steepness(network) * bump_norm(width)
     statement = (
         f"{certificate.statement}; with the same confidence the relative L2 error is at most "
-        f"{bound:.2g}, if the squared errors vary as those seen; a bump narrower than "
-        f"{width:.2g} can be there unseen, whatever its height (CKM21, Remark 1.3), and would add "
-        f"{unseen:.1g} if as steep as the steepest neuron: of width {width / 10:.1g} it would be "
-        f"found with {points_for(width / 10):,} Gaussian queries"
+        f"{bound:.2g}, if the squared errors vary as those seen; a bump through the origin "
+        f"narrower than {width:.2g} can be there unseen, whatever its height (CKM21, Remark "
+        f"1.3), and would add {unseen:.1g} if as steep as the steepest neuron: of width {width / 10:.1g} "
+        f"it would be found with {points_for(width / 10):,} Gaussian queries"
     )
     return replace(recovery, certificate=replace(certificate, l2_bound=bound, statement=statement))
 
@@ -70,6 +73,12 @@ def relative_l2_bound(
     upper = float(squares.mean()) + float(norm.ppf(confidence)) * deviation / np.sqrt(len(squares))
     size = float((network(X) ** 2).sum(axis=1).mean())
     return float(np.sqrt(upper / size)) if size > 0 else float(np.sqrt(upper))
+
+
+def relative(error: float, network: Network) -> float:
+    """An error over the network's norm under N(0, I), where it has one."""
+    size = l2_norm(network) if error else 0.0
+    return error / size if size > 0 else error
 
 
 def steepness(network: Network) -> float:
