@@ -250,7 +250,7 @@ def plot(path: Path, seed: int) -> None:
     import matplotlib as mpl  # noqa: PLC0415 - optional
 
     mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "revelu"
+    mpl.rcParams.update({"svg.hashsalt": "revelu", "svg.fonttype": "none"})
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     target = clusters(1e-4)(seed)
@@ -278,8 +278,9 @@ def cut_short(target: revelu.Network, seed: int) -> list[tuple[int, float]]:
     for share in np.linspace(0.05, 1.0, 20):
         budget = int(share * whole) + 64  # those of the noise floor
         found = revelu.extract(target, method="any_two_layer", seed=seed, budget=budget)
-        if found.network is not None:
-            points.append((found.ledger.n_recovery, relative(found.network, target)))
+        spent = found.ledger.n_recovery
+        if found.network is not None and spent not in dict(points):
+            points.append((spent, relative(found.network, target)))
             print(*points[-1], flush=True)
     return points
 
