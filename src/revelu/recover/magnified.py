@@ -138,8 +138,8 @@ class View:
             scan = self.scan
             if len(scan.kinks):
                 scan = coarsen(self.magnified, scan, narrow, faint)
-                if len(scan.kinks) < len(self.scan.kinks):
-                    self.blurred = self._strips()
+                if 0 < len(scan.kinks) < len(self.scan.kinks):
+                    self.blurred = self._strips(scan.kinks)
             if not len(scan.kinks):
                 return nothing
             peeled = peel(self.magnified, scan, _PRECISE * self.nu, rng)
@@ -147,14 +147,17 @@ class View:
             return None
         return None if peeled.n_unresolved else self.magnified.restored(peeled.network)
 
-    def _strips(self) -> float:
-        """The L2 norm of triangles between the kinks, of those seen, at most."""
-        gaps = np.diff(self.scan.kinks)
-        jumps = np.linalg.norm(self.scan.jumps, axis=1)
+    def _strips(self, kept: FloatArray) -> float:
+        """The L2 norm of triangles between kinks that are one among those kept, at most."""
+        kinks, jumps = self.scan.kinks, np.linalg.norm(self.scan.jumps, axis=1)
+        gaps = np.diff(kinks)
+        apart = np.abs(kinks[:, None] - kept)
+        nearest, off = apart.argmin(axis=1), apart.min(axis=1)
+        parted = (nearest[:-1] != nearest[1:]) & (np.maximum(off[:-1], off[1:]) < gaps / 4.0)
         heights = np.maximum(jumps[:-1], jumps[1:]) * gaps
         # Of a strip as wide as the gap, N(0, 1) has its width over sqrt(2 pi) at most.
         shares = self.magnified.across * gaps / np.sqrt(2.0 * np.pi)
-        return float((heights * np.sqrt(shares)).sum())
+        return float((heights * np.sqrt(shares))[~parted].sum())
 
 
 def magnify(

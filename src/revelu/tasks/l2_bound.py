@@ -38,10 +38,10 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
     met = merged + relative_l2_bound(network, X, errors, certificate.confidence)
     asked = int(recovery.details.get("searched", 0)) + len(X)
     width = bump_width(asked) if asked else np.inf
-    unmet = steepness(network) * bump_norm(width)
+    unmet = steepness(network) * bump_norm(width) if asked else np.inf
     statement = (
         f"{certificate.statement}; with the same confidence the relative L2 error is at most "
-        f"{met + unmet:.2g}: {met:.2g} if the squared errors vary as those seen, and {unmet:.1g} "
+        f"{met + unmet:.2g}: {met:.2g} if the squared errors vary as those seen, and {unmet:.2g} "
         f"for a bump through the origin, narrower than {width:.2g} and as steep as the steepest "
         "neuron, that can be there unseen; of a steeper one nothing is known (CKM21, Remark 1.3); "
         f"of width {width / 10:.1g} it would be found with {points_for(width / 10):,} Gaussian "
