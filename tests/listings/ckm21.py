@@ -64,8 +64,9 @@ def get_neurons(f, d, r, tau, alpha, bounds, rng):
     for i in range(len(affine)):
         for j in range(len(affine)):
             w, c = affine[i][0] - affine[j][0], affine[i][1] - affine[j][1]
-            bounded = may_be_neurons(w[None], np.array([c]), *bounds)[0]
-            if i != j and np.linalg.norm(w) > ATOL and bounded:
+            if i == j or np.linalg.norm(w) <= ATOL:
+                continue
+            if may_be_neurons(w[None], np.array([c]), *bounds)[0]:
                 neurons.append((w, -c))
     return _distinct(neurons)
 

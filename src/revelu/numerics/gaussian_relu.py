@@ -18,6 +18,7 @@ and ``φ2`` the bivariate density at ``(h, k)``.  In the orthonormal basis of ``
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr, owens_t
 
 from revelu.types import FloatArray, IntArray
@@ -31,6 +32,9 @@ _SAME = 1e-14
 _NODES = 40
 _REACH = 9.0
 _STRIP_NODES = 6
+
+# Numbers that are held at a time.
+_NUMBERS = 2**22
 
 # Stands for 0 where a quotient is wanted: two such still divide.
 _TINY = 1e-100
@@ -85,10 +89,25 @@ def half_space_products(
     -------
     ndarray, shape (m, n)
     """
+    most = max(1, _NUMBERS // max(on_too[0].size, 1))
+    starts = range(0, max(len(on[1]), 1), most)
+    cuts = [slice(start, start + most) for start in starts]
+    return np.vstack(
+        [_products((on[0][i], on[1][i]), (p[0][i], p[1][i]), on_too, p_too) for i in cuts]
+    )
+
+
+def _products(
+    on: tuple[FloatArray, FloatArray],
+    p: tuple[FloatArray, FloatArray],
+    on_too: tuple[FloatArray, FloatArray],
+    p_too: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Inner products, with a number for every two rows and input."""
     U, h = _unit(on)
     V, k = _unit(on_too)
     # q^2 = 1 - r^2 without cancellation at small angles, and r to match.
-    q = np.sqrt(_squared_distances(U, V) * _squared_distances(U, -V)) / 2.0
+    q = np.sqrt(cdist(U, V, "sqeuclidean") * cdist(U, -V, "sqeuclidean")) / 2.0
     q = np.clip(q, _TINY, 1.0)
     r = np.clip(U @ V.T, -1.0, 1.0)
     r = np.where(q < 0.5, np.copysign(np.sqrt(1.0 - q**2), r), r)
@@ -263,8 +282,8 @@ def _groups(rows: FloatArray) -> IntArray:
     if len(rows) < 2:
         return np.zeros(len(rows), dtype=np.intp)
     i, j = np.triu_indices(len(rows), 1)
-    apart = np.minimum(_squared_distances(rows, rows), _squared_distances(rows, -rows))
-    tree = linkage(np.sqrt(apart[i, j]), "single")
+    apart = np.minimum(cdist(rows, rows), cdist(rows, -rows))
+    tree = linkage(apart[i, j], "single")
     heights = np.append(np.maximum(tree[:, 2], _SAME), 1.0)
     leaps = np.where(heights[:-1] <= _NEAR, heights[1:] / heights[:-1], 0.0)
     if not leaps.any():
@@ -302,10 +321,6 @@ def _both_positive(h: FloatArray, k: FloatArray, A: FloatArray, B: FloatArray) -
     """P(u > -h, v > -k), by Owen (1956): ``A`` and ``B`` as in the module's docstring."""
     apart = owens_t(h, A / h) + owens_t(k, B / k)
     return np.asarray((ndtr(h) + ndtr(k)) / 2 - apart - 0.5 * (h * k < 0))
-
-
-def _squared_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    return np.asarray(((X[:, None] - Y[None]) ** 2).sum(axis=2))
 
 
 def _unit(affine: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
