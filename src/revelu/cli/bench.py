@@ -19,6 +19,7 @@ TABLES = {
     "limited_precision": "limited_precision.py",
     "three_layer": "three_layer.py",
     "worst_case": "worst_case.py",
+    "separations": "separations.py",
     "spans": "spans.py",
     "samples": "samples.py",
     "jwz20": "span_figures.py",
