@@ -13,6 +13,7 @@ what makes the network exact is a fit to the samples.
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +27,8 @@ from revelu.numerics.quadratic import fit_quadratic
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.numerics.wide_fit import grow
 from revelu.oracle import Ledger
-from revelu.probe.moments import Chunk, estimate_moments, estimate_second_moment
+from revelu.probe.moments import estimate_moments, estimate_second_moment
+from revelu.probe.streams import Chunk
 from revelu.recover.growth import (
     EXACT,
     Explanation,
@@ -80,6 +82,9 @@ _IDLE = 1e-7
 _MOST_PARAMETERS = 3000
 _MOST_ROWS = 40_000
 
+# Samples in memory are handed to workers in chunks of so many.
+_CHUNK = 32_768
+
 Tell = Callable[[str], None]
 
 
@@ -92,15 +97,15 @@ class GaussianSamples:
     X : ndarray, shape (n, d)
         Those that are fitted.
     y : ndarray, shape (n,)
-    chunks : callable, () -> iterable of (X, y)
-        All of them, for moments.
+    chunks : iterable of Chunk, optional
+        All of them, for moments; iterated more than once.
     is_gaussian : bool
         Whether moments mean anything: ``x ~ N(0, I)``.
     """
 
     X: FloatArray
     y: FloatArray
-    chunks: Callable[[], Iterable[Chunk]] | None = None
+    chunks: Iterable[Chunk] | None = None
     is_gaussian: bool = True
 
 
@@ -111,6 +116,7 @@ def recover_from_samples(
     seed: int | np.random.SeedSequence,
     tell: Tell = log.debug,
     max_searches: int | None = None,
+    executor: Executor | None = None,
 ) -> Recovery:
     """Recover ``f(x) = a relu(W x + b) + c`` from samples.
 
@@ -126,6 +132,8 @@ def recover_from_samples(
         Called with what is being done.
     max_searches : int, optional
         On the same samples.
+    executor : concurrent.futures.Executor, optional
+        Where moments are summed.
 
     Returns
     -------
@@ -134,7 +142,7 @@ def recover_from_samples(
         ``settled``, ``noise``, ``standard_errors`` and ``sign_patterns``.
     """
     return _Learner(
-        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches
+        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches, executor
     ).run()
 
 
@@ -146,6 +154,7 @@ class _Learner:
     rng: np.random.Generator
     tell: Tell
     max_searches: int | None
+    executor: Executor | None = None
     evidence: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
@@ -171,7 +180,7 @@ class _Learner:
         d = self.fitted.X.shape[1]
         if not (self.samples.is_gaussian and d > 1):
             return None
-        T, n = estimate_second_moment(self._chunks(), self.quadratic)
+        T, n = estimate_second_moment(self._chunks(), self.quadratic, self.executor)
         if self.samples.chunks is None and self.quadratic.M.any():
             # The fit has used up a degree of freedom a coefficient.
             n = max(n - (d + 1) * (d + 2) // 2, n // 4)
@@ -207,9 +216,10 @@ class _Learner:
 
     def _chunks(self) -> Iterable[Chunk]:
         """All samples."""
-        if self.samples.chunks is None:
-            return [(self.fitted.X, self.fitted.Y[:, 0])]
-        return self.samples.chunks()
+        if self.samples.chunks is not None:
+            return self.samples.chunks
+        X, y = self.fitted.X, self.fitted.Y[:, 0]
+        return [(X[i : i + _CHUNK], y[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK)]
 
     def _tensor_start(self, basis: FloatArray | None) -> TwoLayer | None:
         """Step 2: neurons from moments, in coordinates of the span."""
@@ -221,7 +231,7 @@ class _Learner:
         if not (self.samples.is_gaussian and wanted and rank <= _TENSOR_RANK):
             return None
         self.tell("estimating Hermite coefficients")
-        moments = estimate_moments(self._chunks(), self.quadratic, basis)
+        moments = estimate_moments(self._chunks(), self.quadratic, basis, executor=self.executor)
         self.details["moment_errors"] = [float(e.max()) for e in moments.errors]
         units = estimate_units(moments, rank, self.rng)
         if units is None:
