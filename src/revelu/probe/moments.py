@@ -21,8 +21,9 @@ from revelu.types import FloatArray, IntArray
 # The highest order that the method for no more neurons than inputs reads.
 ORDER = 4
 
-# Rows whose features are formed at a time.
+# Rows that are summed at a time, and numbers that their features may take.
 _ROWS = 4096
+_FEATURES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -185,17 +186,18 @@ def _no_sums(m: int, order: int) -> _Sums:
 
 def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int) -> _Sums:
     total = _no_sums(len(control.v) if basis is None else len(basis), order)
-    for X, y in _blocks(load(chunk)):
+    n_rows = int(np.clip(_FEATURES / total.first[order].size, 16, _ROWS))
+    for X, y in _blocks(load(chunk), n_rows):
         rest = y - control(X)
         features = hermite_features(X if basis is None else X @ basis.T, order)
         total += _Sums(len(X), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
     return total
 
 
-def _blocks(samples: Pair) -> Iterator[Pair]:
+def _blocks(samples: Pair, n_rows: int = _ROWS) -> Iterator[Pair]:
     X, y = samples
-    for start in range(0, len(X), _ROWS):
-        yield X[start : start + _ROWS], y[start : start + _ROWS]
+    for start in range(0, len(X), n_rows):
+        yield X[start : start + n_rows], y[start : start + n_rows]
 
 
 def estimate_second_moment(

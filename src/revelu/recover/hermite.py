@@ -58,7 +58,7 @@ _MANY_INPUTS = 30
 _MOST_ADDED = 4
 _WIDEST_SPAN = 0.7
 
-# Tensors are worth their time up to this rank, from this many samples a parameter.
+# Tensors beat growth in time up to this rank, from this many samples a parameter.
 _TENSOR_RANK = 12
 _TENSOR_SAMPLES = 50.0
 
