@@ -78,6 +78,11 @@ _REFINE_STEPS = 60
 _REFINE_RTOL = 1e-2
 _IDLE = 1e-7
 
+# The last digit of a network of so many parameters takes minutes: so many of the largest
+# answer's roundings are enough there.
+_LARGE = 1500
+_ROUNDING = 32.0
+
 # Error bars take an eigenvalue problem in all parameters.
 _MOST_PARAMETERS = 3000
 _MOST_ROWS = 40_000
@@ -313,8 +318,19 @@ class _Learner:
         if found.is_exact:
             network = drop_idle(network, used, _IDLE)
         self.tell(f"refining {network.n_parameters:,} parameters")
-        end = fit(network, used, max_steps=_REFINE_STEPS, rtol=_REFINE_RTOL, damping=1e-9)
-        return end.network, used
+        return self._polished(network, used, exact=found.is_exact), used
+
+    def _polished(self, network: TwoLayer, used: Samples, *, exact: bool) -> TwoLayer:
+        rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
+        end = fit(
+            network,
+            used,
+            goal=_ROUNDING * rounding if exact and network.n_parameters > _LARGE else 0.0,
+            max_steps=_REFINE_STEPS,
+            rtol=_REFINE_RTOL,
+            damping=1e-9,
+        )
+        return end.network
 
     def _resolve(self, network: TwoLayer, used: Samples, *, exact: bool) -> Patterns:
         """Step 5: signs that leave no affine rest, and the fit without one."""
@@ -325,10 +341,10 @@ class _Learner:
         patterns = resolve_patterns(network, errors)
         best: TwoLayer | None = None
         for candidate in patterns.networks:
-            end = fit(candidate, used, max_steps=_REFINE_STEPS, rtol=_REFINE_RTOL, damping=1e-9)
-            fits = end.cost <= EXACT if exact else price(end.network, used) <= price(network, used)
-            if fits and (best is None or used.cost(end.network) < used.cost(best)):
-                best = end.network
+            end = self._polished(candidate, used, exact=exact)
+            fits = used.cost(end) <= EXACT if exact else price(end, used) <= price(network, used)
+            if fits and (best is None or used.cost(end) < used.cost(best)):
+                best = end
             if exact and best is not None:
                 break
         return replace(patterns, network=with_unit_rows(best or network), plain=best is not None)

@@ -147,12 +147,18 @@ def _whitened(drawn: Drawn, law: Law) -> GaussianSamples:
     return GaussianSamples(X, drawn.y, chunks, is_gaussian=not law.objection)
 
 
+def _counted(drawn: Drawn) -> str:
+    n = len(drawn.y) + len(drawn.y_held)
+    different = drawn.chunks is None and n < drawn.n_samples
+    return f"{drawn.n_samples:,} samples" + (f" of {n:,} different inputs" if different else "")
+
+
 def _check_enough(drawn: Drawn, n_neurons: int | None) -> None:
     n, d = drawn.X.shape
     m = 1 if n_neurons is None else n_neurons
     if widest(n, d) < m:
         raise InputError(
-            f"{drawn.n_samples:,} samples are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
+            f"{_counted(drawn)} are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
             f"an affine rest have {m * (d + 2) + d + 1:,} parameters, and some samples are kept "
             "apart"
         )

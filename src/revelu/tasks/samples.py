@@ -78,6 +78,7 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
         n = len(rows)
         by_chance = np.random.default_rng(seed).permutation(n)
         rows, answers = rows[by_chance], answers[by_chance]
+    rows, answers = _each_once(rows, answers)
     if n < 2 or np.ptp(answers) == 0:
         raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
     held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
@@ -141,6 +142,24 @@ def _sampled(
         raise InputError("there are no samples")
     kept = reservoir.in_order()
     return kept[:, :d], kept[:, d].copy(), n
+
+
+def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Merge rows that repeat, their answers averaged.
+
+    An input that is fitted says nothing where it is kept apart as well, and as evidence it
+    counts once.
+    """
+    if np.unique(X[:, 0]).size == len(X):
+        return X, y
+    # Adding 0 makes -0 the same as 0.
+    keys = np.fromiter((hash((row + 0.0).tobytes()) for row in X), dtype=np.int64, count=len(X))
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) == len(X):
+        return X, y
+    order = np.argsort(first)  # as before, which is random
+    mean = np.bincount(group, weights=y) / np.bincount(group)
+    return X[first[order]], mean[order]
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:
