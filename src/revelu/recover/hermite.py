@@ -24,6 +24,7 @@ from revelu.numerics.covariance import StandardErrors, standard_errors, with_uni
 from revelu.numerics.levenberg_marquardt import fit
 from revelu.numerics.pruning import drop_idle
 from revelu.numerics.quadratic import fit_quadratic
+from revelu.numerics.spectrum import MANY_INPUTS, chance_eigenvalue, rank_by_gap
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.numerics.wide_fit import grow
 from revelu.oracle import Ledger
@@ -46,15 +47,10 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Below this many inputs growth needs no span; a gap of the second coefficient's eigenvalues
-# is one where the first one past it is this much smaller.
+# Below this many inputs growth needs no span.
 _SPAN_FROM = 12
-_GAP = 1.7
-_CHANCE = 1.5
 
-# From so many inputs, growth in all coordinates takes long: neurons outside a span without a
-# gap are added after it.
-_MANY_INPUTS = 30
+# Neurons outside a span without a gap are added after it.
 _MOST_ADDED = 4
 _WIDEST_SPAN = 0.7
 
@@ -193,31 +189,13 @@ class _Learner:
         by_size = np.argsort(-np.abs(values))
         sizes = np.abs(values[by_size])
         self.details["eigenvalues"] = sizes.tolist()
-        rank = self._rank(sizes, n) if self.order != "2" else 0
+        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
+        chance = chance_eigenvalue(float(rest.std()), d, n)
+        rank = rank_by_gap(sizes, chance, self.n_neurons) if self.order != "2" else 0
         if not 0 < rank <= _WIDEST_SPAN * d:
             return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
-
-    def _rank(self, sizes: FloatArray, n: int) -> int:
-        """How many eigenvalues are no chance, where a gap, or many inputs, make that clear."""
-        chance = self._chance_eigenvalue(n)
-        ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
-        clear = (sizes[:-1] > chance) & (sizes[1:] < _CHANCE * chance) & (ratios > _GAP)
-        if self.n_neurons is not None and self.n_neurons < len(sizes):
-            return self.n_neurons if clear[self.n_neurons - 1] else 0
-        if clear.any():
-            return int(np.argmax(np.where(clear, ratios, 0.0))) + 1
-        return int((sizes > _CHANCE * chance).sum()) if len(sizes) >= _MANY_INPUTS else 0
-
-    def _chance_eigenvalue(self, n: int) -> float:
-        """The largest eigenvalue that the second coefficient of noise would have.
-
-        Entries of the estimate have the variance ``s^2 / n``, twice that on the diagonal,
-        and a random symmetric matrix of such entries has the norm ``2 s sqrt(d / n)``.
-        """
-        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
-        return float(2.0 * rest.std() * np.sqrt(self.fitted.X.shape[1] / max(n, 1)))
 
     def _chunks(self) -> Iterable[Chunk]:
         """All samples."""
@@ -269,7 +247,7 @@ class _Learner:
             used = self._enough_for(lifted)
             self.tell(f"refining {lifted.n_parameters:,} parameters")
             end = fit(lifted, used, goal=EXACT, max_steps=_REFINE_STEPS)
-            for _ in range(_MOST_ADDED if d >= _MANY_INPUTS else 0):
+            for _ in range(_MOST_ADDED if d >= MANY_INPUTS else 0):
                 if end.cost <= EXACT:
                     break
                 more = grow(self.rng, used, end.network.width + 1, EXACT, end.network)
