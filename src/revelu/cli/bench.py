@@ -21,6 +21,9 @@ TABLES = {
     "worst_case": "worst_case.py",
     "spans": "spans.py",
     "samples": "samples.py",
+    "sample_rivals": "sample_rivals.py",
+    "sample_theory": "sample_theory.py",
+    "streamed_samples": "streamed_samples.py",
     "jwz20": "span_figures.py",
 }
 
