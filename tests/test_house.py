@@ -46,6 +46,7 @@ PUBLIC = {
 }
 
 OPTIONAL = {
+    "dask",
     "distributed",
     "httpx",
     "jinja2",

@@ -22,6 +22,9 @@ TABLES = {
     "separations": "separations.py",
     "spans": "spans.py",
     "samples": "samples.py",
+    "sample_rivals": "sample_rivals.py",
+    "sample_theory": "sample_theory.py",
+    "streamed_samples": "streamed_samples.py",
     "jwz20": "span_figures.py",
 }
 

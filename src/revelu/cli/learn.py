@@ -1,6 +1,7 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,9 @@ def learn(
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Threads that read shards and sum moments.")
+    ] = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -68,8 +72,15 @@ def learn(
                 raise InputError(f"{path}: holds the samples; write to another file")
             formats.check_writable(path)
         started = time.monotonic()
-        with line:
-            recovery = recover(data, n_neurons=neurons, order=order, seed=seed, progress=line)
+        with line, ThreadPoolExecutor(workers) as pool:
+            recovery = recover(
+                data,
+                n_neurons=neurons,
+                order=order,
+                seed=seed,
+                executor=pool if workers > 1 else None,
+                progress=line,
+            )
         seconds = time.monotonic() - started
         written, unwritten = write(recovery, outputs)
         run = Run(f"{data}", recovery, seconds, seed, written, [*recovery.warnings, *unwritten])
