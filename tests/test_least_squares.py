@@ -62,6 +62,35 @@ def test_the_adjoint_and_the_matrix_are_those_of_the_derivative(shape, affine, s
     np.testing.assert_allclose(matrix @ v, derivative.forward(v), atol=1e-9)
 
 
+@given(shapes, st.booleans(), st.integers(0, 2**32 - 1))
+def test_whitening_and_its_adjoint_are_transposes(shape, affine, seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, *shape, affine=affine)
+    samples = samples_of(network, rng, 12, sigma=0.5)
+    whitening = Derivative(network, samples).whitening(samples)
+    v, g = rng.standard_normal((2, network.to_vector().size))
+    there, back = g @ whitening.to_change(v), v @ whitening.adjoint(g)
+    assert there == pytest.approx(back, rel=1e-9, abs=1e-9 * np.abs(whitening.to_change(v)).max())
+
+
+def test_in_white_coordinates_the_derivative_is_better_conditioned():
+    rng = np.random.default_rng(3)
+    network = random_network(rng, 6, 12, 2, affine=False)
+    samples = samples_of(network, rng, 4000, sigma=1e-3)
+    derivative = Derivative(network, samples)
+    whitening = derivative.whitening(samples)
+    white = np.array(
+        [derivative.along(whitening.to_change(e)) for e in np.eye(derivative.shape[1])]
+    )
+
+    def condition(J):
+        # A neuron's scale is free: so many singular values are 0.
+        values = np.linalg.svd(J, compute_uv=False)[: -network.width]
+        return values[0] / values[-1]
+
+    assert condition(white.T) < 0.7 * condition(derivative.matrix())
+
+
 def test_the_columns_of_the_derivative_are_of_one_size():
     rng = np.random.default_rng(2)
     network = random_network(rng, 4, 5, 2, affine=True)

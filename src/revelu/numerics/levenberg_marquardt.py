@@ -12,6 +12,7 @@ import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from revelu.numerics.two_layer import Derivative, Samples, TwoLayer
+from revelu.numerics.whitening import Whitening
 from revelu.types import FloatArray
 
 # Normal equations up to this many multiplications a step: under a quarter of a second.
@@ -28,6 +29,9 @@ _ITERATIONS = 40
 # A linear residual this much smaller than it was is as much as a step can use: what its
 # linearisation leaves is more (Dembo, Eisenstat and Steihaug 1982).
 _FORCING = 1e-2
+
+# Steps in a row that may gain little: a search can pass through a plateau.
+_PATIENCE = 3
 
 _STEP_LENGTHS = (1.0, 0.5, 0.2)
 _MIN_DAMPING, _MAX_DAMPING = 1e-12, 1e6
@@ -57,6 +61,8 @@ def fit(
     rtol: float = 1e-3,
     damping: float = 1e-3,
     iterations: int = _ITERATIONS,
+    patience: int = _PATIENCE,
+    whiten: bool = False,
 ) -> Fit:
     """Fit all parameters to samples, from a start.
 
@@ -68,19 +74,23 @@ def fit(
     goal : float
         A cost that is good enough.
     rtol : float
-        Three steps in a row that gain less than this share end the search.
+        ``patience`` steps in a row that gain less than this share end the search.
     damping : float
         Of the first step, relative to the squared norms of the derivative's columns.
     iterations : int
         Of LSMR, a step.
+    patience : int
+    whiten : bool
+        Whether LSMR works in white coordinates: near a solution that takes half the
+        iterations.  Far from one, where neurons are alike by chance, it overfits them.
     """
     network = start.balanced()
     cost = samples.cost(network)
     slow = 0
     for _ in range(max_steps):
-        if cost <= goal or slow >= 3:
+        if cost <= goal or slow >= patience:
             break
-        solver = _solver(network, samples, iterations)
+        solver = _solver(network, samples, iterations, whiten=whiten)
         for _ in range(6):
             candidate, new = _best_length(network, solver(damping), samples, cost)
             if new < cost or damping >= _MAX_DAMPING:
@@ -130,14 +140,23 @@ class _Dense:
 
 
 class _MatrixFree:
-    def __init__(self, derivative: Derivative, residual: FloatArray, iterations: int) -> None:
+    """LSMR, in the units of the derivative or in white coordinates."""
+
+    def __init__(
+        self,
+        derivative: Derivative,
+        residual: FloatArray,
+        iterations: int,
+        whitening: Whitening | None,
+    ) -> None:
         self.derivative, self.residual, self.iterations = derivative, residual.ravel(), iterations
+        self.whitening = whitening
 
     def __call__(self, damping: float) -> FloatArray:
         operator = LinearOperator(
             self.derivative.shape,
-            matvec=self.derivative.forward,
-            rmatvec=self.derivative.adjoint,
+            matvec=lambda v: self.derivative.along(self._change(v)),
+            rmatvec=lambda u: self._white(self.derivative.gradient(u)),
             dtype=np.float64,
         )
         solution = lsmr(
@@ -149,7 +168,17 @@ class _MatrixFree:
             btol=_FORCING,
             conlim=0.0,
         )
-        return np.asarray(solution[0] * self.derivative.scales)
+        return self._change(solution[0])
+
+    def _change(self, v: FloatArray) -> FloatArray:
+        if self.whitening is None:
+            return np.asarray(v * self.derivative.scales)
+        return self.whitening.to_change(v)
+
+    def _white(self, gradient: FloatArray) -> FloatArray:
+        if self.whitening is None:
+            return np.asarray(gradient * self.derivative.scales)
+        return self.whitening.adjoint(gradient)
 
 
 def is_dense(n_equations: int, width: int, d: int, k: int) -> bool:
@@ -159,11 +188,15 @@ def is_dense(n_equations: int, width: int, d: int, k: int) -> bool:
     return n_parameters <= _DENSE_PARAMETERS and work <= _DENSE_WORK
 
 
-def _solver(network: TwoLayer, samples: Samples, iterations: int) -> _Dense | _MatrixFree:
+def _solver(
+    network: TwoLayer, samples: Samples, iterations: int, *, whiten: bool
+) -> _Dense | _MatrixFree:
     residual = samples.residual(network)
     k, d = samples.Y.shape[1], samples.X.shape[1]
     if is_dense(samples.n_equations, network.width, d, k):
         return _Dense(Derivative(network, samples), residual)
     work = len(samples.X) * network.width * samples.X.shape[1]
     dtype = np.float32 if work > _FLOAT32_WORK else np.float64
-    return _MatrixFree(Derivative(network, samples, dtype), residual, iterations)
+    derivative = Derivative(network, samples, dtype)
+    whitening = derivative.whitening(samples) if whiten else None
+    return _MatrixFree(derivative, residual, iterations, whitening)

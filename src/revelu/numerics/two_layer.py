@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.whitening import Whitening
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -157,6 +158,11 @@ class Derivative:
     samples : Samples
     dtype : numpy dtype
         Of the products: a step is corrected by the next one, its residual is not.
+
+    Notes
+    -----
+    Changes are in units of ``scales``, in which columns have a norm of about 1;
+    :meth:`whitening` gives coordinates that undo the neurons' correlations, too.
     """
 
     def __init__(
@@ -173,10 +179,22 @@ class Derivative:
         self.shape = (samples.n_equations, network.to_vector().size)
         self.scales = self._column_scales(samples)
 
+    def whitening(self, samples: Samples) -> Whitening:
+        """Coordinates in which LSMR converges in fewer iterations."""
+        weight = _weights(samples)
+        return Whitening(
+            self.network.A * weight[:, None],
+            self.S,
+            self.H,
+            weight,
+            np.sqrt(np.mean(samples.X**2, axis=0)),
+            has_skip=self.network.V is not None,
+        )
+
     def _column_scales(self, samples: Samples) -> FloatArray:
         """Units for the parameters in which the map's columns have a norm of about 1."""
         network, n = self.network, len(samples.X)
-        weight = np.sqrt(np.mean(np.broadcast_to(1.0 / samples.sigma, samples.Y.shape) ** 2, 0))
+        weight = _weights(samples)
         active = np.sqrt(self.S.mean(axis=0, dtype=np.float64))
         hidden = np.sqrt(np.mean(self.H.astype(np.float64) ** 2, axis=0))
         inputs = np.sqrt(np.mean(samples.X**2, axis=0))
@@ -197,24 +215,30 @@ class Derivative:
 
     def forward(self, v: FloatArray) -> FloatArray:
         """Change of the answers over ``sigma`` for a change ``v`` in units of ``scales``."""
-        change = self.network.like((v * self.scales).astype(self.dtype, copy=False))
-        out = ((self.X @ change.W.T + change.b) * self.S) @ self.A.T
-        out += self.H @ change.A.T
-        out += change.c
-        if change.V is not None:
-            out += self.X @ change.V.T
+        return self.along(v * self.scales)
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Change of the answers over ``sigma`` for a flat change of the parameters."""
+        step = self.network.like(change.astype(self.dtype, copy=False))
+        out = ((self.X @ step.W.T + step.b) * self.S) @ self.A.T
+        out += self.H @ step.A.T
+        out += step.c
+        if step.V is not None:
+            out += self.X @ step.V.T
         return np.asarray(out * self.weight, dtype=np.float64).ravel()
 
     def adjoint(self, u: FloatArray) -> FloatArray:
-        """The transposed map."""
+        """The map :meth:`forward`, transposed."""
+        return self.gradient(u) * self.scales
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """The map :meth:`along`, transposed."""
         U = u.reshape(len(self.X), -1).astype(self.dtype, copy=False) * self.weight
         G = (U @ self.A) * self.S
         parts = [G.T @ self.X, G.sum(axis=0), U.T @ self.H, U.sum(axis=0)]
         if self.network.V is not None:
             parts.append(U.T @ self.X)
-        return np.asarray(
-            np.concatenate([p.ravel() for p in parts]) * self.scales, dtype=np.float64
-        )
+        return np.concatenate([p.ravel() for p in parts]).astype(np.float64, copy=False)
 
     def matrix(self) -> FloatArray:
         """The map written out, for small networks; shape ``self.shape``."""
@@ -232,3 +256,9 @@ class Derivative:
                 J[:, o, at : at + d] = self.X
         J *= np.broadcast_to(self.weight, (n, k))[:, :, None]
         return np.asarray(J.reshape(n * k, -1) * self.scales)
+
+
+def _weights(samples: Samples) -> FloatArray:
+    """One over the error of each output's answers, root mean square, shape (k,)."""
+    weights = np.broadcast_to(1.0 / samples.sigma, samples.Y.shape)
+    return np.asarray(np.sqrt(np.mean(weights**2, axis=0)))

@@ -52,6 +52,7 @@ _SPARE_NEURONS = 8
 
 _REFINE_STEPS = 40
 _REFINE_RTOL = 0.02
+_REFINE_PATIENCE = 2
 _WEIGHTED_RTOL = 1e-3
 _ITERATIONS_A_CONDITION = 15.0
 _LEAST_EQUATIONS = 1.5
@@ -188,6 +189,8 @@ def refine(network: TwoLayer, samples: Samples) -> Fit:
         rtol=_REFINE_RTOL,
         damping=1e-9,
         iterations=_iterations(network, samples),
+        patience=_REFINE_PATIENCE,
+        whiten=True,
     )
     if samples.sigma.ndim == 1:
         return found
