@@ -55,7 +55,9 @@ OPTIONAL = {
     "pyarrow",
     "safetensors",
     "sklearn",
+    "stamina",
     "torch",
+    "xxhash",
 }
 HARD = {"numpy", "onnx", "onnxruntime", "rich", "scipy", "typer"}
 

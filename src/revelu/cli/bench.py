@@ -25,6 +25,7 @@ TABLES = {
     "sample_rivals": "sample_rivals.py",
     "sample_theory": "sample_theory.py",
     "streamed_samples": "streamed_samples.py",
+    "served": "served.py",
     "jwz20": "span_figures.py",
 }
 

@@ -128,7 +128,9 @@ def recover_span(
         raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    job = _Job(oracle, whole_number("checks", checks, 1), whole_number("seed", seed, 0), progress)
+    checks, seed = whole_number("checks", checks, 1), whole_number("seed", seed, 0)
+    oracle.declare(command="span", seed=seed)
+    job = _Job(oracle, checks, seed, progress)
     found = job.from_labels() if labels else job.from_numbers(method, neurons)
     return job.finished(found)
 
@@ -214,6 +216,7 @@ class _Job:
 
     def finished(self, found: SpanRecovery) -> SpanRecovery:
         """Attach the final ledger and advice."""
+        self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
         return replace(
