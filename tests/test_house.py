@@ -49,6 +49,7 @@ PUBLIC = {
 }
 
 OPTIONAL = {
+    "dask",
     "distributed",
     "httpx",
     "jinja2",

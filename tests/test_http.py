@@ -164,6 +164,9 @@ def test_several_outputs_need_a_name():
         "http://me:secret@127.0.0.1:1/v2/models/a",
         "http://127.0.0.1:1/v2/models/a?token=secret",
         "http://127.0.0.1:99999/v2/models/a",
+        "http://[::1/v2/models/a",
+        "http://\x7f/v2/models/a",
+        "http://" + "x" * 70 + "ä.invalid/v2/models/a",
     ],
 )
 def test_addresses_that_are_none_are_refused_untold(url):
@@ -247,6 +250,8 @@ def test_retry_after_is_heeded(proxy):
         ("text", "datatype 'BYTES', no numbers"),
         ("other", "answered another request"),
         ("redirect http://127.0.0.2:1/", "redirects to another host, http://127.0.0.2:1"),
+        ("redirect http://[::1/", "Invalid URL in location"),
+        ("redirect http://127.0.0.1:99999/", "redirects to what is no address"),
     ],
 )
 def test_lasting_faults_are_named(proxy, tmp_path, fault, words):

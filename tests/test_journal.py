@@ -284,6 +284,24 @@ def test_finished_extraction_asks_nothing_again(tmp_path):
     assert second.ledger == first.ledger
 
 
+def test_larger_budget_goes_on_and_says_what_it_did_not_need(tmp_path):
+    target = Oracle(NETWORK, 6)
+    reports = []
+    for budget in (150, 1000, 5000):
+        path = tmp_path / "run.db"
+        with revelu.open_oracle(target.__call__, dim_in=6, budget=budget, journal=path) as oracle:
+            reports.append(revelu.extract(oracle))
+            unused = oracle.journal.n_waiting
+            paid = oracle.journal.n_queries
+        assert paid == target.n_queries == reports[-1].ledger.n_queries + unused <= budget
+        said = [w for w in reports[-1].warnings if "journal" in w]
+        assert said == [] if not unused else f"{unused} more" in said[0]
+    assert reports[0].status is revelu.Status.BUDGET_EXHAUSTED
+    assert reports[2].status is revelu.Status.RECOVERED
+    # The last batch of a certificate that a budget had cut.
+    assert unused < 1024
+
+
 def test_show_says_what_a_journal_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})

@@ -270,11 +270,11 @@ def test_readme_example_runs(tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process")
 def test_interrupt_ends_the_server(command):
     process, url = command("demo:digits")
-    assert HttpTarget(url).dim_in == 64
+    assert HttpTarget(url)(np.zeros((7, 64))).shape == (7, 10)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == ExitCode.INTERRUPTED
-    assert stderr.startswith("revelu: interrupted")
+    assert stderr == "revelu: interrupted after 7 queries\n"
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,10 @@ class Client:
     def __init__(
         self, address: str, rate: str | None = None, timeout: float = TIMEOUT_SECONDS
     ) -> None:
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError as error:
+            raise InputError(f"{shown(address)}: is no address: {error}") from None
         if parts.username is not None or parts.query or parts.fragment:
             raise InputError(
                 "an address holds scheme, host, port and path alone; authorisation goes into the "
@@ -182,9 +185,11 @@ class Client:
                         if not patient:
                             raise TargetError(f"{url}: no connection: {shown(error)}") from None
                         raise _PassingError(f"no connection: {shown(error)}") from None
-                    except httpx.TransportError as error:
+                    except httpx.RequestError as error:
                         reason = shown(error) or type(error).__name__
                         raise _PassingError(f"the connection failed: {reason}") from None
+                    except (httpx.InvalidURL, UnicodeError) as error:
+                        raise InputError(f"{url}: is no address: {shown(error)}") from None
         except _PassingError as error:
             hint = "" if error.pause is None else f" and asks for a pause of {error.pause:g} s"
             raise TargetError(f"{url}: {error}{hint}") from None
@@ -192,17 +197,20 @@ class Client:
 
     def _once(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
         """Send it once, and wherever on the same host it is redirected to."""
-        deadline = time.monotonic() + self.timeout
         secret = _authorization()
         if secret:
             headers["Authorization"] = secret
         for _ in range(_MOST_REDIRECTS + 1):
             self._wait_for_turn()
-            reply = self._exchange(method, url, content, headers, deadline)
+            reply = self._exchange(method, url, content, headers)
             if reply.status not in _REDIRECTS:
                 return _judged(url, reply, secret)
-            there = urljoin(url, reply.headers.get("location", ""))
-            if _origin(there) != self._origin:
+            try:
+                there = urljoin(url, reply.headers.get("location", ""))
+                is_same = _origin(there) == self._origin
+            except ValueError:
+                raise TargetError(f"{url}: redirects to what is no address") from None
+            if not is_same:
                 raise TargetError(
                     f"{url}: redirects to another host, {shown(_named(there))}, which is asked "
                     "nothing: if you trust it, name its address"
@@ -210,10 +218,9 @@ class Client:
             url = there
         raise TargetError(f"{url}: redirects in circles")
 
-    def _exchange(
-        self, method: str, url: str, content: bytes, headers: dict[str, str], deadline: float
-    ) -> Reply:
+    def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
         """One request and its reply; a time-out for each read would let a drip go on for ever."""
+        deadline = time.monotonic() + self.timeout
         with self._client.stream(method, url, content=content, headers=headers) as response:
             chunks, size = [], 0
             for chunk in response.iter_bytes():

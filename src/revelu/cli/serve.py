@@ -59,7 +59,11 @@ def serve(
       4  the model answers nonsense
     130  interrupted
     """
-    with logs(verbose), failures(as_json=as_json):
+    running: list[Any] = []
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: sum(s.n_queries for s in running)),
+    ):
         from revelu.adapters.opening import open_target
         from revelu.formats import suffixes
         from revelu.oracle import degrade
@@ -79,6 +83,7 @@ def serve(
             host=host,
             port=port,
         )
+        running.append(server)
         with server:
             _announce(server.url, host, as_json=as_json)
             server.serve_forever()

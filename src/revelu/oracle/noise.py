@@ -198,13 +198,13 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         Y = oracle(X)
         Y_again = oracle(X[again])
     numbers = read_numbers(Y)
-    oracle.watch(_sentinels(X[again], Y[again], Y_again, numbers))
     answered, answered_again = Y, Y_again
     size = float(np.abs(Y).max())
     if size > _LARGEST or (size > 0.0 and 1.0 / size > _LARGEST):
         raise TargetError(
             f"{oracle.name} answers numbers of size {size:.1g}: their squares overflow"
         )
+    oracle.watch(_sentinels(X[again], Y[again], Y_again, numbers))
     if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)

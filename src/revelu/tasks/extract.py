@@ -193,6 +193,10 @@ def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     job.oracle.check_unchanged()
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
+    journal = job.oracle.journal
+    if journal is not None and journal.n_waiting:
+        unused = f"the journal has {journal.n_waiting:,} more queries, which this run did not need"
+        recovery = replace(recovery, warnings=(*recovery.warnings, unused))
     if job.oracle.takes_log_ratios:
         recovery = _as_classifier(recovery)
     advice = _ADVICE.get(recovery.status)

@@ -68,6 +68,11 @@ class ModelServer(ThreadingHTTPServer):
     most_bytes : int
         Larger bodies are refused.
 
+    Attributes
+    ----------
+    n_queries : int
+        Rows answered so far.
+
     Raises
     ------
     InputError
@@ -92,6 +97,7 @@ class ModelServer(ThreadingHTTPServer):
     ) -> None:
         self.ask, self.dim_in, self.name, self.datatype = ask, dim_in, name, datatype
         self.most_bytes = most_bytes
+        self.n_queries, self._counting = 0, threading.Lock()
         self.dim_out = self.answer(np.zeros((1, dim_in))).shape[1]
         self._slots = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         try:
@@ -140,6 +146,8 @@ class ModelServer(ThreadingHTTPServer):
         """
         document, tensors = decode("inputs", content, json_length)
         Y = self.answer(_rows(tensors, self.dim_in))
+        with self._counting:
+            self.n_queries += len(Y)
         fields = {"model_name": self.name, "id": str(document.get("id", ""))[:128]}
         tensor = Tensor(_OUTPUT, self.datatype, Y)
         return encode("outputs", [tensor], fields, binary=_wants_binary(document))
