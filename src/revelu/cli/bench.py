@@ -27,6 +27,7 @@ TABLES = {
     "streamed_samples": "streamed_samples.py",
     "served": "served.py",
     "polish": "polish.py",
+    "hostile_files": "hostile_files.py",
     "jwz20": "span_figures.py",
 }
 
