@@ -57,8 +57,9 @@ def outcome(monkeypatch):
                 raise result
             return result
 
-        monkeypatch.setattr("revelu.adapters.open_oracle", open_oracle)
+        # In this order: the module must not be imported with another's oracle.
         monkeypatch.setattr("revelu.tasks.extract.extract", extract)
+        monkeypatch.setattr("revelu.adapters.open_oracle", open_oracle)
         return seen
 
     return end
@@ -239,6 +240,7 @@ def test_options_reach_the_extraction(invoke, outcome):
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
+        "--polish",
     )  # fmt: skip
     assert result.exit_code == 0
     assert callable(seen.pop("progress"))
@@ -247,6 +249,7 @@ def test_options_reach_the_extraction(invoke, outcome):
         "target": "that",
         "asked": "that",
         "method": "two_layer",
+        "polish": True,
         "box": (-1.0, 0.5),
         "budget": 9,
         "seed": 8,
