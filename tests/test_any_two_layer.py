@@ -201,3 +201,12 @@ def test_merging_leaves_what_would_change_too_much():
     same, merges = merge_close(network, 0.05, 1e-9)
     assert same == network
     assert not merges
+
+
+def test_rounding_far_out_on_a_line_is_no_jump():
+    # Found by the benchmark: 5e6 out, where slopes cancel, answers err by six times the
+    # noise floor, and that was taken for a discontinuity.
+    truth = zoo.with_bumps([10, 32, 1], 8, 1e-2, seed=10_100_007)
+    recovery = revelu.extract(truth, method="any_two_layer", seed=10_100_007)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert l2_distance(recovery.network, truth) < 1e-8
