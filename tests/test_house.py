@@ -17,6 +17,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PUBLIC = {
     "Alignment",
     "Certificate",
+    "Comparison",
     "FormatError",
     "HermiteRegressor",
     "InputError",
@@ -35,6 +36,7 @@ PUBLIC = {
     "UntrustedError",
     "__version__",
     "align",
+    "compare",
     "diagnose",
     "extract",
     "learn",
@@ -42,6 +44,7 @@ PUBLIC = {
     "obfuscate",
     "open_oracle",
     "recover_span",
+    "verify",
     "zoo",
 }
 
@@ -50,6 +53,7 @@ OPTIONAL = {
     "distributed",
     "httpx",
     "jinja2",
+    "joblib",
     "matplotlib",
     "mlxtend",
     "pyarrow",

@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from revelu.network.span import Span
     from revelu.oracle import Ledger, Oracle
     from revelu.recovery import Certificate, NullCertificate, Recovery, SpanRecovery, Status
+    from revelu.tasks.compare import Comparison, compare
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
     from revelu.tasks.learn import learn
     from revelu.tasks.obfuscate import obfuscate
     from revelu.tasks.regressor import HermiteRegressor
     from revelu.tasks.span import recover_span
+    from revelu.tasks.verify import verify
 
 __all__ = [
     "Alignment",
     "Certificate",
+    "Comparison",
     "FormatError",
     "HermiteRegressor",
     "InputError",
@@ -52,6 +55,7 @@ __all__ = [
     "UntrustedError",
     "__version__",
     "align",
+    "compare",
     "diagnose",
     "extract",
     "learn",
@@ -59,6 +63,7 @@ __all__ = [
     "obfuscate",
     "open_oracle",
     "recover_span",
+    "verify",
     "zoo",
 ]
 
@@ -83,12 +88,14 @@ _ROOMS = {
         "SpanRecovery",
         "Status",
     ),
+    "revelu.tasks.compare": ("Comparison", "compare"),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
     "revelu.tasks.learn": ("learn",),
     "revelu.tasks.regressor": ("HermiteRegressor",),
     "revelu.tasks.obfuscate": ("obfuscate",),
     "revelu.tasks.span": ("recover_span",),
+    "revelu.tasks.verify": ("verify",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

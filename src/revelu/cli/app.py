@@ -8,6 +8,7 @@ import typer
 
 from revelu._version import __version__
 from revelu.cli.bench import bench
+from revelu.cli.compare import compare
 from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.exit_codes import ExitCode
@@ -18,6 +19,7 @@ from revelu.cli.learn import learn
 from revelu.cli.obfuscate import obfuscate
 from revelu.cli.serve import serve
 from revelu.cli.span import span
+from revelu.cli.verify import verify
 
 app = typer.Typer(
     name="revelu",
@@ -32,6 +34,8 @@ app.command()(learn)
 app.command()(diagnose)
 app.command()(span)
 app.command()(obfuscate)
+app.command()(verify)
+app.command()(compare)
 app.command()(demos)
 app.command()(bench)
 app.command()(serve)

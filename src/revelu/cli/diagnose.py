@@ -54,7 +54,7 @@ def diagnose(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the perturbed network, .onnx or .npz; may be given again.",
+            help="Where to write the perturbed network, as extract does; may be given again.",
             show_default=False,
         ),
     ] = None,

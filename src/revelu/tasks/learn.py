@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
@@ -20,7 +21,6 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.samples import Drawn, gather
 from revelu.types import FloatArray
-from revelu.verify.held_out import certify_held_out
 
 log = logging.getLogger(__name__)
 
