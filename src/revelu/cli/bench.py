@@ -21,6 +21,7 @@ TABLES = {
     "worst_case": "worst_case.py",
     "spans": "spans.py",
     "samples": "samples.py",
+    "lowest_layer": "lowest_layer.py",
     "jwz20": "span_figures.py",
 }
 

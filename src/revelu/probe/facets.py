@@ -17,7 +17,7 @@ Inside = Callable[[FloatArray], BoolArray]
 
 # Steps beside a crossing for the rough normal, in units of its distance, the farthest first,
 # and how precisely heights are wanted, in units of the step.
-_ROUGH_STEPS = (0.03, 0.003, 0.0003)
+_ROUGH_STEPS = (0.01, 0.001, 0.0001)
 _ROUGH = 0.02
 _ROUGH_REACH = 4.0
 
@@ -33,7 +33,7 @@ _FLAT = 1e-5
 _ROUGHLY_FLAT = 0.1
 
 # Rounding of a point x, in units of |x|; bisection ends there.
-_ROUNDING = 4.0 * np.finfo(np.float64).eps
+_ROUNDING = 16.0 * np.finfo(np.float64).eps
 _MAX_HALVINGS = 80
 
 

@@ -123,7 +123,7 @@ def _directions(
     if values[0] <= 0:
         # Coefficients of both signs: no rotation diagonalises, a pencil does.
         found = directions_of_pencil(second, third, fourth, k, 1, rng)
-        return (found[0] @ basis, moments, basis) if found else None
+        return (np.asarray(found[0] @ basis), moments, basis) if found else None
     white = V / np.sqrt(values)
     A = np.einsum("ijk,ia,jb,kc->abc", third, white, white, white, optimize=True)
     B = np.einsum("ijkl,ia,jb,kc,ld->abcd", fourth, *[white] * 4, optimize=True)
@@ -160,4 +160,4 @@ def _halves_differ(samples: RareSamples, W: FloatArray, rng: np.random.Generator
     cosines = np.abs(np.sum(found[0] * found[1], axis=1))
     angles = np.arccos(np.clip(cosines, 0.0, 1.0)) / 2.0
     # One pair of halves tells a direction's error loosely: none is said to beat the typical.
-    return np.maximum(angles, np.sqrt(np.mean(angles**2)))
+    return np.asarray(np.maximum(angles, np.sqrt(np.mean(angles**2))))
