@@ -124,11 +124,11 @@ def sigmoid(n: int, seed: int) -> Line:
     found = revelu.recover_lowest_layer(
         net, dim_in=10, activation="sigmoid", n_neurons=5, seed=seed, budget=n
     )
-    angle = worst(found.directions, net.directions)
+    start = found.details["start"].directions
     return Line(
-        angle,
-        np.nan,
-        np.nan,
+        worst(start, net.directions),
+        worst(found.directions, net.directions),
+        off(found.thresholds, found.directions, net.thresholds, net.directions),
         found.status.value,
         float(found.errors.max(initial=0.0)),
         found.ledger.n_queries,
@@ -309,19 +309,25 @@ def rare(n_networks: int) -> str:
     )
 
 
+def chosen(rows: tuple[Row, ...], only: str) -> tuple[Row, ...]:
+    """Leave out rows that do not hold a text."""
+    return tuple(row for row in rows if only in row.name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--table", choices=("queries", "samples", "directions", "rare"), default="queries"
     )
     parser.add_argument("--networks", type=int, default=20)
+    parser.add_argument("--only", default="", help="rows of the tables that hold this")
     parser.add_argument("--plot")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     n = arguments.networks
     text = {
-        "queries": lambda: table(QUERIES, n),
-        "samples": lambda: table(SAMPLES, n),
+        "queries": lambda: table(chosen(QUERIES, arguments.only), n),
+        "samples": lambda: table(chosen(SAMPLES, arguments.only), n),
         "directions": lambda: directions(n, arguments.plot),
         "rare": lambda: rare(n),
     }[arguments.table]()

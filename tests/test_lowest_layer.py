@@ -90,17 +90,30 @@ def test_sign_samples_give_the_layer_to_the_errors_given():
     assert off_threshold < 4 * found.details["threshold_errors"].max()
 
 
-def test_a_smooth_layer_is_known_to_its_errors_and_no_better():
+def test_a_smooth_layer_comes_back_with_the_polynomial_above_it():
     net = threshold_network((5, 2), threshold=3.0, activation="sigmoid", seed=4)
     found = revelu.recover_lowest_layer(
         net, dim_in=5, activation="sigmoid", n_neurons=2, budget=200_000
     )
-    assert found.status is Status.PARTIAL
+    assert found.status is Status.RECOVERED
     assert found.ledger.n_queries <= 200_000
-    rows, _ = match_rows(found.directions, net.directions)
-    assert (found.directions[rows] * net.directions).sum(axis=1).min() > np.cos(
-        5 * found.errors.max() + 0.02
+    assert max(errors(found, net)) < 1e-9
+    X, y = samples(net, 50_000)
+    assert max(errors(revelu.recover_lowest_layer(None, X, y, "sigmoid", 2), net)) < 1e-9
+
+
+def test_what_is_above_a_smooth_layer_may_be_no_polynomial():
+    net = threshold_network((5, 2), threshold=2.0, activation="sigmoid", seed=4)
+
+    def target(X):
+        return np.tanh(4.0 * net(X))
+
+    found = revelu.recover_lowest_layer(
+        target, dim_in=5, activation="sigmoid", n_neurons=2, budget=100_000
     )
+    assert found.status is Status.PARTIAL
+    assert found.evidence
+    assert (found.errors <= 0.5).all()
 
 
 def test_a_low_threshold_is_said_to_be_one():

@@ -11,10 +11,12 @@ those of ``(T W*)^-1``, transposed.
 """
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 from scipy.optimize import minimize
 
+from revelu.numerics.hermite import hermite
 from revelu.types import FloatArray
 
 _SQRT2, _SQRT24 = np.sqrt(2.0), np.sqrt(24.0)
@@ -110,6 +112,29 @@ class Landscape:
         """
         steepness = float(np.linalg.norm(self.one(z)[1]))
         return steepness <= epsilon and float(np.linalg.eigvalsh(self.hessian(z))[0]) >= -tau
+
+
+def correlation(
+    X: FloatArray, y: FloatArray, z: FloatArray, order: int
+) -> tuple[float, FloatArray]:
+    """``E[f h_l(z x)]`` over samples for ``|z| = 1``, and its gradient along the sphere.
+
+    Where rows are orthonormal its maxima for even l >= 4 are the rows (GP18, B.1), l being
+    whichever order the activation has a large coefficient of.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    y : ndarray, shape (n,)
+    z : ndarray, shape (d,)
+        Of norm 1.
+    order : int
+        l, positive.
+    """
+    scores, norm = X @ z, np.sqrt(float(factorial(order)))
+    value = float(np.mean(y * hermite(order, scores))) / norm
+    gradient = order * (y * hermite(order - 1, scores)) @ X / (len(y) * norm)
+    return value, np.asarray(gradient - (gradient @ z) * z)
 
 
 def balanced(T2: FloatArray, T4: FloatArray, u2: float, u4: float) -> Landscape:

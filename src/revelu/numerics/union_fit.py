@@ -21,6 +21,10 @@ _FIRST = 6.0
 # A sharp fit leaves a loss of a few units: what ends a search must be far below one.
 _OPTIONS = {"maxiter": 300, "ftol": 1e-7}
 
+# Samples near borders for each parameter, at the least, and as many as a step uses.
+_FEWEST = 8.0
+_MOST = 300_000
+
 _TINY = 1e-300
 
 
@@ -32,6 +36,7 @@ def fit_union(
     Parameters
     ----------
     X : ndarray, shape (n, d)
+        In random order.
     inside : ndarray of bool, shape (n,)
         Whether each is in the union.
     W : ndarray, shape (k, d)
@@ -43,16 +48,17 @@ def fit_union(
     W, t : ndarray
         Rows of norm 1.
     """
-    beta = _FIRST
-    n_border = max(int(inside.sum()), 1)
-    # Of n samples in a union about n t lie within a unit of a border: sharper says no more.
-    sharpest = max(float(n_border), _FIRST)
+    beta, fewest = _FIRST, _FEWEST * W.size
     while True:
-        near = _near(X, inside, W, t, _REACH / beta)
-        W, t = _fit(X[near], inside[near], W, t, beta)
-        if beta >= sharpest:
+        near = np.flatnonzero(_near(X, inside, W, t, _REACH / beta))
+        # Where hardly a sample is left near the borders a sharper fit says no more.
+        if beta > _FIRST and len(near) < fewest:
             return W, t
-        beta = min(beta * _SHARPER, sharpest)
+        near = near[:_MOST]
+        W, t = _fit(X[near], inside[near], W, t, beta)
+        beta *= _SHARPER
+        if beta > len(X):
+            return W, t
 
 
 def _near(

@@ -15,7 +15,7 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import Oracle
-from revelu.probe.rare import Constant, RareSamples, draw_rare, find_constant, rare_samples
+from revelu.probe.rare import Constant, RareSamples, find_constant, rare_samples
 from revelu.recover.facets import Facets, recover_facets
 from revelu.recover.halfspaces import (
     NO_QUERIES,
@@ -25,6 +25,7 @@ from revelu.recover.halfspaces import (
     verdict,
 )
 from revelu.recover.rare_directions import Start, estimate_directions
+from revelu.recover.smooth_layer import ask_smooth_layer, learn_smooth_layer, nothing
 from revelu.recovery import LayerRecovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -42,11 +43,6 @@ _ALONE = 0.15
 
 # Samples at which a unit fires alone, for each of its parameters.
 _FEWEST = 4.0
-
-# The widened Gaussian of importance sampling, and its queries where the budget sets none.
-_WIDTH = 1.25
-_N_QUERIES = 1_000_000
-_N_PILOT = 20_000
 
 # A rise is measured so far beyond a threshold.
 _BESIDE = 1e-2
@@ -80,10 +76,10 @@ def recover_by_queries(
     LayerRecovery
         ``UNVERIFIED`` where the search ended, for the caller to check.
     """
+    if activation == "sigmoid":
+        return ask_smooth_layer(oracle, n_units, seed, tell)
     rng = np.random.default_rng(seed)
     try:
-        if activation == "sigmoid":
-            return _by_importance(oracle, n_units, rng, tell)
         # 1. The constant: the answer that is given most often.
         tell("looking for the constant")
         X = rng.standard_normal((_N_INPUTS, oracle.dim_in))
@@ -165,9 +161,7 @@ def recover_from_samples(
     rng = np.random.default_rng(seed)
     d = X.shape[1]
     if activation == "sigmoid":
-        samples = RareSamples(X, y - y.mean(), len(y), float(len(y)))
-        start = estimate_directions(samples, activation, n_units, rng)
-        return _of_moments(start, d, float(y.mean()), len(y), len(y))
+        return learn_smooth_layer(X, y, n_units, seed, tell)
     # c_0, the value that is taken most often: the median, where units fire rarely.
     quiet = find_constant(y[:, None])
     constant, share = float(quiet.value[0]), quiet.share
@@ -282,55 +276,6 @@ def _refined(
     )
 
 
-def _by_importance(
-    oracle: Oracle, n_units: int | None, rng: np.random.Generator, tell: Tell
-) -> LayerRecovery:
-    """Directions of smooth units, from moments under a widened Gaussian."""
-    n = _N_QUERIES if oracle.remaining is None else min(_N_QUERIES, oracle.remaining - _N_PILOT)
-    if n < _N_PILOT:
-        reason = f"{3 * _N_PILOT:,} queries at least are needed for a smooth activation"
-        return nothing(oracle.dim_in, Status.BUDGET_EXHAUSTED, reason, oracle)
-    tell("measuring the mean")
-    mean = float(oracle(rng.standard_normal((_N_PILOT, oracle.dim_in)))[:, 0].mean())
-    tell("drawing from a widened Gaussian")
-    samples = draw_rare(oracle, n - _N_PILOT, mean, rng, width=_WIDTH)
-    start = estimate_directions(samples, "sigmoid", n_units, rng)
-    return _of_moments(start, oracle.dim_in, mean, n, int(samples.effective), oracle)
-
-
-def _of_moments(
-    start: Start | None, d: int, mean: float, n: int, effective: int, oracle: Oracle | None = None
-) -> LayerRecovery:
-    """What moments alone tell: directions with their errors, and no more."""
-    if start is None:
-        return nothing(d, Status.PARTIAL, _NO_DIRECTION.format(n=n), oracle)
-    kept = start.errors <= _GUESS
-    evidence = [_MOMENTS_ONLY]
-    if not kept.all():
-        more = int(n * (2.0 * start.errors.max() / _GUESS) ** 2)
-        evidence.append(
-            f"{(~kept).sum()} directions are left out as guesses; some {more:,} "
-            "samples would tell them"
-        )
-    return LayerRecovery(
-        Status.PARTIAL,
-        start.directions[kept],
-        start.thresholds[kept],
-        start.errors[kept],
-        NO_QUERIES if oracle is None else oracle.ledger(),
-        evidence=tuple(evidence),
-        method="moments",
-        details={"constant": mean, "effective_samples": effective, "start": start},
-    )
-
-
-def nothing(d: int, status: Status, reason: str, oracle: Oracle | None = None) -> LayerRecovery:
-    """No direction at all, and why."""
-    ledger = NO_QUERIES if oracle is None else oracle.ledger()
-    empty = np.empty(0)
-    return LayerRecovery(status, np.empty((0, d)), empty, empty, ledger, evidence=(reason,))
-
-
 def no_constant(share: float) -> str:
     """Say that no constant was seen."""
     return _NO_CONSTANT.format(share=share)
@@ -353,9 +298,4 @@ _INEXACT = (
     "{m} of {k} units are known by their moments alone, which leave out what products of units "
     "add: no linear function fits where they fire alone ({n:,} samples there at the least); "
     "with more samples, or an oracle, they may be exact"
-)
-_NO_DIRECTION = "{n:,} samples show no direction above their noise"
-_MOMENTS_ONLY = (
-    "the activation is smooth: directions come from moments, to the errors given, which leave "
-    "out what products of units add; nothing certifies them"
 )

@@ -11,15 +11,20 @@ from revelu.errors import InputError, LimitReachedError
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
 from revelu.recover.lowest_layer import recover_by_queries, recover_from_samples
+from revelu.recover.structured import recover_even, recover_exponential
 from revelu.recovery import LayerRecovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.samples import gather, hold_out, original_rows
 from revelu.types import BoolArray, FloatArray
 from revelu.verify.firing import certify_labels, check_by_queries
+from revelu.verify.held_out import certify_held_out
 
 log = logging.getLogger(__name__)
 
-KINDS = ("relu", "sign", "sigmoid")
+KINDS = ("relu", "sign", "sigmoid", "exp", "even")
+
+# These come from samples alone; the last one needs the number of units.
+_STRUCTURED = ("exp", "even")
 
 # Keeps the random choices apart from those that drew the target with the same seed.
 _STREAM = 0x6C61_7965
@@ -49,8 +54,10 @@ def recover_lowest_layer(
     X, y : array_like, shapes (n, d) and (n,), optional
         Samples of N(0, I), or another Gaussian, in place of a target; ``X`` may be the path of
         a file or a folder that holds both.
-    activation : {"relu", "sign", "sigmoid"}
-        ``u`` in ``u(directions @ x - thresholds)``.
+    activation : {"relu", "sign", "sigmoid", "exp", "even"}
+        ``u`` in ``u(directions @ x - thresholds)``.  ``"exp"``: rows are multiples of 0/1 vectors
+        with disjoint supports; ``"even"``: rows are orthonormal, no threshold, and
+        ``n_neurons`` is needed; both from samples only.
     n_neurons : int, optional
         If known, for samples; at most the number of inputs.
     seed : int
@@ -96,7 +103,13 @@ def recover_lowest_layer(
         n_neurons = whole_number("n_neurons", n_neurons, 1)
     if (target is None) == (X is None):
         raise InputError("give either a target to ask, or samples X and y")
+    if activation in _STRUCTURED and target is not None:
+        raise InputError(f"{activation!r} units come from samples X and y only")
+    if activation == "even" and n_neurons is None:
+        raise InputError("'even' units need n_neurons")
     seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
+    if activation in _STRUCTURED:
+        return _structured(X, y, activation, n_neurons, np.random.default_rng(seeds[0]))
     if target is None:
         return _from_samples(X, y, activation, n_neurons, seeds, progress)
     oracle = open_oracle(target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds)
@@ -123,6 +136,8 @@ def _from_queries(
     found = recover_by_queries(oracle, activation, n_neurons, seeds[0], tell)
     if found.status is not Status.UNVERIFIED:
         return found
+    if activation == "sigmoid":
+        return _smooth_checked(found, oracle, checks, np.random.default_rng(seeds[1]))
     if n_neurons is not None and len(found.directions) != n_neurons:
         note = f"{len(found.directions)} units were found, not {n_neurons}"
         found = replace(found, evidence=(*found.evidence, note))
@@ -193,8 +208,10 @@ def _from_samples(
         evidence=(*found.evidence, *((law.objection,) if law.objection else ())),
         details=details,
     )
-    if not len(directions) or activation == "sigmoid" or found.status is not Status.UNVERIFIED:
+    if not len(directions) or found.status is not Status.UNVERIFIED:
         return found
+    if activation == "sigmoid":
+        return _agreeing(found, law.whiten(rows[held]), answers[held])
     certificate = certify_labels(
         rows[held],
         ~details["rounding"].is_answer(answers[held][:, None]),
@@ -206,6 +223,51 @@ def _from_samples(
     status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
     evidence = (*found.evidence, *(() if certificate.passed else (_DISAGREE,)))
     return replace(found, status=status, certificate=certificate, evidence=evidence)
+
+
+def _smooth_checked(
+    found: LayerRecovery, oracle: Oracle, checks: int, rng: np.random.Generator
+) -> LayerRecovery:
+    """Compare a fit with fresh answers."""
+    n = checks if oracle.remaining is None else min(checks, oracle.remaining)
+    if n < 1:
+        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(_NO_CHECK,))
+    X = rng.standard_normal((n, oracle.dim_in))
+    try:
+        with oracle.phase("verify"):
+            y = oracle(X)[:, 0]
+    except LimitReachedError as error:
+        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(str(error),))
+    return replace(_agreeing(found, X, y), ledger=oracle.ledger())
+
+
+def _agreeing(found: LayerRecovery, X: FloatArray, y: FloatArray) -> LayerRecovery:
+    """Compare a fit with answers that had no part in it."""
+    fit = found.details["fit"]
+    certificate = certify_held_out(lambda Z: np.asarray(fit(Z)[:, None]), X, y, 0.0)
+    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
+    evidence = () if certificate.passed else ("fresh answers differ from the fit",)
+    return replace(found, status=status, certificate=certificate, evidence=evidence)
+
+
+def _structured(
+    X: Any, y: Any, activation: str, n_neurons: int | None, rng: np.random.Generator
+) -> LayerRecovery:
+    """Layers of special shape; inputs must be N(0, I) as they are, or blocks would be mixed."""
+    rows, answers = gather(X, y)
+    _check_width(n_neurons, rows.shape[1])
+    if len(rows) < 2 or np.ptp(answers) == 0:
+        raise InputError(f"{len(rows):,} samples, all with the same y: nothing to learn")
+    law = measure_law(rows)
+    if activation == "exp":
+        found = recover_exponential(rows, answers, rng)
+    else:
+        found = recover_even(rows, answers, n_neurons or 1, rng)
+    if law.is_standard and not law.objection:
+        return found
+    reason = law.objection or "the inputs have another mean or covariance than N(0, I)"
+    status = Status.PARTIAL if found.status is Status.RECOVERED else found.status
+    return replace(found, status=status, evidence=(*found.evidence, reason))
 
 
 def _check_width(n_neurons: int | None, d: int) -> None:
