@@ -5,8 +5,8 @@
                                                            and keep it in benchmarks/README.md
 
 Tables: queries, samples, directions (ways to start, by threshold; --plot FILE.png draws it),
-rare (importance sampling), structured (Section 4).  Errors are the worst angle over a network's directions, in
-radians.  P has linear, pair and triple terms.
+rare (importance sampling), structured (Section 4).  Errors are the worst angle over a
+network's directions, in radians.  P has linear, pair and triple terms.
 """
 
 import argparse
