@@ -222,7 +222,7 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
         if wanted(name):
             lines.append(moment_row(name, d, m, order, seeds()))
     parts.append(
-        _table("exact moments | networks | error, median | largest (bar) | CPU s (bar)", lines)
+        table("exact moments | networks | error, median | largest (bar) | CPU s (bar)", lines)
     )
     lines = []
     for d, m, n, label, bar in (
@@ -239,7 +239,7 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
         if wanted(name):
             lines.append(exact_row(name, d, m, n, seeds(), bar))
     parts.append(
-        _table(
+        table(
             "(d, m) | samples | networks | exact (bar) | error, median | wrong and silent "
             "| seconds, CPU seconds, median",
             lines,
@@ -247,9 +247,7 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
     )
     steps = ((100_000, 0.1), (1_000_000, 0.02))
     lines = [tensor_row(n, seeds(), bar) for n, bar in steps if wanted("tensor")]
-    parts.append(
-        _table("start | samples | networks | error, median | largest (bar) | CPU s", lines)
-    )
+    parts.append(table("start | samples | networks | error, median | largest (bar) | CPU s", lines))
     lines = [
         noise_row(d, m, sigma, seeds())
         for d, m in ((10, 5), (20, 10))
@@ -257,7 +255,7 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
         if wanted("noise")
     ]
     parts.append(
-        _table(
+        table(
             "label noise | samples | networks | RMS / Cramér-Rao (bar) | 90% intervals cover (bar) "
             "| neurons or signs wrong | CPU s",
             lines,
@@ -265,7 +263,7 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
     )
     lines = [far_row(seeds())] if wanted("far") else []
     parts.append(
-        _table(
+        table(
             "far units | samples | networks | relative L2, median | largest (bar) | units (bar) "
             "| CPU s",
             lines,
@@ -274,7 +272,8 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(heads: str, lines: list[str]) -> str:
+def table(heads: str, lines: list[str]) -> str:
+    """Markdown, or nothing where there are no lines."""
     if not lines:
         return ""
     return "\n".join([f"| {heads} |", "|" + "---|" * (heads.count("|") + 1), *lines])

@@ -114,11 +114,6 @@ def test_a_model_that_predicts_is_told_to_pass_its_predict():
     np.testing.assert_array_equal(open_oracle(Predictor().predict, 3)(X)[:, 0], X.sum(axis=1))
 
 
-def test_journals_are_refused(tmp_path):
-    with pytest.raises(InputError, match="journal"):
-        open_oracle(NETWORK, journal=tmp_path / "journal")
-
-
 # --- files
 
 
@@ -301,12 +296,6 @@ def test_a_python_file_is_named_by_its_module(name, hint, trust):
     with pytest.raises(InputError, match=hint) as caught:
         open_oracle(name, 3, trust=trust)
     assert not isinstance(caught.value, UntrustedError)
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_served_models_are_refused(scheme):
-    with pytest.raises(InputError, match="served models are not supported"):
-        open_oracle(f"{scheme}://localhost:1/v2/models/m", 3)
 
 
 # --- processes and failures

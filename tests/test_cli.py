@@ -1,7 +1,10 @@
 """The command line in this process: what is printed, written, and how it ends."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,13 +46,18 @@ def outcome(monkeypatch):
     seen = {}
 
     def end(result):
-        def extract(target, **options):
+        def open_oracle(target, **options):
             seen.update(options, target=target)
+            return nullcontext(target)
+
+        def extract(target, **options):
+            seen.update(options, asked=target)
             options["progress"](Progress("recover", 1234, 5, "at it", 0.5))
             if isinstance(result, BaseException):
                 raise result
             return result
 
+        monkeypatch.setattr("revelu.adapters.open_oracle", open_oracle)
         monkeypatch.setattr("revelu.tasks.extract.extract", extract)
         return seen
 
@@ -229,12 +237,15 @@ def test_options_reach_the_extraction(invoke, outcome):
     seen = outcome(recovery())
     result = invoke(
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
-        "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5,
+        "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
+        "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
     )  # fmt: skip
     assert result.exit_code == 0
     assert callable(seen.pop("progress"))
+    assert isinstance(seen.pop("executor"), ThreadPoolExecutor)
     assert seen == {
         "target": "that",
+        "asked": "that",
         "method": "two_layer",
         "box": (-1.0, 0.5),
         "budget": 9,
@@ -243,6 +254,11 @@ def test_options_reach_the_extraction(invoke, outcome):
         "dim_in": 6,
         "max_seconds": 5.0,
         "trust": True,
+        "journal": Path("run.db"),
+        "batch": 12,
+        "rate": "5/s",
+        "input_name": "x",
+        "output_name": "y",
     }
 
 

@@ -139,3 +139,21 @@ def test_a_deeper_network_is_refused():
         l2_norm(zoo.random_network([3, 3, 3, 1]))
     with pytest.raises(revelu.InputError):
         l2_distance(zoo.random_network([3, 3, 1]), zoo.random_network([2, 3, 1]))
+
+
+def test_pairs_that_nearly_cancel_beside_exact_ones_keep_their_digits():
+    # Two scales of closeness: only one of them is a group, the other must not cost digits.
+    truth = zoo.with_cancelling_pairs([4, 8, 1], 2, 1e-6, seed=3)
+    (W, A), (b, c) = truth.weights, truth.biases
+    coarse = revelu.Network([W[4:] * (1 + 1e-14), A[:, 4:]], [b[4:], c])
+    X = np.random.default_rng(0).standard_normal((100_000, 4))
+    sampled = np.sqrt(((truth(X) - coarse(X)) ** 2).mean())
+    assert l2_distance(truth, coarse) == pytest.approx(sampled, rel=0.02)
+
+
+def test_hyperplanes_out_of_reach_cost_no_digits():
+    network = zoo.scaled(zoo.with_clusters([5, 8, 1], 2, 1e-3, seed=1), 1e6, 1.0)
+    (W, A), (b, c) = network.weights, network.biases
+    on = b > 0
+    affine = affine_network(A[:, on] @ W[on], c + A[:, on] @ b[on])
+    assert l2_distance(network, affine) < 1e-14 * l2_norm(network)

@@ -50,6 +50,7 @@ PUBLIC = {
 }
 
 OPTIONAL = {
+    "dask",
     "distributed",
     "httpx",
     "jinja2",
@@ -58,7 +59,9 @@ OPTIONAL = {
     "pyarrow",
     "safetensors",
     "sklearn",
+    "stamina",
     "torch",
+    "xxhash",
 }
 HARD = {"numpy", "onnx", "onnxruntime", "rich", "scipy", "typer"}
 

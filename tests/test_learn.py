@@ -200,6 +200,20 @@ def test_arguments_that_make_no_sense_are_refused(arguments):
         revelu.learn(X, **{"y": y, **arguments})
 
 
+def test_samples_that_repeat_count_once():
+    truth = draw(4, 3, 12)
+    X, y = samples(truth, 40, 1)  # two a parameter: neurons fit them, and do not agree elsewhere
+    repeated = revelu.learn(np.repeat(X, 10, axis=0), np.repeat(y, 10))
+    assert repeated.status is not revelu.Status.RECOVERED
+    X, y = samples(truth, 400, 1)
+    twice = revelu.learn(np.vstack([X, X]), np.append(y, y))
+    assert twice.status is revelu.Status.RECOVERED
+    assert largest_error(twice.network, truth) < 1e-9
+    corners = np.random.default_rng(1).choice([-1.0, 0.0, -0.0, 1.0], (500, 2))
+    with pytest.raises(revelu.InputError, match="500 samples of 9 different inputs are too few"):
+        revelu.learn(corners, corners[:, 0] * corners[:, 1])
+
+
 def test_progress_is_told():
     messages = []
     X, y = samples(draw(3, 2, 1), 200, 1)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import revelu
 from revelu.cli.app import app
-from revelu.tasks import learn as task
+from revelu.tasks import samples as task
 from test_learn import draw, largest_error, samples
 
 
@@ -114,17 +114,6 @@ def test_samples_are_not_overwritten(folder):
     before = shard.read_bytes()
     assert run("learn", shard, "-o", shard).exit_code == 2
     assert shard.read_bytes() == before
-
-
-def test_parquet_reads_as_arrays_do(folder):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    arrays = np.load(folder / "samples" / "0.npz")
-    columns = {f"x{i}": column for i, column in enumerate(arrays["X"].T)}
-    parquet.write_table(pyarrow.table({**columns, "y": arrays["y"]}), folder / "s.parquet")
-    a, b = (revelu.learn(folder / name) for name in ("s.parquet", "samples/0.npz"))
-    assert a.network == b.network
 
 
 def test_the_span_comes_from_samples_that_are_not_in_memory(tmp_path, monkeypatch):

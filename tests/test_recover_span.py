@@ -7,7 +7,8 @@ import pytest
 from scipy.special import erf, expit
 
 import revelu
-from revelu.oracle import Float32, Labels, Noisy, Oracle, Rounded, degrade
+from revelu.oracle import Float32, Labels, Noisy, Oracle, Rounded, degrade, measure_noise
+from revelu.verify.null_space import check_null_space
 
 Status = revelu.Status
 
@@ -34,7 +35,7 @@ ACTIVATIONS = {
         ([30, 6, 4, 3, 1], 1e-9, 700),
         ([100, 20, 10, 1], 1e-8, 2700),
         ([60, 20, 15, 10], 1e-8, 650),
-        ([40, 12, 12], 1e-8, 580),
+        ([40, 12, 12], 1e-8, 620),
         ([25, 1, 1], 1e-9, 200),
     ],
     ids=str,
@@ -218,3 +219,46 @@ def test_progress_is_told():
     revelu.recover_span(revelu.zoo.random_network([9, 2, 1]), progress=heard.append, checks=50)
     assert heard[-1].n_queries == max(event.n_queries for event in heard)
     assert {"noise", "recover", "verify"} <= {event.phase for event in heard}
+
+
+@pytest.mark.parametrize(
+    "degradation", [Float32(), Rounded(4), Rounded(3), Noisy(1e-3, seed=1)], ids=str
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_vague_span_is_not_recovered(degradation, seed):
+    truth = revelu.zoo.random_network([30, 6, 5, 4], seed=seed)
+    found = revelu.recover_span(degrade(truth, degradation), seed=5, checks=100)
+    if found.status is Status.RECOVERED:
+        assert found.span.rank == 6
+        assert found.span.angles(truth.weights[0]).max() < 1e-2
+
+
+def test_a_vague_angle_forgives_no_missing_direction():
+    truth = revelu.zoo.random_network([12, 4, 3, 1], seed=1)
+    oracle = Oracle(truth, 12)
+    noise = measure_noise(oracle, 0)
+    whole = revelu.recover_span(truth, seed=1).span
+    part = revelu.Span(whole.basis[:3])
+    rng = np.random.default_rng(0)
+    assert check_null_space(oracle, whole, 200, rng, noise, angle=1.0).passed
+    assert not check_null_space(oracle, part, 200, rng, noise, angle=1.0).passed
+
+
+def test_a_large_constant_or_a_long_tail_hides_no_change():
+    truth = revelu.zoo.random_network([12, 4, 3, 1], seed=1)
+    found = revelu.recover_span(lambda X: truth(X) + 1e9, dim_in=12, seed=1, checks=100)
+    assert found.certificate.tolerance < 0.1 * truth(np.eye(12)).std() + 1e-2
+    w = 3.0 * np.ones(12)
+    tail = revelu.recover_span(lambda X: np.exp(X @ w), dim_in=12, seed=1, checks=100)
+    assert tail.span.rank <= 1
+    assert tail.status is not Status.RECOVERED or tail.span.rank == 1
+
+
+def test_near_parallel_rows_are_said_to_be_known_less_well():
+    truth = revelu.zoo.random_network([30, 6, 5, 4], seed=0)
+    W = truth.weights[0].copy()
+    W[1] = W[0] + 1e-9 * W[1]
+    target = revelu.Network([W, *truth.weights[1:]], truth.biases)
+    found = revelu.recover_span(target, seed=5, checks=100)
+    assert found.span.rank in {5, 6}
+    assert found.details["expected_angle"] > 1e3 * found.details["leak"] or found.span.rank == 5

@@ -1,4 +1,7 @@
-"""CKM21, Algorithms 1 to 4, as printed: slow, plain, and sharing no code with revelu.
+"""CKM21, Algorithms 1 to 4, as printed: slow, plain, and sharing no code with the recovery.
+
+The bounds (14), the distribution of Definition 4.12 and the regression (19) are those of
+``revelu.numerics.relu_features``, which no method of revelu uses.
 
 ``Network`` here is the paper's: ``sum_i s_i relu(<w_i, x> - b_i)``, minus bias.  What differs
 from print: the constants hidden in O(.) and the polynomial of Theorem 4.8 are arguments
@@ -10,6 +13,13 @@ Lemma 3.21, which regression finds anyway, and not ±1.
 """
 
 import numpy as np
+
+from revelu.numerics.relu_features import (
+    bounded_least_squares,
+    draw_in_ball,
+    features,
+    may_be_neurons,
+)
 
 ATOL = 1e-6
 
@@ -34,13 +44,11 @@ def get_gradient(f, x, alpha, rng):
     return np.linalg.solve(Z, v)
 
 
-def within_bounds(w, b, k, R, B, slack):
-    """The bounds (14) that line 13 of Algorithm 3 filters by."""
-    return np.linalg.norm(w) <= k * R and abs(b) <= slack + k * B
-
-
 def get_neurons(f, d, r, tau, alpha, bounds, rng):
-    """Algorithm 3, GETNEURONS: differences of gradients at midpoints, one pair a neuron."""
+    """Algorithm 3, GETNEURONS: differences of gradients at midpoints, one pair a neuron.
+
+    ``bounds`` are the two of (14).
+    """
     x0 = rng.standard_normal(d)
     v = rng.standard_normal(d)
     v /= np.linalg.norm(v)
@@ -56,7 +64,9 @@ def get_neurons(f, d, r, tau, alpha, bounds, rng):
     for i in range(len(affine)):
         for j in range(len(affine)):
             w, c = affine[i][0] - affine[j][0], affine[i][1] - affine[j][1]
-            if i != j and np.linalg.norm(w) > ATOL and within_bounds(w, -c, *bounds):
+            if i == j or np.linalg.norm(w) <= ATOL:
+                continue
+            if may_be_neurons(w[None], np.array([c]), *bounds)[0]:
                 neurons.append((w, -c))
     return _distinct(neurons)
 
@@ -71,52 +81,15 @@ def _distinct(neurons):
     return [(row[:-1], row[-1]) for row in kept]
 
 
-def draw_truncated(f, neurons, d, n, radius, rng):
-    """Definition 4.12: features and answers at Gaussian points whose norm is at most M."""
-    X = []
-    while len(X) < n:
-        x = rng.standard_normal(d)
-        if np.linalg.norm(x) <= radius:
-            X.append(x)
-    X = np.array(X)
-    W, b = np.array([w for w, _ in neurons]), np.array([b for _, b in neurons])
-    Z = np.column_stack([np.maximum(X @ W.T - b, 0.0), X, np.ones(n)])
-    return Z, np.array([f(x) for x in X])
+def learn_from_queries(f, d, r, tau, alpha, scales, n, rng):
+    """Algorithm 4, LEARNFROMQUERIES: a function close to ``f``, and the neurons it uses.
 
-
-def bounded_least_squares(Z, y, bound):
-    """The minimiser (19) of |Z v - y| over |v| <= W: ridge, its weight found by bisection."""
-    U, s, Vt = np.linalg.svd(Z, full_matrices=False)
-    beta = U.T @ y
-
-    def solution(ridge):
-        keep = s > 1e-12 * s[0]
-        scaled = np.where(keep, s / np.where(keep, s**2 + ridge, 1.0), 0.0)
-        return Vt.T @ (scaled * beta)
-
-    if np.linalg.norm(solution(0.0)) <= bound:
-        return solution(0.0)
-    low, high = 0.0, s[0] ** 2 * max(1.0, np.linalg.norm(beta) / bound)
-    for _ in range(200):
-        middle = (low + high) / 2
-        if np.linalg.norm(solution(middle)) > bound:
-            low = middle
-        else:
-            high = middle
-    return solution(high)
-
-
-def learn_from_queries(f, d, r, tau, alpha, bounds, n, rng):
-    """Algorithm 4, LEARNFROMQUERIES: a function close to ``f``, and the neurons it uses."""
-    k, R, B, _ = bounds
-    neurons = get_neurons(f, d, r, tau, alpha, bounds, rng)
-    radius = np.sqrt(d) + 3.0
-    Z, y = draw_truncated(f, neurons, d, n, radius, rng)
-    v = bounded_least_squares(Z, y, np.sqrt(tau / r) + k * (R + B))
-    m = len(neurons)
-
-    def learned(x):
-        relus = [max(w @ x - b, 0.0) for w, b in neurons]
-        return v[:m] @ relus + v[m : m + d] @ x + v[-1]
-
-    return learned, neurons
+    ``scales`` are k, R, B and the slack of (14) in the bias.
+    """
+    k, R, B, slack = scales
+    neurons = get_neurons(f, d, r, tau, alpha, (k * R, slack + k * B), rng)
+    X = draw_in_ball(rng, n, d, np.sqrt(d) + 3.0)
+    W, b = np.array([w for w, _ in neurons]), -np.array([b for _, b in neurons])
+    y = np.array([f(x) for x in X])
+    v = bounded_least_squares(features(W, b, X), y, np.sqrt(tau / r) + k * (R + B))
+    return lambda x: features(W, b, x[None])[0] @ v, neurons

@@ -59,6 +59,11 @@ class OnnxTarget:
         self.dim_in = dim_in if declared is None else declared
 
     @property
+    def datatype(self) -> str:
+        """What its numbers are called in protocols."""
+        return "FP32" if self._dtype is np.float32 else "FP64"
+
+    @property
     def session(self) -> Any:
         """The runtime's session, opened on first use."""
         if self._session is None:

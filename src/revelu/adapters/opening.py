@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path, demos
+from revelu.adapters.facts import facts_of
+from revelu.adapters.http import HttpTarget
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import load
-from revelu.oracle import Oracle
+from revelu.oracle import BATCH_ROWS, Journal, Oracle, whole_number
 
 _CALLABLE_HINT = "wrap the model in a Python callable and name it as module:attribute"
+
+_ADDRESSES = ("http://", "https://")
 
 _PYTHON_FILE = re.compile(r"(?:.*[/\\])?(\w+)\.py(?::([\w.]+))?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -36,6 +40,10 @@ def open_oracle(
     trust: bool = False,
     executor: Executor | None = None,
     max_seconds: float | None = None,
+    batch: int | None = None,
+    input_name: str | None = None,
+    output_name: str | None = None,
+    rate: str | None = None,
 ) -> Oracle:
     """Open a target.
 
@@ -43,13 +51,16 @@ def open_oracle(
     ----------
     target : Oracle, Network, callable, path or str
         A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``.  A string is
-        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, or ``module:attribute``.
+        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, ``module:attribute``, or the
+        address ``http(s)://HOST/v2/models/NAME`` of a served model.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     budget : int, optional
         Most queries that may ever be asked.
     journal : path, optional
-        Not supported by this version.
+        A file that has every answer before it is used; a run that is begun again with it
+        asks nothing twice, and its budget counts all runs.  Close the oracle (it is a
+        context manager) to let another one have the file.
     box : (lo, hi), optional
         Every coordinate of every query must lie in it.
     trust : bool
@@ -58,6 +69,12 @@ def open_oracle(
         Where batches run.
     max_seconds : float, optional
         No batch is begun later than this after the first.
+    batch : int, optional
+        Most rows of one request; 1,024 where not given.
+    input_name, output_name : str, optional
+        Tensors of a served model, where it does not name them, or has several outputs.
+    rate : str, optional
+        Most requests to a served model, such as ``"50/s"``.
 
     Returns
     -------
@@ -70,27 +87,70 @@ def open_oracle(
         If the target is of no known kind or does not say its number of inputs.
     FormatError
         If its file cannot be read.
+    TargetError
+        If a served model cannot be reached, or is not one vector in.
     UntrustedError
         If opening it would execute code and ``trust`` is not given.
     """
-    if journal is not None:
-        raise InputError("journals are not supported by this version")
-    options = {"budget": budget, "box": box, "executor": executor, "max_seconds": max_seconds}
+    served = {"input_name": input_name, "output_name": output_name, "rate": rate}
+    options: dict[str, Any] = {
+        "budget": budget,
+        "box": box,
+        "executor": executor,
+        "max_seconds": max_seconds,
+    }
     if isinstance(target, Oracle):
-        given = [name for name, value in {"dim_in": dim_in, **options}.items() if value is not None]
+        own = {"dim_in": dim_in, "journal": journal, "batch": batch, **options, **served}
+        given = [name for name, value in own.items() if value is not None]
         if given:
             raise InputError(f"an oracle has its own {', '.join(given)}")
         return target
-    name = str(target) if isinstance(target, str | os.PathLike) else type(target).__name__
-    opened = _open_named(name, dim_in, trust) if isinstance(target, str | os.PathLike) else target
-    return Oracle(opened, _dim_in(opened, name, dim_in), name=name, **options)  # type: ignore[arg-type]
+    is_named = isinstance(target, str | os.PathLike)
+    name = str(target) if is_named else type(target).__name__
+    is_served = is_named and name.startswith(_ADDRESSES)
+    for option in (option for option, value in served.items() if value is not None):
+        if not is_served:
+            raise InputError(f"{option} is for served models, which {name} is not")
+    if is_served:
+        opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
+    else:
+        opened = open_target(name, dim_in, trust=trust) if is_named else target
+    oracle = Oracle(
+        opened,
+        _dim_in(opened, name, dim_in),
+        name=name,
+        batch_rows=BATCH_ROWS if batch is None else whole_number("batch", batch, 1),
+        watched=is_served,
+        **options,
+    )
+    if journal is not None:
+        oracle.keep(Journal(journal), target=name, **facts_of(opened))
+    return oracle
 
 
-def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
+def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:
+    """Open what a name stands for, but for an address.
+
+    Parameters
+    ----------
+    name : str
+        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, or ``module:attribute``.
+    dim_in : int, optional
+        Number of inputs, where the target does not say.
+    trust : bool
+        Allow what executes code to be opened.
+
+    Returns
+    -------
+    callable, (n, d) -> (n,) or (n, k)
+
+    Raises
+    ------
+    InputError, FormatError, UntrustedError
+        As :func:`open_oracle`.
+    """
     if name.startswith("demo:"):
         return OnnxTarget(demo_path(name.removeprefix("demo:")))
-    if name.startswith(("http://", "https://")):
-        raise InputError(f"{name}: served models are not supported by this version")
     path = Path(name)
     suffix = path.suffix.lower()
     if suffix in _PICKLED:
@@ -116,8 +176,8 @@ def _open_named(name: str, dim_in: int | None, trust: bool) -> Any:
     meant = {"demo": "demo:digits", **{demo: f"demo:{demo}" for demo in demos()}}
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
-        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx or .npz, or "
-        "module:attribute"
+        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx or .npz, "
+        "module:attribute, or http(s)://HOST/v2/models/NAME"
     )
 
 

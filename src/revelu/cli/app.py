@@ -10,8 +10,10 @@ from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
+from revelu.cli.journal import journal
 from revelu.cli.learn import learn
 from revelu.cli.obfuscate import obfuscate
+from revelu.cli.serve import serve
 from revelu.cli.span import span
 
 app = typer.Typer(
@@ -29,6 +31,8 @@ app.command()(span)
 app.command()(obfuscate)
 app.command()(demos)
 app.command()(bench)
+app.command()(serve)
+app.add_typer(journal)
 
 
 def _print_version(wanted: bool) -> None:

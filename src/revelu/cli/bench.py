@@ -19,9 +19,14 @@ TABLES = {
     "limited_precision": "limited_precision.py",
     "three_layer": "three_layer.py",
     "worst_case": "worst_case.py",
+    "separations": "separations.py",
     "spans": "spans.py",
     "samples": "samples.py",
     "lowest_layer": "lowest_layer.py",
+    "sample_rivals": "sample_rivals.py",
+    "sample_theory": "sample_theory.py",
+    "streamed_samples": "streamed_samples.py",
+    "served": "served.py",
     "jwz20": "span_figures.py",
 }
 

@@ -9,20 +9,28 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from revelu.cli.asking import Asking
 from revelu.cli.diagnosis import Examination, document, print_diagnosis
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     AsJson,
+    Batch,
     Budget,
+    Dask,
     DimIn,
+    InputName,
+    Journal,
     MaxSeconds,
+    OutputName,
     Quiet,
+    Rate,
     Seed,
     Target,
     Trust,
     Verbose,
+    Workers,
 )
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
@@ -55,6 +63,13 @@ def diagnose(
     seed: Seed = 0,
     dim_in: DimIn = None,
     trust: Trust = False,
+    journal: Journal = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    batch: Batch = None,
+    rate: Rate = None,
+    input_name: InputName = None,
+    output_name: OutputName = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -70,6 +85,20 @@ def diagnose(
     130  interrupted
     """
     outputs = list(dict.fromkeys(output or []))
+    asking = Asking(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        max_seconds=max_seconds,
+        journal=journal,
+        batch=batch,
+        workers=workers,
+        dask=dask,
+        rate=rate,
+        input_name=input_name,
+        output_name=output_name,
+    )
     line = ProgressLine(quiet=quiet or verbose > 0)
     with (
         logs(verbose),
@@ -80,16 +109,12 @@ def diagnose(
         _check_outputs(outputs, target, perturb)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
-        with line, redirect_stdout(sys.stderr):
+        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
             found = examine(
-                target,
+                oracle,
                 perturb=perturb,
-                budget=budget,
                 seed=seed,
                 progress=line,
-                dim_in=dim_in,
-                trust=trust,
-                max_seconds=max_seconds,
             )
         seconds = time.monotonic() - started
         written, unwritten = _write(found, outputs)

@@ -10,19 +10,27 @@ from typing import Annotated
 import typer
 
 from revelu.cli.advice import advice
+from revelu.cli.asking import Asking
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     AsJson,
+    Batch,
     Budget,
+    Dask,
     DimIn,
+    InputName,
+    Journal,
     MaxSeconds,
+    OutputName,
     Quiet,
+    Rate,
     Seed,
     Target,
     Trust,
     Verbose,
+    Workers,
 )
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
@@ -56,6 +64,13 @@ def extract(
     seed: Seed = 0,
     dim_in: DimIn = None,
     trust: Trust = False,
+    journal: Journal = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    batch: Batch = None,
+    rate: Rate = None,
+    input_name: InputName = None,
+    output_name: OutputName = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -73,6 +88,21 @@ def extract(
     uncertified.
     """
     outputs = list(dict.fromkeys(output or []))
+    asking = Asking(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        box=box,
+        trust=trust,
+        max_seconds=max_seconds,
+        journal=journal,
+        batch=batch,
+        workers=workers,
+        dask=dask,
+        rate=rate,
+        input_name=input_name,
+        output_name=output_name,
+    )
     line = ProgressLine(quiet=quiet or verbose > 0)
     with (
         logs(verbose),
@@ -87,18 +117,13 @@ def extract(
             formats.check_writable(path)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
-        with line, redirect_stdout(sys.stderr):
+        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
             recovery = recover(
-                target,
+                oracle,
                 method=method,
-                box=box,
-                budget=budget,
                 seed=seed,
                 checks=checks,
                 progress=line,
-                dim_in=dim_in,
-                trust=trust,
-                max_seconds=max_seconds,
             )
         seconds = time.monotonic() - started
         further = advice(recovery, method=method, budget=budget, checks=checks)

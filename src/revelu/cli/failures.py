@@ -16,8 +16,8 @@ from revelu.errors import InputError, ReveluError, TargetError
 
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(
-    r"(?<!\S)(?:dim_in|max_seconds)(?!\S)"
-    r"|\A(?:budget|checks|neurons|norm|perturb|seed)(?= must | needs )"
+    r"(?<!\S)(?:dim_in|max_seconds|input_name|output_name)(?!\S)"
+    r"|\A(?:batch|budget|checks|neurons|norm|perturb|rate|seed|workers)(?= must | needs )"
 )
 
 

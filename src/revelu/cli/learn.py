@@ -54,6 +54,18 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Threads that read shards and sum moments.", show_default=False
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="A Dask cluster that does, in their place.", show_default=False
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -85,6 +97,7 @@ def learn(
     line = ProgressLine(quiet=quiet or verbose > 0, counts=False)
     with logs(verbose), failures(as_json=as_json):
         from revelu import formats
+        from revelu.adapters.executors import executor
         from revelu.tasks.learn import learn as recover
 
         for path in outputs:
@@ -92,8 +105,15 @@ def learn(
                 raise InputError(f"{path}: holds the samples; write to another file")
             formats.check_writable(path)
         started = time.monotonic()
-        with line:
-            recovery = recover(data, n_neurons=neurons, order=order, seed=seed, progress=line)
+        with line, executor(workers, dask) as pool:
+            recovery = recover(
+                data,
+                n_neurons=neurons,
+                order=order,
+                seed=seed,
+                executor=pool,
+                progress=line,
+            )
         seconds = time.monotonic() - started
         written, unwritten = write(recovery, outputs)
         run = Run(f"{data}", recovery, seconds, seed, written, [*recovery.warnings, *unwritten])

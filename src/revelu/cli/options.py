@@ -1,5 +1,6 @@
 """The arguments that commands share, as the command line knows them."""
 
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -8,7 +9,8 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx or .npz, or module:attribute (with --trust).",
+        help="demo:NAME, a file ending in .onnx or .npz, the address "
+        "http(s)://HOST/v2/models/NAME, or module:attribute (with --trust).",
         show_default=False,
     ),
 ]
@@ -27,6 +29,40 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.
 DimIn: TypeAlias = Annotated[
     int | None,
     typer.Option(help="Inputs of a target that does not say.", show_default=False),
+]
+Journal: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Keep every answer here, and ask for none that is here already.",
+        show_default=False,
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Requests at a time.", show_default=False),
+]
+Dask: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Ask from a Dask cluster.", show_default=False),
+]
+Batch: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Most rows of one request; 1,024 by default.", show_default=False),
+]
+Rate: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N/s", help="Most requests to a served model, per s, min or h.", show_default=False
+    ),
+]
+InputName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Input of a served model that does not say.", show_default=False),
+]
+OutputName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Output of a served model that has several.", show_default=False),
 ]
 
 # Flags take no value: without an empty metavar the help shows them a type.

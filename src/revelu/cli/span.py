@@ -12,19 +12,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from revelu.cli.asking import Asking
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     AsJson,
+    Batch,
     Budget,
+    Dask,
     DimIn,
+    InputName,
+    Journal,
     MaxSeconds,
+    OutputName,
     Quiet,
+    Rate,
     Seed,
     Target,
     Trust,
     Verbose,
+    Workers,
 )
 from revelu.cli.output import SCHEMA, print_json, versions
 from revelu.cli.progress import ProgressLine
@@ -68,6 +76,13 @@ def span(
     seed: Seed = 0,
     dim_in: DimIn = None,
     trust: Trust = False,
+    journal: Journal = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    batch: Batch = None,
+    rate: Rate = None,
+    input_name: InputName = None,
+    output_name: OutputName = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -83,6 +98,20 @@ def span(
     130  interrupted
     After 1 and 3, what was found, if anything, is still written.
     """
+    asking = Asking(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        max_seconds=max_seconds,
+        journal=journal,
+        batch=batch,
+        workers=workers,
+        dask=dask,
+        rate=rate,
+        input_name=input_name,
+        output_name=output_name,
+    )
     line = ProgressLine(quiet=quiet or verbose > 0)
     with (
         logs(verbose),
@@ -97,19 +126,15 @@ def span(
             check_picture(plot)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
-        with line, redirect_stdout(sys.stderr):
+        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
             found = recover_span(
-                target,
+                oracle,
                 labels=labels,
                 seed=seed,
-                budget=budget,
                 method=method,
                 neurons=neurons,
                 checks=checks,
                 progress=line,
-                dim_in=dim_in,
-                trust=trust,
-                max_seconds=max_seconds,
             )
         seconds = time.monotonic() - started
         written, unwritten = _write(found, output, plot)

@@ -4,8 +4,12 @@ A shard is read whole, one at a time; all shards together need not fit in memory
 """
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +22,44 @@ _SUFFIXES = (".npz", ".parquet")
 # An archive that declares more than this, unpacked, is refused: shards are the way.
 _MAX_BYTES = 8 * 2**30
 
+# Columns that a message lists.
+_MOST_LISTED = 5
 
-class SampleFiles:
-    """Samples of one file or a folder, read as often as asked.
+
+@dataclass(frozen=True)
+class CheckedChunk:
+    """Some of the samples, read and checked where they are worked on.
+
+    Attributes
+    ----------
+    name : str
+        Begins every message.
+    read : callable
+        Returns ``X`` and ``y``.
+    """
+
+    name: str
+    read: Callable[[], Any]
+
+    def __call__(self) -> tuple[FloatArray, FloatArray]:
+        """Return ``X (n, d)`` and ``y (n,)``.
+
+        Raises
+        ------
+        FormatError
+            If what is read is damaged, or holds a number that is not finite; the message
+            names chunk and row.
+        """
+        samples = self.read()
+        try:
+            X, y = (np.asarray(part) for part in samples)
+        except (TypeError, ValueError) as error:
+            raise FormatError(f"{self.name}: not a pair (X, y): {error}") from None
+        return check_samples(X, y, f"{self.name}: ")
+
+
+def find_shards(path: Path) -> list[CheckedChunk]:
+    """Find the samples of one file or a folder; nothing is read.
 
     Parameters
     ----------
@@ -33,45 +72,29 @@ class SampleFiles:
     FormatError
         If there is nothing to read.
     """
+    with naming_system_errors(path, "read"):
+        shards = _files(path)
+        tables = [shard for shard in shards if _is_parquet(shard)]
+        columns = _columns(tables)
+    readers: list[Callable[[], Any]] = [
+        partial(_read_parquet, shard, columns) if _is_parquet(shard) else partial(_read_npz, shard)
+        for shard in shards
+    ]
+    return [CheckedChunk(f"{p}", read) for p, read in zip(shards, readers, strict=True)]
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        with naming_system_errors(self.path, "read"):
-            self.shards = self._find()
 
-    def _find(self) -> list[Path]:
-        if self.path.is_dir():
-            shards = sorted(p for p in self.path.iterdir() if p.suffix.lower() in _SUFFIXES)
-            if not shards:
-                raise FormatError(f"{self.path}: holds no {' or '.join(_SUFFIXES)} file")
-            return shards
-        if self.path.suffix.lower() not in _SUFFIXES:
-            known = ", ".join(_SUFFIXES)
-            raise FormatError(f"{self.path}: unknown suffix of samples; known: {known}")
-        if not self.path.is_file():
-            raise FormatError(f"{self.path}: no such file")
-        return [self.path]
-
-    def __iter__(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield ``X (n, d)`` and ``y (n,)`` of each shard.
-
-        Raises
-        ------
-        FormatError
-            If a shard is damaged, disagrees with the first, or holds a number that is not
-            finite; the message names file and row.
-        """
-        d: int | None = None
-        for path in self.shards:
-            with naming_system_errors(path, "read"):
-                X, y = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_npz(path)
-            X, y = check_samples(X, y, f"{path}: ")
-            if d is not None and X.shape[1] != d:
-                raise FormatError(
-                    f"{path}: rows of {X.shape[1]} inputs, those of {self.shards[0]} have {d}"
-                )
-            d = X.shape[1]
-            yield X, y
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        shards = sorted(p for p in path.iterdir() if p.suffix.lower() in _SUFFIXES)
+        if not shards:
+            raise FormatError(f"{path}: holds no {' or '.join(_SUFFIXES)} file")
+        return shards
+    if path.suffix.lower() not in _SUFFIXES:
+        known = ", ".join(_SUFFIXES)
+        raise FormatError(f"{path}: unknown suffix of samples; known: {known}")
+    if not path.is_file():
+        raise FormatError(f"{path}: no such file")
+    return [path]
 
 
 def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatArray, FloatArray]:
@@ -110,7 +133,7 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with naming_system_errors(path, "read"), zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size > _MAX_BYTES:
             raise FormatError(f"{path}: unpacks to {size:,} bytes; split it into shards")
@@ -119,26 +142,55 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
             if missing:
                 raise FormatError(f"{path}: has no array {' and '.join(sorted(missing))}")
             return arrays["X"], arrays["y"]
-    except (FormatError, OSError):
+    except FormatError:
         raise
     # A damaged archive makes zipfile, zlib and NumPy raise almost anything.
     except Exception as error:  # noqa: BLE001
         raise FormatError(f"{path}: not a readable .npz archive: {error}") from None
 
 
-def _read_parquet(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+def _columns(tables: list[Path]) -> list[str]:
+    """The inputs' columns, in the first table's order; the others must have the same."""
+    columns: list[str] = []
+    for path in tables:
+        with _reading_parquet(path) as parquet:
+            names = list(parquet.read_schema(path).names)
+        if "y" not in names or len(names) < 2:
+            raise FormatError(f"{path}: needs a column y and at least one more")
+        if len(set(names)) < len(names):
+            raise FormatError(f"{path}: two columns have the same name")
+        columns = columns or [name for name in names if name != "y"]
+        if differing := sorted({*columns, "y"} ^ set(names)):
+            listed = ", ".join(differing[:_MOST_LISTED])
+            raise FormatError(f"{path}: the columns differ from those of {tables[0]}: {listed}")
+    return columns
+
+
+def _read_parquet(path: Path, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    with _reading_parquet(path) as parquet:
+        table = parquet.read_table(path, columns=[*columns, "y"], partitioning=None)
+        arrays = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            kind = table.column(name).type
+            raise FormatError(f"{path}: column {name} holds {kind}, not real numbers")
+    return np.column_stack([arrays[name] for name in columns]), arrays["y"]
+
+
+@contextmanager
+def _reading_parquet(path: Path) -> Iterator[Any]:
     try:
         from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError:
-        raise MissingExtraError(f"{path}: reading Parquet needs pyarrow") from None
+        raise MissingExtraError(f"{path}: reading Parquet needs pyarrow: revelu[parquet]") from None
     try:
-        table = parquet.read_table(path)
-        names = [name for name in table.column_names if name != "y"]
-        if "y" not in table.column_names or not names:
-            raise FormatError(f"{path}: needs a column y and at least one more")
-        X = np.column_stack([np.asarray(table.column(name).to_numpy()) for name in names])
-        return X, np.asarray(table.column("y").to_numpy())
-    except (FormatError, OSError):
+        with naming_system_errors(path, "read"):
+            yield parquet
+    except FormatError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
         raise FormatError(f"{path}: not a readable Parquet file: {error}") from None

@@ -9,6 +9,7 @@ real coefficients.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from revelu.types import BoolArray, FloatArray
 
@@ -32,6 +33,8 @@ def closeness(W: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     Notes
     -----
     With unit rows ``|sin| = |u - u'| |u + u'| / 2``, which keeps its digits at small angles.
+    So does ``|b u' - b' u|^2 = (b - s b')^2 + s b b' |u - s u'|^2`` for ``s = ±1``, the one
+    for which ``u`` and ``s u'`` are nearer.
 
     Examples
     --------
@@ -41,10 +44,12 @@ def closeness(W: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     norms = np.linalg.norm(W, axis=1)
     U, offsets = W / norms[:, None], b / norms
-    apart, sum_ = U[:, None] - U[None], U[:, None] + U[None]
-    delta = np.linalg.norm(apart, axis=2) * np.linalg.norm(sum_, axis=2) / 2.0
-    mixed = offsets[:, None, None] * U[None] - offsets[None, :, None] * U[:, None]
-    return np.asarray(delta), np.asarray(np.linalg.norm(mixed, axis=2))
+    apart, turned = cdist(U, U), cdist(U, -U)
+    side = np.where(apart <= turned, 1.0, -1.0)
+    crossed = side * offsets
+    shifted = (offsets[:, None] - crossed) ** 2
+    mixed = shifted + offsets[:, None] * crossed * np.minimum(apart, turned) ** 2
+    return np.asarray(apart * turned / 2.0), np.sqrt(mixed)
 
 
 def orientation(W: FloatArray) -> BoolArray:

@@ -18,6 +18,7 @@ and ``φ2`` the bivariate density at ``(h, k)``.  In the orthonormal basis of ``
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr, owens_t
 
 from revelu.types import FloatArray, IntArray
@@ -32,11 +33,16 @@ _NODES = 40
 _REACH = 9.0
 _STRIP_NODES = 6
 
+# Numbers that are held at a time.
+_NUMBERS = 2**22
+
 # Stands for 0 where a quotient is wanted: two such still divide.
 _TINY = 1e-100
 
-# Normals nearer than this are one: rounding decides what is left of their difference.
-_FLAT = 1e-9
+_EPS = float(np.finfo(np.float64).eps)
+
+# A normal variable is never so many deviations from its mean: exp(-40^2 / 2) is 0.
+_FAR = 40.0
 
 
 def relu_products(W: FloatArray, b: FloatArray, V: FloatArray, c: FloatArray) -> FloatArray:
@@ -83,18 +89,37 @@ def half_space_products(
     -------
     ndarray, shape (m, n)
     """
+    most = max(1, _NUMBERS // max(on_too[0].size, 1))
+    starts = range(0, max(len(on[1]), 1), most)
+    cuts = [slice(start, start + most) for start in starts]
+    return np.vstack(
+        [_products((on[0][i], on[1][i]), (p[0][i], p[1][i]), on_too, p_too) for i in cuts]
+    )
+
+
+def _products(
+    on: tuple[FloatArray, FloatArray],
+    p: tuple[FloatArray, FloatArray],
+    on_too: tuple[FloatArray, FloatArray],
+    p_too: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Inner products, with a number for every two rows and input."""
     U, h = _unit(on)
     V, k = _unit(on_too)
     # q^2 = 1 - r^2 without cancellation at small angles, and r to match.
-    q = np.sqrt(_squared_distances(U, V) * _squared_distances(U, -V)) / 2.0
+    q = np.sqrt(cdist(U, V, "sqeuclidean") * cdist(U, -V, "sqeuclidean")) / 2.0
     q = np.clip(q, _TINY, 1.0)
     r = np.clip(U @ V.T, -1.0, 1.0)
     r = np.where(q < 0.5, np.copysign(np.sqrt(1.0 - q**2), r), r)
     L, u, e, uu, ue, ee = _truncated_moments(h[:, None], k[None], r, q)
     # What of p and q is orthogonal to both normals is independent of the half-spaces.
     (P, p0), (Q, q0) = p, p_too
-    p_u, p_e = _in_plane((P * U).sum(axis=1)[:, None], P @ V.T, r, q)
-    q_u, q_e = _in_plane(U @ Q.T, (V * Q).sum(axis=1)[None], r, q)
+    p_u, q_u = np.broadcast_to((P * U).sum(axis=1)[:, None], r.shape), U @ Q.T
+    # e = (v - r u) / q, where v - r u = v -+ u +- (1 - |r|) u has its digits.
+    side = np.copysign(1.0, r)
+    apart, left = V[None] - side[:, :, None] * U[:, None], side * q / (1.0 + np.abs(r))
+    p_e = np.einsum("id,ijd->ij", P, apart) / q + left * p_u
+    q_e = np.einsum("jd,ijd->ij", Q, apart) / q + left * q_u
     square = p_u * q_u * (uu - L) + (p_u * q_e + p_e * q_u) * ue + p_e * q_e * (ee - L)
     return np.asarray(
         (P @ Q.T + np.outer(p0, q0)) * L
@@ -110,7 +135,7 @@ def squared_norm(
     """Return ``E |A relu(W x + b) + V x + c|^2`` under N(0, I).
 
     Also where neurons nearly cancel: a network minus one that equals it but for 1e-12
-    has a squared norm of 1e-24, and not of 1e-16.
+    has a squared norm of 1e-24, and not of 1e-16.  What is lost in rounding counts as there.
 
     Parameters
     ----------
@@ -132,7 +157,12 @@ def squared_norm(
     norms = np.linalg.norm(W, axis=1)
     fixed = norms == 0.0
     c = c + A[:, fixed] @ np.maximum(b[fixed], 0.0)
-    W, b, A, norms = W[~fixed], b[~fixed], A[:, ~fixed], norms[~fixed]
+    # To the last digit, so is what is on, or off, wherever x is: an affine map.
+    far = ~fixed & (np.abs(b) > _FAR * norms)
+    on = far & (b > 0)
+    V, c = V + A[:, on] @ W[on], c + A[:, on] @ b[on]
+    left = ~(fixed | far)
+    W, b, A, norms = W[left], b[left], A[:, left], norms[left]
     U, beta, coefficients = W / norms[:, None], b / norms, A * norms
     rows = np.column_stack([U, beta]) / np.hypot(1.0, beta)[:, None]
     leaders = _groups(rows)
@@ -149,7 +179,7 @@ def squared_norm(
         else coefficients
     )
     lead = leaders[others]
-    on = (
+    half_spaces = (
         np.vstack([U[heads], (U[others] + U[lead]) / 2]),
         np.concatenate([beta[heads], (beta[others] + beta[lead]) / 2]),
     )
@@ -158,13 +188,15 @@ def squared_norm(
         np.concatenate([beta[heads], beta[others] - beta[lead]]),
     )
     weights = np.hstack([totals, coefficients[:, others]])
-    G = half_space_products(on, p, on, p)
+    G = half_space_products(half_spaces, p, half_spaces, p)
     n = len(heads)
     G[n:, n:] = _with_strips(G[n:, n:], U, beta, others, lead)
-    cross = _with_affine(on, p, V, c)
+    cross = _with_affine(half_spaces, p, V, c)
     quadratic = float(np.einsum("oi,ij,oj->", weights, G, weights))
     linear = 2.0 * float((weights * cross).sum())
-    return max(quadratic + linear + float((V**2).sum() + c @ c), 0.0)
+    # What cancels leaves rounding, which is no proof of zero.
+    rounding = _EPS * float(np.einsum("oi,ij,oj->", *(np.abs(a) for a in (weights, G, weights))))
+    return max(quadratic + linear + float((V**2).sum() + c @ c), rounding)
 
 
 def difference_norms(
@@ -250,8 +282,8 @@ def _groups(rows: FloatArray) -> IntArray:
     if len(rows) < 2:
         return np.zeros(len(rows), dtype=np.intp)
     i, j = np.triu_indices(len(rows), 1)
-    apart = np.minimum(_squared_distances(rows, rows), _squared_distances(rows, -rows))
-    tree = linkage(np.sqrt(apart[i, j]), "single")
+    apart = np.minimum(cdist(rows, rows), cdist(rows, -rows))
+    tree = linkage(apart[i, j], "single")
     heights = np.append(np.maximum(tree[:, 2], _SAME), 1.0)
     leaps = np.where(heights[:-1] <= _NEAR, heights[1:] / heights[:-1], 0.0)
     if not leaps.any():
@@ -268,7 +300,10 @@ def _truncated_moments(
     """``L, [u], [e], [uu], [ue], [ee]`` of the module's docstring."""
     # Owen's T wants offsets that are not 0.
     h, k = np.broadcast_arrays(*(np.where(np.abs(x) > _TINY, x, _TINY) for x in (h, k)))
-    A, B = (k - r * h) / q, (h - r * k) / q
+    # k - r h = k -+ h +- (1 - |r|) h: what is small has its digits, and A and B agree on it.
+    side = np.copysign(1.0, r)
+    apart, left = (k - side * h) / q, side * q / (1.0 + np.abs(r))
+    A, B = apart + left * h, -side * apart + left * k
     density = q * np.exp(-(h**2 + A**2) / 2) / (2 * np.pi)  # q^2 φ2
     L = _both_positive(h, k, A, B)
     at_h, at_k = _phi(h) * ndtr(A), _phi(k) * ndtr(B)
@@ -286,23 +321,6 @@ def _both_positive(h: FloatArray, k: FloatArray, A: FloatArray, B: FloatArray) -
     """P(u > -h, v > -k), by Owen (1956): ``A`` and ``B`` as in the module's docstring."""
     apart = owens_t(h, A / h) + owens_t(k, B / k)
     return np.asarray((ndtr(h) + ndtr(k)) / 2 - apart - 0.5 * (h * k < 0))
-
-
-def _in_plane(
-    on_u: FloatArray, on_v: FloatArray, r: FloatArray, q: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Coordinates along ``u`` and ``e``, from the inner products with ``u`` and ``v``.
-
-    Where ``q`` is 0, so is every moment that the second one is multiplied by.
-    """
-    shape = np.broadcast_shapes(on_u.shape, on_v.shape)
-    flat = q < _FLAT
-    second = np.where(flat, 0.0, (on_v - r * on_u) / np.where(flat, 1.0, q))
-    return np.broadcast_to(on_u, shape), second
-
-
-def _squared_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    return np.asarray(((X[:, None] - Y[None]) ** 2).sum(axis=2))
 
 
 def _unit(affine: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:

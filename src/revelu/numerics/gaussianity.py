@@ -1,5 +1,6 @@
 """Whether samples are Gaussian: moments of their whitened coordinates."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ _SLACK = 0.02
 
 # Variances below this share of the largest are of inputs that do not vary.
 _RANK_RTOL = 1e-10
+
+# Powers of so many rows are formed at a time.
+_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,30 @@ class Law:
         """Return inputs of mean 0 and covariance I, (n, d) -> (n, r)."""
         return np.asarray((X - self.mean) @ self.whitening.T)
 
+    def original_rows(
+        self, W: FloatArray, t: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """``W z >= t`` of whitened inputs in the samples' own coordinates, rows of norm 1.
+
+        Parameters
+        ----------
+        W : ndarray, shape (k, r)
+            Rows of norm 1.
+        t : ndarray, shape (k,)
+
+        Returns
+        -------
+        W, t : ndarray
+        scale : ndarray, shape (k,)
+            What the errors of a row grow by at most.
+        """
+        if self.is_standard:
+            return W, t, np.ones(len(t))
+        rows = W @ self.whitening
+        norms = np.linalg.norm(rows, axis=1)
+        spread = float(np.linalg.norm(self.whitening, 2))
+        return rows / norms[:, None], (t + rows @ self.mean) / norms, spread / norms
+
 
 def measure_law(X: FloatArray) -> Law:
     """Measure mean, covariance and the third and fourth moments of inputs.
@@ -54,7 +82,7 @@ def measure_law(X: FloatArray) -> Law:
     """
     n, d = X.shape
     mean = X.mean(axis=0)
-    C = np.atleast_2d(np.cov(X, rowvar=False, bias=True))
+    C = sum(((rows - mean).T @ (rows - mean) for rows in _blocks(X)), np.zeros((d, d))) / n
     close = _SIGMAS / np.sqrt(n)
     is_standard = bool(
         np.abs(mean).max() <= close and np.abs(C - np.eye(d)).max() <= np.sqrt(2.0) * close
@@ -67,18 +95,28 @@ def measure_law(X: FloatArray) -> Law:
         kept = values > _RANK_RTOL * max(values[-1], np.finfo(np.float64).tiny)
         whitening = (U[:, kept] / np.sqrt(values[kept])).T
     # Whitening mixes coordinates, and mixtures look Gaussian: each for itself, too.
-    deviations = X.std(axis=0)
-    alone = ((X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0))[:, deviations > 0]
-    objection = _objection(alone) or _objection((X - mean) @ whitening.T)
+    deviations = np.sqrt(np.diag(C))
+    varies = deviations > 0
+    if not varies.any():
+        return Law(mean, whitening, is_standard, "no input varies")
+    center = X.mean(axis=0)
+    objection = _objection(
+        n, (((rows - center)[:, varies] / deviations[varies]) for rows in _blocks(X))
+    )
+    if not (objection or is_standard):
+        objection = _objection(n, ((rows - mean) @ whitening.T for rows in _blocks(X)))
     return Law(mean, whitening, is_standard, objection)
 
 
-def _objection(Z: FloatArray) -> str:
-    n = len(Z)
-    if not Z.shape[1]:
-        return "no input varies"
-    third = np.abs((Z**3 - 3.0 * Z).mean(axis=0)).max()
-    fourth = np.abs((Z**4 - 6.0 * Z**2 + 3.0).mean(axis=0)).max()
+def _blocks(X: FloatArray) -> Iterator[FloatArray]:
+    for start in range(0, len(X), _ROWS):
+        yield X[start : start + _ROWS]
+
+
+def _objection(n: int, blocks: Iterable[FloatArray]) -> str:
+    sums = [((Z**3 - 3.0 * Z).sum(axis=0), ((Z**2 - 6.0) * Z**2 + 3.0).sum(axis=0)) for Z in blocks]
+    third = np.abs(np.sum([first for first, _ in sums], axis=0)).max() / n
+    fourth = np.abs(np.sum([second for _, second in sums], axis=0)).max() / n
     if third > _SIGMAS * np.sqrt(6.0 / n) + _SLACK:
         return f"the inputs are skewed: a third moment is off by {third:.2g}"
     if fourth > _SIGMAS * np.sqrt(24.0 / n) + 2.0 * _SLACK:

@@ -8,6 +8,7 @@ of the other are the columns of U (Harshman 1970, after Jennrich).
 import numpy as np
 
 from revelu.numerics.hermite import power
+from revelu.numerics.joint_diagonalisation import diagonalise_jointly
 from revelu.types import FloatArray
 
 # Directions within this distance, up to sign, are one (eta_3 of ATV21, Algorithm 4).
@@ -142,19 +143,59 @@ def directions_of_pencil(
     ``base``, ``a phi(b)``, never vanish: no bias is a special case.  For higher orders base
     itself lacks the roots of ``He_{2 order - 2}``; it is mixed with contractions of the
     other two.
+
+    One contraction of estimates has eigenvalues so near to each other that noise mixes
+    their eigenvectors.  The best pencils are starts for a joint diagonalisation of all
+    contractions; so is no pencil at all.
     """
     d = base.shape[0]
     B = base.reshape(d**order, d**order)
     T, E = flatten(odd, order, order, 1), flatten(even, order, order, 2)
-    found = []
+    found: list[tuple[float, FloatArray]] = []
     for _ in range(_N_PENCILS):
         directions = _pencil(B, T, E, rank, order, rng)
         if directions is not None:
             found.append((_unexplained(directions, (base, odd)), directions))
             if sum(left < _EXACT for left, _ in found) >= n_best:
                 break
-    found.sort(key=lambda candidate: candidate[0])
-    return [directions for _, directions in found[:n_best]]
+    found = _best(found, n_best)
+    starts = [None, *(directions for _, directions in _best(found, n_best))]
+    for start in starts:
+        rows = _jointly(B, T, E, rank, order, start)
+        if rows is not None:
+            found.append((_unexplained(rows, (base, odd)), rows))
+    return [directions for _, directions in _best(found, n_best)]
+
+
+def _best(candidates: list[tuple[float, FloatArray]], n: int) -> list[tuple[float, FloatArray]]:
+    return sorted(candidates, key=lambda candidate: candidate[0])[:n]
+
+
+def _jointly(
+    B: FloatArray, T: FloatArray, E: FloatArray, rank: int, order: int, start: FloatArray | None
+) -> FloatArray | None:
+    """Diagonalise base and all contractions of the others at once; None if that is singular.
+
+    In the columns' space each is ``U diag(s) U'``.  Entries of order k have a variance of up
+    to k!, by which matrices are weighted.
+    """
+    d, k = T.shape[2], 2 * order
+    scales = 1.0, np.sqrt(k + 1.0), np.sqrt((k + 1.0) * (k + 2.0))
+    parts = [P.reshape(len(B), len(B), -1) / s for P, s in zip((B, T, E), scales, strict=True)]
+    # The space of all: a bias may make a neuron vanish from base.
+    together = np.concatenate([P.reshape(len(B), -1) for P in parts], axis=1)
+    U = np.linalg.eigh(together @ together.T)[1][:, -rank:]
+    C = np.concatenate([np.einsum("pa,pqr,qb->rab", U, P, U, optimize=True) for P in parts])
+    try:
+        V = np.eye(rank)
+        if start is not None:
+            V = np.linalg.inv(np.array([power(w, order).ravel() for w in start]) @ U).T
+        terms = np.linalg.inv(diagonalise_jointly((C + C.transpose(0, 2, 1)) / 2.0, V)).T @ U.T
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(terms).all():
+        return None
+    return np.array([root(u, d, order) for u in terms])
 
 
 def _pencil(

@@ -1,62 +1,54 @@
-"""One rotation that makes several symmetric matrices as diagonal as can be.
-
-Cyclic Jacobi rotations (Cardoso and Souloumiac, 1996): in each plane the best angle for all
-matrices at once is known in closed form.  With noise this uses every matrix, where a pencil
-uses two and needs a gap between eigenvalues.
-"""
+"""One basis in which many symmetric matrices are as diagonal as can be."""
 
 import numpy as np
 
 from revelu.types import FloatArray
 
-# Sweeps over all planes at most, and the largest angle that counts as none.
+# Sweeps at most; a correction that moves no row by more than this share is rounding.
 _MOST_SWEEPS = 100
-_NO_ANGLE = 1e-12
+_RTOL = 1e-12
+
+# A correction is kept below this norm: then I + E is invertible.
+_LONGEST = 0.5
 
 
-def diagonalise_jointly(matrices: FloatArray) -> FloatArray:
-    """Find an orthogonal Q such that all ``Q M Q'`` are nearly diagonal.
+def diagonalise_jointly(C: FloatArray, V: FloatArray) -> FloatArray:
+    """Find ``V`` with ``V C_k V'`` diagonal for all k, or nearly so where none is exact.
 
     Parameters
     ----------
-    matrices : ndarray, shape (p, m, m)
+    C : ndarray, shape (n, m, m)
         Symmetric.
+    V : ndarray, shape (m, m)
+        Invertible: where to start.
 
     Returns
     -------
     ndarray, shape (m, m)
-        Orthogonal; its rows are the common eigenvectors.
+        Rows of norm 1.
+
+    Notes
+    -----
+    FFDIAG (Ziehe, Laskov, Nolte and Mueller 2004).  Near a solution ``V C_k V' = D_k + R_k``
+    with small off-diagonal ``R_k``, and ``(I + E)(D_k + R_k)(I + E)'`` has to first order the
+    entries ``r_ij + e_ij d_j + e_ji d_i`` off the diagonal: for each pair ij, least squares over
+    k in the two unknowns ``e_ij``, ``e_ji``.
     """
-    M = np.array(matrices, dtype=np.float64)
-    m = M.shape[1]
-    Q = np.eye(m)
+    m = len(V)
     for _ in range(_MOST_SWEEPS):
-        largest = 0.0
-        for i in range(m - 1):
-            for j in range(i + 1, m):
-                angle = _angle(M, i, j)
-                largest = max(largest, abs(angle))
-                if abs(angle) > _NO_ANGLE:
-                    _rotate(M, Q, i, j, angle)
-        if largest <= _NO_ANGLE:
+        V = V / np.linalg.norm(V, axis=1, keepdims=True)
+        turned = V @ C @ V.T
+        D = np.einsum("kii->ki", turned)
+        z = D.T @ D
+        y = np.einsum("kj,kij->ij", D, turned)
+        determinant = np.outer(np.diag(z), np.diag(z)) - z**2
+        # Two rows with proportional diagonals cannot be told apart: they stay.
+        floor = np.finfo(np.float64).eps * np.outer(np.diag(z), np.diag(z))
+        told_apart = (determinant > floor) & ~np.eye(m, dtype=bool)
+        E = (z * y.T - np.diag(z)[:, None] * y) / np.where(told_apart, determinant, 1.0)
+        E = np.where(told_apart, E, 0.0)
+        size = float(np.linalg.norm(E))
+        V = V + (E * min(1.0, _LONGEST / max(size, _RTOL))) @ V
+        if size <= _RTOL * m:
             break
-    return Q
-
-
-def _angle(M: FloatArray, i: int, j: int) -> float:
-    """The rotation of the plane (i, j) that leaves least off the diagonal."""
-    h = np.stack([M[:, i, i] - M[:, j, j], 2.0 * M[:, i, j]])
-    g = h @ h.T
-    # Largest eigenvector of g, by the half angle; the angle itself is a quarter turn at most.
-    return 0.5 * float(
-        np.arctan2(2.0 * g[0, 1], g[0, 0] - g[1, 1] + np.hypot(g[0, 0] - g[1, 1], 2.0 * g[0, 1]))
-    )
-
-
-def _rotate(M: FloatArray, Q: FloatArray, i: int, j: int, angle: float) -> None:
-    """Rotate rows and columns i and j, in place."""
-    R = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    plane = [i, j]
-    M[:, plane, :] = R @ M[:, plane, :]
-    M[:, :, plane] = M[:, :, plane] @ R.T
-    Q[plane] = R @ Q[plane]
+    return np.asarray(V / np.linalg.norm(V, axis=1, keepdims=True))

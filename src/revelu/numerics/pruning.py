@@ -166,7 +166,7 @@ def _output_layer(network: TwoLayer, samples: Samples) -> tuple[TwoLayer, FloatA
     """
     X, m = samples.X, network.width
     features = np.column_stack([np.maximum(X @ network.W.T + network.b, 0.0), np.ones(len(X)), X])
-    norms = np.linalg.norm(features, axis=0)
+    norms = np.sqrt(np.einsum("ni,ni->i", features, features))
     norms = np.where(norms > 0, norms, 1.0)
     features /= norms
     eigenvalues, U = np.linalg.eigh(features.T @ features)

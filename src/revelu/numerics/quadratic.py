@@ -1,5 +1,6 @@
 """The polynomial of degree two nearest to samples, and what its leading part spans."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ _RTOL = 1e-5
 
 # Samples a coefficient below which only the affine part is fitted.
 _FEWEST = 1.5
+
+# Products of so many rows are formed at a time.
+_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -54,22 +58,40 @@ def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
     y : ndarray, shape (n,)
     """
     n, d = X.shape
-    affine = np.column_stack([np.ones(n), X])
-    C = np.asarray(np.linalg.lstsq(affine, y, rcond=None)[0], dtype=np.float64)
+    C = _affine_part(X, y)
     if n < _FEWEST * (d + 1) * (d + 2) / 2:
         return Quadratic(float(C[0]), C[1:], np.zeros((d, d)))
     root = np.sqrt(2.0)  # |He_2 tensor|: E (x' M x - tr M)^2 = 2 |M|^2
 
     def forward(u: FloatArray) -> FloatArray:
-        M = u[d + 1 :].reshape(d, d)
-        curved = np.einsum("ni,ni->n", X @ M, X) - np.trace(M)
-        return np.asarray(affine @ u[: d + 1] + curved / root)
+        M = u[d + 1 :].reshape(d, d) / root
+        quadratic = Quadratic(float(u[0]), u[1 : d + 1], M)
+        return np.concatenate([quadratic(X[rows]) for rows in _blocks(n)])
 
     def adjoint(r: FloatArray) -> FloatArray:
-        G = X.T @ (r[:, None] * X) - r.sum() * np.eye(d)
-        return np.concatenate([affine.T @ r, G.ravel() / root])
+        G = -r.sum() * np.eye(d)
+        for rows in _blocks(n):
+            G += X[rows].T @ (r[rows, None] * X[rows])
+        return np.concatenate([[r.sum()], X.T @ r, G.ravel() / root])
 
     operator = LinearOperator((n, 1 + d + d * d), matvec=forward, rmatvec=adjoint, dtype=float)
     u = lsmr(operator, y, maxiter=_ITERATIONS, atol=_RTOL, btol=_RTOL)[0]
     M = u[d + 1 :].reshape(d, d) / root
     return Quadratic(float(u[0]), u[1 : d + 1], (M + M.T) / 2.0)
+
+
+def _affine_part(X: FloatArray, y: FloatArray) -> FloatArray:
+    """Least squares for ``(c, v)``; where inputs are dependent, those of least norm."""
+    mean = X.mean(axis=0)
+    gram, right = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    for rows in _blocks(len(X)):
+        centred = X[rows] - mean
+        gram += centred.T @ centred
+        right += centred.T @ y[rows]
+    v = np.linalg.lstsq(gram, right, rcond=None)[0]
+    return np.concatenate([[y.mean() - v @ mean], v])
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, _ROWS):
+        yield slice(start, start + _ROWS)

@@ -197,7 +197,7 @@ class Derivative:
         weight = _weights(samples)
         active = np.sqrt(self.S.mean(axis=0, dtype=np.float64))
         hidden = np.sqrt(np.mean(self.H.astype(np.float64) ** 2, axis=0))
-        inputs = np.sqrt(np.mean(samples.X**2, axis=0))
+        inputs = np.sqrt(np.einsum("ni,ni->i", samples.X, samples.X) / n)
         neuron = active * np.linalg.norm(network.A * weight[:, None], axis=0)
         norms = [
             neuron[:, None] * inputs,

@@ -134,7 +134,7 @@ def fit_at_once(
 def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoLayer:
     """Random neurons, their output weights by ridge regression."""
     n, d = samples.X.shape
-    size = np.sqrt(np.mean(samples.X**2))
+    size = np.sqrt(np.einsum("ni,ni->", samples.X, samples.X) / samples.X.size)
     W = rng.standard_normal((width, d)) / np.sqrt(d)
     b = _BIAS_SPREAD * size * rng.standard_normal(width)
     features = np.column_stack([np.maximum(samples.X @ W.T + b, 0.0), np.ones(n)])

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, TargetError
-from revelu.oracle.oracle import Ask, whole_number
+from revelu.oracle.arguments import whole_number
+from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
 
 # 17 significant decimal digits tell any two float64 numbers apart.

@@ -15,6 +15,7 @@ from revelu.oracle.grid import Grid
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
 from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.oracle.oracle import Oracle
+from revelu.oracle.sentinels import Sentinels
 from revelu.types import BoolArray, FloatArray
 
 # Eight stencils of seven points, and eight rows asked again: 64 queries.
@@ -30,6 +31,10 @@ _SECOND_NORM = 6.0**0.5
 # moves to the next number at most.
 _REPEAT_ULPS = 256.0
 _REPEAT_UNITS = 1.5
+
+# Noise drawn anew exceeds this many times the largest of eight earlier differences once in
+# 1e9: half-normal numbers, the largest of eight of which is tiny that rarely.
+_SENTINEL_FACTOR = 64.0
 
 # Noise differs less than this from place to place; the differences at a kink, more.
 _KINK_RATIO = 1e4
@@ -189,7 +194,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     rng = np.random.default_rng(seed)
     X = _stencils(rng, oracle.dim_in, oracle.box)
     again = np.arange(8) * _STENCIL
-    with oracle.phase("noise"):
+    with oracle.phase("noise"), oracle.as_answered():
         Y = oracle(X)
         Y_again = oracle(X[again])
     numbers = read_numbers(Y)
@@ -199,6 +204,7 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
         raise TargetError(
             f"{oracle.name} answers numbers of size {size:.1g}: their squares overflow"
         )
+    oracle.watch(_sentinels(X[again], Y[again], Y_again, numbers))
     if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
@@ -261,6 +267,17 @@ def _stencils(rng: np.random.Generator, d: int, box: tuple[float, float] | None)
     directions = rng.standard_normal((len(_RADII), 1, d))
     offsets = _STEP * (np.arange(_STENCIL) - _STENCIL // 2)[None, :, None]
     return np.asarray((radii * (centres + offsets * directions)).reshape(-1, d))
+
+
+def _sentinels(X: FloatArray, Y: FloatArray, Y_again: FloatArray, numbers: Numbers) -> Sentinels:
+    """The rows asked twice, as what a target is known by."""
+    differences = np.abs(Y_again - Y).max(axis=0)
+    # Rounding is relative to the terms of a sum, which an answer near zero does not show.
+    size = np.maximum(np.abs(Y_again), np.sqrt((Y_again**2).mean(axis=0)))
+    atol = _SENTINEL_FACTOR * differences + _REPEAT_ULPS * numbers.eps * np.sqrt(X.shape[1]) * size
+    if numbers.grid is not None:
+        atol = np.maximum(atol, _REPEAT_UNITS * numbers.grid.spacing(np.abs(Y_again)))
+    return Sentinels(X, Y_again, np.asarray(atol))
 
 
 def _leave_the_grid(grid: Grid, Y: FloatArray, Z: FloatArray) -> bool:

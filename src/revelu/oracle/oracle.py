@@ -5,14 +5,19 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
+from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.oracle.arguments import is_interval, is_positive, whole_number
+from revelu.oracle.asking import Answer, ask_batches, naming_failures
+from revelu.oracle.checks import checked_answer, checked_queries
+from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
+from revelu.oracle.sentinels import Sentinels
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -20,6 +25,9 @@ log = logging.getLogger(__name__)
 # Rows in one request.  A constant, so that batches are cut alike whatever the
 # number of workers, and small enough that a request of 784 float64 is 6 MB.
 BATCH_ROWS = 1024
+
+# Rows between two looks at whether the target is still the same: a thousandth more.
+_WATCH_ROWS = 8192
 
 Ask = Callable[[FloatArray], Any]
 Listener = Callable[["Oracle", str], None]
@@ -46,6 +54,8 @@ class Oracle:
         Most rows of one request.
     max_seconds : float, optional
         No batch is begun later than this after the first question.
+    watched : bool
+        Ask rows again now and then to see that the target has not become another one.
 
     Raises
     ------
@@ -64,15 +74,16 @@ class Oracle:
         executor: Executor | None = None,
         batch_rows: int = BATCH_ROWS,
         max_seconds: float | None = None,
+        watched: bool = False,
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
         self.dim_in = whole_number("dim_in", dim_in, 1)
         self.budget = None if budget is None else whole_number("budget", budget, 0)
         self.batch_rows = whole_number("batch_rows", batch_rows, 1)
-        if box is not None and not _is_interval(box):
+        if box is not None and not is_interval(box):
             raise InputError(f"box needs finite lo < hi, got {box!r}")
-        if max_seconds is not None and not _is_positive(max_seconds):
+        if max_seconds is not None and not is_positive(max_seconds):
             raise InputError(f"max_seconds must be a positive number, got {max_seconds!r}")
         self._ask = ask
         self.name = name
@@ -88,6 +99,64 @@ class Oracle:
         self._phase = "recover"
         self._joined = self._in_round = False
         self._started: float | None = None
+        self.journal: Journal | None = None
+        self._sentinels: Sentinels | None = None
+        self._watched = watched
+        # Rows since the target was last seen to be the same.
+        self._n_unwatched = 0
+        self._asked_anew = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal, where there is one."""
+        if self.journal is not None:
+            self.journal.close()
+
+    def keep(self, journal: Journal, **facts: object) -> None:
+        """Have every answer in a journal before it is used, and do not ask for those in it.
+
+        The budget counts what is in it, and the target is watched from now on.
+
+        Parameters
+        ----------
+        journal : Journal
+        **facts : object
+            What decides the answers, besides what the oracle knows.
+
+        Raises
+        ------
+        InputError
+            If it is the journal of another target.
+        """
+        box = None if self.box is None else list(self.box)
+        try:
+            journal.bind(
+                {**facts, "dim_in": self.dim_in, "batch": self.batch_rows, "box": box},
+            )
+        except BaseException:
+            journal.close()
+            raise
+        self.journal, self._watched = journal, True
+        # Whatever was seen of the target was seen long ago.
+        self._n_unwatched = _WATCH_ROWS if journal.n_queries else 0
+        for phase, n in journal.kept_apart().items():
+            self._counts[phase] += n
+
+    def declare(self, **facts: object) -> None:
+        """Say what decides the questions, such as a seed.
+
+        Raises
+        ------
+        InputError
+            If the journal is that of a run with others.
+        """
+        if self.journal is not None:
+            self.journal.bind(facts)
 
     @property
     def dim_out(self) -> int:
@@ -110,7 +179,12 @@ class Oracle:
     @property
     def remaining(self) -> int | None:
         """Queries that the budget still allows; None where there is no budget."""
-        return None if self.budget is None else self.budget - self.n_queries
+        if self.budget is None:
+            return None
+        # While an earlier run is followed step by step, what it paid for is to come.  Once
+        # the ways part, what was not asked for again was paid for besides.
+        waiting = self.journal.n_waiting if self.journal and self._asked_anew else 0
+        return max(self.budget - self.n_queries - waiting, 0)
 
     @property
     def current_phase(self) -> str:
@@ -180,62 +254,115 @@ class Oracle:
         Where log-ratios are taken, a probability that has underflowed gives an
         infinite answer: the target is *saturated* there and says nothing.
         """
-        X = self._checked_queries(X)
+        X = checked_queries(X, self.dim_in, self.box)
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
         batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
+        answers = self._known(batches)
+        fresh = [i for i, answer in enumerate(answers) if answer is None]
+        self._check_fresh(sum(len(batches[i]) for i in fresh))
         self._n_rounds += not self._in_round
         self._in_round = self._in_round or self._joined
-        answers: list[FloatArray] = []
-        for batch, raw in zip(batches, self._answers(batches), strict=True):
-            done = sum(map(len, answers))
-            answers.append(self._checked_answer(raw, batch, done))
-            if self.listener is not None:
-                self.listener(self, self._phase)
-        Y = np.concatenate(answers)
+        for batch, answer in zip(batches, answers, strict=True):
+            if answer is not None:
+                self._dim_out = answer.shape[1]
+                self._book(len(batch))
+        if fresh:
+            self._ask_fresh(batches, fresh, answers)
+        if any(answer is None for answer in answers):  # pragma: no cover - they were asked
+            raise AssertionError
+        Y = np.concatenate([answer for answer in answers if answer is not None])
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
-    def _answers(self, batches: list[FloatArray]) -> Iterator[Any]:
-        """Send the batches; what is sent is booked before it is sent."""
-        if self.executor is not None:
-            self._counts[self._phase] += sum(map(len, batches))
-            with self._naming_failures():
-                yield from self.executor.map(self._ask, batches)
+    def watch(self, sentinels: Sentinels) -> None:
+        """Take note of rows whose answers tell this target from another one."""
+        self._sentinels = sentinels
+
+    def check_unchanged(self, n_following: int = 0) -> None:
+        """Ask the sentinels again, where some are known and anything was asked since.
+
+        Nothing is asked where the budget has no room for them beside ``n_following``
+        queries.
+
+        Raises
+        ------
+        TargetError
+            If the target has become another one.
+        """
+        sentinels = self._sentinels
+        if sentinels is None or not (self._watched and self._asked_anew and self._n_unwatched):
             return
-        for batch in batches:
-            self._check_time()
-            self._counts[self._phase] += len(batch)
-            with self._naming_failures():
-                # A copy: a target may write into what it is given.
-                raw = self._ask(batch.copy())
-            yield raw
+        X = sentinels.X
+        if not self._affords_fresh(n_following + len(X)):
+            return
+        self._n_unwatched = 0
+        self._counts[self._phase] += len(X)
+        with naming_failures(self.name):
+            pool = self.executor
+            raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
+        Y = checked_answer(self.name, raw, X, None)
+        if self.journal is not None:
+            self.journal.add(X, self._phase, Y, replayed=False)
+        sentinels.check(self.name, Y)
 
-    @contextmanager
-    def _naming_failures(self) -> Iterator[None]:
-        """Turn what a target raises into a TargetError that names the target."""
+    def _known(self, batches: list[FloatArray]) -> list[FloatArray | None]:
+        """What the journal has for these batches."""
+        if self.journal is None:
+            return [None] * len(batches)
+        return [self.journal.find(batch) for batch in batches]
+
+    def _ask_fresh(
+        self, batches: list[FloatArray], fresh: list[int], answers: list[FloatArray | None]
+    ) -> None:
+        """Ask the batches that no journal has, and put their answers in their places."""
+        self._asked_anew = True
+        if self._n_unwatched >= _WATCH_ROWS:
+            self.check_unchanged(sum(len(batches[i]) for i in fresh))
+        missing = len(fresh)
+
+        def begin(i: int) -> None:
+            if self.executor is None:
+                self._check_time()
+            # What is sent is booked before it is sent.
+            self._counts[self._phase] += len(batches[fresh[i]])
+
+        def take(i: int, answer: Answer) -> None:
+            nonlocal missing
+            place, missing = fresh[i], missing - 1
+            with naming_failures(self.name):
+                raw = answer()
+            answers[place] = self._taken(raw, batches[place], place)
+            if missing and self.executor is not None:
+                self._check_time()
+
+        def withdraw(i: int) -> None:
+            self._counts[self._phase] -= len(batches[fresh[i]])
+
+        asked = [batches[i] for i in fresh]
+        ask_batches(self._ask, asked, self.executor, begin, take, withdraw)
+
+    def _taken(self, raw: Any, batch: FloatArray, place: int) -> FloatArray:
+        """Check an answer and write it down; nonsense is written down as such."""
+        where = (place * self.batch_rows, self._n_rounds)
         try:
-            yield
-        except (ReveluError, GeneratorExit):
+            Y = checked_answer(self.name, raw, batch, self._dim_out, where)
+        except TargetError:
+            if self.journal is not None:
+                self.journal.add(batch, self._phase, np.empty((len(batch), 0)), replayed=False)
             raise
-        except (Exception, SystemExit) as error:
-            reason = next(iter(str(error).splitlines()), "")
-            raise TargetError(
-                f"{self.name} failed on a query: {type(error).__name__}: {reason}"
-            ) from error
+        self._dim_out = Y.shape[1]
+        if self.journal is not None:
+            self.journal.add(batch, self._phase, Y)
+        self._n_unwatched += len(batch)
+        if self.listener is not None:
+            self.listener(self, self._phase)
+        return Y
 
-    def _checked_queries(self, X: ArrayLike) -> FloatArray:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.dim_in:
-            raise InputError(f"expected queries of shape (n, {self.dim_in}), got {X.shape}")
-        if not np.isfinite(X).all():
-            raise InputError("a query holds a number that is not finite")
-        if self.box is not None and len(X):
-            lo, hi = self.box
-            outside = np.flatnonzero((np.clip(X, lo, hi) != X).any(axis=1))
-            if len(outside):
-                raise InputError(f"query {outside[0]} leaves the box [{lo:g}, {hi:g}]")
-        return X
+    def _book(self, n_queries: int) -> None:
+        self._counts[self._phase] += n_queries
+        if self.listener is not None:
+            self.listener(self, self._phase)
 
     def _check_limits(self, n_queries: int) -> None:
         self._check_time()
@@ -245,69 +372,24 @@ class Oracle:
                 f"({self.n_queries} asked)"
             )
 
+    def _check_fresh(self, n_queries: int) -> None:
+        """Whatever is asked anew must fit the budget beside all that was ever answered."""
+        if n_queries and not self._affords_fresh(n_queries):
+            asked = self.journal.n_queries if self.journal else self.n_queries
+            raise LimitReachedError(
+                f"{n_queries} more queries do not fit the budget of {self.budget} "
+                f"({asked} asked, with those in the journal)"
+            )
+
+    def _affords_fresh(self, n_queries: int) -> bool:
+        paid = self.n_queries
+        if self.journal is not None:
+            paid = max(paid, self.journal.n_queries)
+        return self.budget is None or paid + n_queries <= self.budget
+
     def _check_time(self) -> None:
         now = time.monotonic()
         if self._started is None:
             self._started = now
         if self.max_seconds is not None and now - self._started > self.max_seconds:
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
-
-    def _checked_answer(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
-        """Give an answer the shape (n, k), or name what is wrong with it."""
-        if np.ma.isMaskedArray(raw):
-            raise TargetError(f"{self.name} answered masked numbers, not real numbers")
-        try:
-            kind = np.asarray(raw).dtype
-            if kind.kind not in "biufO":
-                raise TargetError(f"{self.name} answered {kind} values, not real numbers")
-            # A copy: a target may answer into one buffer again and again.
-            Y = np.array(raw, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TargetError(f"{self.name} answered what is not numbers: {error}") from None
-        if Y.ndim == 1:
-            Y = Y[:, None]
-        if Y.ndim != 2 or len(Y) != len(batch) or Y.shape[1] == 0:
-            raise TargetError(
-                f"{self.name} answered shape {np.shape(raw)} to {len(batch)} queries; "
-                f"expected ({len(batch)},) or ({len(batch)}, k)"
-            )
-        if self._dim_out is None:
-            self._dim_out = Y.shape[1]
-        elif Y.shape[1] != self._dim_out:
-            raise TargetError(
-                f"{self.name} answered {Y.shape[1]} outputs after {self._dim_out} before"
-            )
-        if not np.isfinite(Y).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
-            where = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
-            raise TargetError(
-                f"{self.name} answered {Y[row, column]} in output {column} to row "
-                f"{first + row} of round {self._n_rounds}, x = {where}"
-            )
-        return Y
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return ``value`` as an int.
-
-    Raises
-    ------
-    InputError
-        If it is no whole number, or less than ``least``; the message says ``name``.
-    """
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or value < least:
-        raise InputError(f"{name} must be a whole number, {least} or more, got {value!r}")
-    return int(value)
-
-
-def _is_interval(box: Any) -> bool:
-    try:
-        lo, hi = (float(edge) for edge in box)
-    except (TypeError, ValueError):
-        return False
-    return bool(np.isfinite([lo, hi]).all() and lo < hi)
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(0 < value < np.inf)

@@ -6,7 +6,6 @@ whose sign decides, ``t(u) = -(∇f·u) / (∇f·e)`` to first order.  So height
 up to a factor, from labels alone, and a vector is as good as its multiple for a span.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +20,14 @@ _MAX_WIDENINGS = 6
 # Halvings of a segment until its ends are neighbours in float64.
 _MAX_HALVINGS = 60
 
-# Lines that measure how precisely a label tells a height, and how far off they run.
+# Lines that measure how precisely a label tells a height.
 _N_NOISE_LINES = 2
-_NEAR = 1e-9
 
-Inside = Callable[[FloatArray], BoolArray]
+# Points of a line through a place that show whether it crosses one border.
+_N_ALONG = 24
+
+# Heights that tell curvature are bisected to this share of a step's square.
+_DIGITS = 8e-7
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,9 @@ def _bisect(
     return np.asarray((lo + hi) / 2.0)
 
 
-def height_noise(oracle: Oracle, border: Border, rng: np.random.Generator, atol: float) -> float:
+def height_noise(
+    oracle: Oracle, border: Border, rng: np.random.Generator, near: float, atol: float
+) -> float:
     """Standard error of a height: what rounding makes of a label so near to the border.
 
     Parameters
@@ -173,6 +177,9 @@ def height_noise(oracle: Oracle, border: Border, rng: np.random.Generator, atol:
     border : Border
         ``x`` on it to within ``atol``.
     rng : numpy.random.Generator
+    near : float
+        How far off to look: so near that the border is flat, but farther than a target
+        rounds its inputs, or all that is seen is one number's rounding.
     atol : float
         As precisely as numbers near ``x`` differ.
 
@@ -182,9 +189,81 @@ def height_noise(oracle: Oracle, border: Border, rng: np.random.Generator, atol:
         NaN where the labels beside the place contradict each other.
     """
     U = rng.standard_normal((_N_NOISE_LINES, len(border.x)))
-    U *= _NEAR / np.linalg.norm(U, axis=1)[:, None]
-    t = heights(oracle, border, np.vstack([U, -U]), np.zeros(2 * len(U)), 8.0 * _NEAR, atol)
+    U *= near / np.linalg.norm(U, axis=1)[:, None]
+    t = heights(oracle, border, np.vstack([U, -U]), np.zeros(2 * len(U)), 8.0 * near, atol)
     # The border is flat to within rounding over so short a distance: t(u) + t(-u) - 2 t(0)
     # is the noise of three heights, times the root of 6.
     rest = t[: len(U)] + t[len(U) :]
     return float(np.sqrt((rest**2).mean() / 6.0 + atol**2 / 12.0))
+
+
+def crosses_once(oracle: Oracle, border: Border, rng: np.random.Generator, reach: float) -> bool:
+    """Whether the line through a place seems to cross one border only.
+
+    Labels of rounded scores change to and fro, and bisection ends at any of the changes.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    border : Border
+    rng : numpy.random.Generator
+    reach : float
+        How far to either side to look.
+    """
+    t = reach * rng.uniform(0.0, 1.0, _N_ALONG) * np.where(np.arange(_N_ALONG) % 2, 1.0, -1.0)
+    inside = border.is_inside(oracle, np.zeros((_N_ALONG, len(border.x))), t)
+    return bool((inside == (t < 0.0)).all())
+
+
+@dataclass(frozen=True)
+class Bend:
+    """How a smooth border bends.
+
+    Attributes
+    ----------
+    slopes : ndarray, shape (m,)
+        Along the lines that tell it.
+    curvature : float
+        The largest even part of a height, over the step's square.
+    third : float
+        The largest A, where a central difference errs by A h².
+    """
+
+    slopes: FloatArray
+    curvature: float
+    third: float
+
+
+def find_bend(oracle: Oracle, border: Border, lines: FloatArray, h: float) -> Bend | None:
+    """Measure a smooth border by Richardson's extrapolation; None where it is not smooth.
+
+    With D(h) = (t(h) - t(-h)) / 2h, D(2h) - D(h) is 3 A h² to leading order.  The even part
+    of the heights is curvature, four times as much at twice the step; where it is not, or
+    there is none, the border is flat with kinks.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    border : Border
+    lines : ndarray, shape (m, d)
+        Unit rows.
+    h : float
+        The shorter of two steps, the other its double.
+    """
+    m = len(lines)
+    atol = _DIGITS * h * h
+    both = np.vstack([h * lines, -h * lines])
+    t = heights(oracle, border, both, np.zeros(2 * m), 4.0 * h, atol)
+    near = t[:m] + t[m:]
+    room = 4.0 * float(np.nanmax(np.abs(near), initial=0.0)) + 4.0 * atol
+    t_far = heights(oracle, border, 2.0 * both, 2.0 * t, room, atol)
+    far = t_far[:m] + t_far[m:]
+    curves = np.abs(near) > 4.0 * atol
+    with np.errstate(invalid="ignore", divide="ignore"):
+        smooth = curves & (np.abs(far / near - 4.0) < 1.0)
+    if not smooth.all():
+        return None
+    odd, wide = (t[:m] - t[m:]) / (2.0 * h), (t_far[:m] - t_far[m:]) / (4.0 * h)
+    third = float(np.nanmax(np.abs(wide - odd))) / (3.0 * h * h)
+    # No less of it can be told than the digits allow.
+    return Bend(odd, float(np.nanmax(np.abs(near))) / (h * h), max(third, _DIGITS / (2.0 * h)))

@@ -39,6 +39,10 @@ _OUTER_SPACING = 7.0
 # width times the slopes around it; a jump is this many times more.
 _JUMP_FACTOR = 1e4
 
+# Where large terms cancel, answers err by more than was measured elsewhere: what is to be
+# called a jump exceeds that error by far.
+_JUMP_SIGMAS = 100.0
+
 _MAX_ROUNDS = 64
 
 # Rounds double the pieces.  Where this many show with hardly a kink proved, the search
@@ -231,7 +235,8 @@ class KinkSearch:
         width = _angle(a, b)
         apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
         seen = np.sqrt(self.sum_squares / self.n_asked)
-        return bool((apart > _JUMP_FACTOR * width * np.maximum(self.scale, seen)).any())
+        slopes = _JUMP_FACTOR * width * np.maximum(self.scale, seen)
+        return bool((apart > np.maximum(slopes, _JUMP_SIGMAS * self.sigma)).any())
 
     def _are_flat(self) -> bool:
         """Whether most of the pairs are pieces, by one more query each."""

@@ -6,7 +6,7 @@ quadratic whose moments are known: it has a tenth of the variance.  Sums are ass
 so that chunks of samples may be added anywhere, in any grouping.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,15 +15,15 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from revelu.numerics.quadratic import Quadratic
+from revelu.probe.streams import Chunk, Pair, load, work_through
 from revelu.types import FloatArray, IntArray
-
-Chunk = tuple[FloatArray, FloatArray]
 
 # The highest order that the method for no more neurons than inputs reads.
 ORDER = 4
 
-# Rows whose features are formed at a time.
+# Rows that are summed at a time, and numbers that their features may take.
 _ROWS = 4096
+_FEATURES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,7 @@ def estimate_moments(
 
     Parameters
     ----------
-    chunks : iterable of (X, y)
-        ``X (n, d)``, ``y (n,)``.
+    chunks : iterable of Chunk
     control : Quadratic
         Near the function; any one leaves the estimate without bias.
     basis : ndarray, shape (m, d), optional
@@ -163,37 +162,42 @@ def estimate_moments(
     executor : concurrent.futures.Executor, optional
         Where chunks are summed; the result is the same up to rounding.
     """
+    known = control.coefficients()
+    B = np.eye(len(control.v)) if basis is None else basis
+    total = _no_sums(len(B), order)
     work = partial(_sum_chunk, control=control, basis=basis, order=order)
-    parts = map(work, chunks) if executor is None else executor.map(work, chunks)
-    total: _Sums | None = None
-    for part in parts:
-        total = part if total is None else total + part
-    if total is None:
-        raise ValueError("no samples")
-    n, known = total.n, control.coefficients()
-    d = len(control.v)
-    B = np.eye(d) if basis is None else basis
+    for part in work_through(work, chunks, executor):
+        total = total + part
+    n = total.n
     exact = [known[0].reshape(1), B @ known[1], (B @ known[2] @ B.T)[np.triu_indices(len(B))]]
     values, errors = [], []
     for k, (first, second) in enumerate(zip(total.first, total.second, strict=True)):
-        mean = first / n
+        mean = first / max(n, 1)
         values.append(mean + exact[k] if k < len(exact) else mean)
-        errors.append(np.sqrt(np.maximum(second / n - mean**2, 0.0) / n))
+        variance = np.maximum(second / max(n, 1) - mean**2, 0.0)
+        errors.append(np.sqrt(variance / max(n, 1)))
     return Moments(len(B), n, tuple(values), tuple(errors))
 
 
+def _no_sums(m: int, order: int) -> _Sums:
+    sizes = [len(monomials(m, k).factorials) for k in range(order + 1)]
+    return _Sums(0, [np.zeros(p) for p in sizes], [np.zeros(p) for p in sizes])
+
+
 def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int) -> _Sums:
-    X, y = chunk
-    total: _Sums | None = None
-    for start in range(0, len(X), _ROWS):
-        rows = X[start : start + _ROWS]
-        rest = y[start : start + _ROWS] - control(rows)
-        features = hermite_features(rows if basis is None else rows @ basis.T, order)
-        part = _Sums(len(rows), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
-        total = part if total is None else total + part
-    if total is None:
-        raise ValueError("an empty chunk")
+    total = _no_sums(len(control.v) if basis is None else len(basis), order)
+    n_rows = int(np.clip(_FEATURES / total.first[order].size, 16, _ROWS))
+    for X, y in _blocks(load(chunk), n_rows):
+        rest = y - control(X)
+        features = hermite_features(X if basis is None else X @ basis.T, order)
+        total += _Sums(len(X), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
     return total
+
+
+def _blocks(samples: Pair, n_rows: int = _ROWS) -> Iterator[Pair]:
+    X, y = samples
+    for start in range(0, len(X), n_rows):
+        yield X[start : start + n_rows], y[start : start + n_rows]
 
 
 def estimate_second_moment(
@@ -202,12 +206,16 @@ def estimate_second_moment(
     """Estimate ``E[f(x) (x x' - I)]``, shape (d, d), in all coordinates; and count samples."""
     work = partial(_second_chunk, control=control)
     n, total = 0, np.zeros_like(control.M)
-    for size, part in map(work, chunks) if executor is None else executor.map(work, chunks):
+    for size, part in work_through(work, chunks, executor):
         n, total = n + size, total + part
-    return control.coefficients()[2] + total / n, n
+    return control.coefficients()[2] + total / max(n, 1), n
 
 
 def _second_chunk(chunk: Chunk, control: Quadratic) -> tuple[int, FloatArray]:
-    X, y = chunk
-    rest = y - control(X)
-    return len(X), X.T @ (rest[:, None] * X) - rest.sum() * np.eye(X.shape[1])
+    n, total = 0, np.zeros_like(control.M)
+    for X, y in _blocks(load(chunk)):
+        rest = y - control(X)
+        total += X.T @ (rest[:, None] * X)
+        total[np.diag_indices_from(total)] -= rest.sum()
+        n += len(X)
+    return n, total

@@ -49,6 +49,8 @@ class Piece:
         Points at both far ends of a line are a straight angle apart in the lift and
         say next to nothing of what lies between them.
         """
+        if len(self.ts) == 2:  # as of most pieces
+            return 0, 1
         ts = np.asarray(self.ts)
         last = len(ts) - 1
         # sin(theta_b - theta_a) = (b - a) / sqrt((1 + a^2) (1 + b^2))

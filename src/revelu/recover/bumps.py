@@ -15,7 +15,7 @@ from revelu.types import FloatArray
 # k (d + 2).
 _POINTS_A_NEURON = 32
 _EXPECTED_HITS = 8.0
-_MOST_SEARCH = 60
+_MOST_SEARCH = 90
 _BATCH = 2_000
 
 # A residual that vanishes further from a wrong point than this is no bump.  Nor is one

@@ -12,7 +12,7 @@ from revelu.network import Network, add_networks
 from revelu.network.merging import close_groups, turned, without
 from revelu.probe.line import Line
 from revelu.recover.growing import Growing, change_across
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 # Neurons this close are looked at together, at least so far to their sides; a wider cluster
 # is seen on an ordinary line.
@@ -62,14 +62,46 @@ class Clusters:
                 continue
             pool = self._indices(before[np.isin(runs, runs[rows])])
             for _ in range(_MAX_VIEWS):
-                p, room = self._clear_point(n, offset, now)
-                # Where the others of the group pass.
-                W, b = self.growing.network.weights[0][now], self.growing.network.biases[0][now]
-                along = np.abs(W @ n) > (1.0 - CLOSE) * np.linalg.norm(W, axis=1)
-                spread = np.abs(W @ p + b) / np.linalg.norm(W, axis=1) * along
-                half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / _CLEAR)
-                if self.growing.replace(now, p, n, half_length, room, pool):
+                now = self._with_near_ones(now, n, offset, pool)
+                old = self.growing.network.weights[0]
+                if self._look(now, n, offset, pool):
+                    self._look_again(n, offset, old)
                     break
+                now = np.union1d(now, pool[self._along(n, pool)])
+
+    def _with_near_ones(
+        self, rows: IntArray, n: FloatArray, offset: float, pool: IntArray
+    ) -> IntArray:
+        """Some neurons, and those of their cluster that leave no room to look at them alone."""
+        _, room = self._clear_point(n, offset, rows)
+        return rows if room >= _CLEAR * _VIEW else np.union1d(rows, pool[self._along(n, pool)])
+
+    def _look(self, rows: IntArray, n: FloatArray, offset: float, pool: IntArray) -> bool:
+        """Replace some neurons by what is seen across ``n x + offset = 0``, if understood."""
+        p, room = self._clear_point(n, offset, rows)
+        # Where the others of the group pass.
+        W, b = self.growing.network.weights[0][rows], self.growing.network.biases[0][rows]
+        spread = np.abs(W @ p + b) / np.linalg.norm(W, axis=1) * self._along(n, rows)
+        half_length = min(max(_VIEW, 4.0 * float(spread.max())), room / _CLEAR)
+        return self.growing.replace(rows, p, n, half_length, room, pool)
+
+    def _look_again(self, n: FloatArray, offset: float, old: FloatArray) -> None:
+        """Look at a cluster that came apart from elsewhere: two that met here may part there.
+
+        ``old`` has the rows of the network before.
+        """
+        fresh = np.setdiff1d(np.arange(len(self.growing.network.biases[0])), self._indices(old))
+        if len(fresh) < 2:
+            return
+        before = self.growing.network
+        self._look(fresh, n, offset, fresh)
+        if len(self.growing.network.biases[0]) <= len(before.biases[0]):
+            self.growing.network = before
+
+    def _along(self, n: FloatArray, rows: IntArray) -> BoolArray:
+        """Which neurons look in the direction ``n``, nearly."""
+        W = self.growing.network.weights[0][rows]
+        return np.asarray(np.abs(W @ n) > (1.0 - CLOSE) * np.linalg.norm(W, axis=1))
 
     def _merge_runs(self) -> list[_Group]:
         """Make one of neighbours on the line, where any two of them are close.

@@ -21,7 +21,10 @@ _MOST_TAKEN = 4
 # Changes across a cluster that differ by this share are one but for errors; of several
 # outputs, where a merged kink has kept one direction only, by the second.
 _SLIGHT = 1e-6
-_ROUGH = 1e-2
+ROUGH = 1e-2
+
+# Output columns of which some sum has a smaller share than this of the largest are dependent.
+_INDEPENDENT = 1e-3
 
 # What is fainter than a hundredth of half the digits is the errors of what is known.
 FAINT = 0.01
@@ -42,6 +45,8 @@ class Growing:
     network : Network
     floor : float
         Errors up to this are those of the network's neurons, and no missing ones.
+    blurred : float
+        What neurons that no view has told apart change in L2 under N(0, I), about.
     """
 
     oracle: Oracle
@@ -49,13 +54,22 @@ class Growing:
     rng: np.random.Generator
     network: Network
     floor: float = field(default=0.0, init=False)
+    blurred: float = field(default=0.0, init=False)
 
-    def share_wrong(self, n_points: int) -> float:
-        """At which share of fresh points the network is wrong."""
+    def shares_wrong(self, n_points: int) -> tuple[float, float]:
+        """At which share of fresh points the network is wrong, and at which by much.
+
+        Where close neurons of several outputs are still one, it is wrong everywhere, by
+        their distance.
+        """
         X = self.rng.standard_normal((n_points, self.oracle.dim_in))
         Y = self.oracle(X)
         self.note_errors(X, Y)
-        return float(self.is_wrong(X, Y).mean())
+        wrong = self.is_wrong(X, Y)
+        coarse = ROUGH * float(np.linalg.norm(self.noise.scale))
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(self.network(X) - Y).max(axis=1)
+        return float(wrong.mean()), float((wrong & (apart > coarse)).mean())
 
     def replace(
         self,
@@ -87,8 +101,7 @@ class Growing:
         view = magnify(target, self.noise, p, n, half_length, room, self.rng)
         if view is not None and view.is_one_neuron and len(rows) == 1:
             return True
-        found = None if view is None else view.neurons(self.rng)
-        if found is None:
+        if view is None or (found := view.neurons(self.rng)) is None:
             return False
         off = change_across(found, n) - change_across(self.network, n, rows)
         if float(np.linalg.norm(off)) > _SLIGHT * _size(found):
@@ -96,7 +109,7 @@ class Growing:
             if more is not None:
                 rows = np.concatenate([rows, more])
                 return self.replace(rows, p, n, half_length, room, rows)
-            if len(off) == 1 or float(np.linalg.norm(off)) > _ROUGH * _size(found):
+            if len(off) == 1 or float(np.linalg.norm(off)) > ROUGH * _size(found):
                 return False
             # Of several outputs a merged kink keeps one direction: what is found is better.
             off = np.zeros_like(off)
@@ -109,6 +122,7 @@ class Growing:
         if now > max(before, self.limit(X).max()):
             return False
         self.network = new
+        self.blurred += view.blurred
         return True
 
     def _miscounted(self, off: FloatArray, n: FloatArray, pool: IntArray) -> IntArray | None:
@@ -172,5 +186,6 @@ def _shifted(found: Network, off: FloatArray) -> Network:
     rows = np.column_stack([W, b])
     if not len(rows):
         return found
-    rows = rows - np.linalg.pinv(A) @ off
+    # Columns that are nearly parallel must not blow up what is off beside them.
+    rows = rows - np.linalg.pinv(A, rcond=_INDEPENDENT) @ off
     return Network([rows[:, :-1], A], [rows[:, -1], c])

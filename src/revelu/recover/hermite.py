@@ -13,6 +13,7 @@ what makes the network exact is a fit to the samples.
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,10 +24,12 @@ from revelu.numerics.covariance import StandardErrors, standard_errors, with_uni
 from revelu.numerics.levenberg_marquardt import fit
 from revelu.numerics.pruning import drop_idle
 from revelu.numerics.quadratic import fit_quadratic
+from revelu.numerics.spectrum import MANY_INPUTS, chance_eigenvalue, rank_by_gap
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.numerics.wide_fit import grow
 from revelu.oracle import Ledger
-from revelu.probe.moments import Chunk, estimate_moments, estimate_second_moment
+from revelu.probe.moments import estimate_moments, estimate_second_moment
+from revelu.probe.streams import Chunk
 from revelu.recover.growth import (
     EXACT,
     Explanation,
@@ -44,19 +47,14 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Below this many inputs growth needs no span; a gap of the second coefficient's eigenvalues
-# is one where the first one past it is this much smaller.
+# Below this many inputs growth needs no span.
 _SPAN_FROM = 12
-_GAP = 1.7
-_CHANCE = 1.5
 
-# From so many inputs, growth in all coordinates takes long: neurons outside a span without a
-# gap are added after it.
-_MANY_INPUTS = 30
+# Neurons outside a span without a gap are added after it.
 _MOST_ADDED = 4
 _WIDEST_SPAN = 0.7
 
-# Tensors are worth their time up to this rank, from this many samples a parameter.
+# Tensors beat growth in time up to this rank, from this many samples a parameter.
 _TENSOR_RANK = 12
 _TENSOR_SAMPLES = 50.0
 
@@ -76,9 +74,17 @@ _REFINE_STEPS = 60
 _REFINE_RTOL = 1e-2
 _IDLE = 1e-7
 
+# The last digit of a network of so many parameters takes minutes: so many of the largest
+# answer's roundings are enough there.
+_LARGE = 1500
+_ROUNDING = 32.0
+
 # Error bars take an eigenvalue problem in all parameters.
 _MOST_PARAMETERS = 3000
 _MOST_ROWS = 40_000
+
+# Samples in memory are handed to workers in chunks of so many.
+_CHUNK = 32_768
 
 Tell = Callable[[str], None]
 
@@ -92,15 +98,15 @@ class GaussianSamples:
     X : ndarray, shape (n, d)
         Those that are fitted.
     y : ndarray, shape (n,)
-    chunks : callable, () -> iterable of (X, y)
-        All of them, for moments.
+    chunks : iterable of Chunk, optional
+        All of them, for moments; iterated more than once.
     is_gaussian : bool
         Whether moments mean anything: ``x ~ N(0, I)``.
     """
 
     X: FloatArray
     y: FloatArray
-    chunks: Callable[[], Iterable[Chunk]] | None = None
+    chunks: Iterable[Chunk] | None = None
     is_gaussian: bool = True
 
 
@@ -111,6 +117,7 @@ def recover_from_samples(
     seed: int | np.random.SeedSequence,
     tell: Tell = log.debug,
     max_searches: int | None = None,
+    executor: Executor | None = None,
 ) -> Recovery:
     """Recover ``f(x) = a relu(W x + b) + c`` from samples.
 
@@ -126,6 +133,8 @@ def recover_from_samples(
         Called with what is being done.
     max_searches : int, optional
         On the same samples.
+    executor : concurrent.futures.Executor, optional
+        Where moments are summed.
 
     Returns
     -------
@@ -134,7 +143,7 @@ def recover_from_samples(
         ``settled``, ``noise``, ``standard_errors`` and ``sign_patterns``.
     """
     return _Learner(
-        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches
+        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches, executor
     ).run()
 
 
@@ -146,6 +155,7 @@ class _Learner:
     rng: np.random.Generator
     tell: Tell
     max_searches: int | None
+    executor: Executor | None = None
     evidence: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
@@ -171,7 +181,7 @@ class _Learner:
         d = self.fitted.X.shape[1]
         if not (self.samples.is_gaussian and d > 1):
             return None
-        T, n = estimate_second_moment(self._chunks(), self.quadratic)
+        T, n = estimate_second_moment(self._chunks(), self.quadratic, self.executor)
         if self.samples.chunks is None and self.quadratic.M.any():
             # The fit has used up a degree of freedom a coefficient.
             n = max(n - (d + 1) * (d + 2) // 2, n // 4)
@@ -179,37 +189,20 @@ class _Learner:
         by_size = np.argsort(-np.abs(values))
         sizes = np.abs(values[by_size])
         self.details["eigenvalues"] = sizes.tolist()
-        rank = self._rank(sizes, n) if self.order != "2" else 0
+        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
+        chance = chance_eigenvalue(float(rest.std()), d, n)
+        rank = rank_by_gap(sizes, chance, self.n_neurons) if self.order != "2" else 0
         if not 0 < rank <= _WIDEST_SPAN * d:
             return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
 
-    def _rank(self, sizes: FloatArray, n: int) -> int:
-        """How many eigenvalues are no chance, where a gap, or many inputs, make that clear."""
-        chance = self._chance_eigenvalue(n)
-        ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
-        clear = (sizes[:-1] > chance) & (sizes[1:] < _CHANCE * chance) & (ratios > _GAP)
-        if self.n_neurons is not None and self.n_neurons < len(sizes):
-            return self.n_neurons if clear[self.n_neurons - 1] else 0
-        if clear.any():
-            return int(np.argmax(np.where(clear, ratios, 0.0))) + 1
-        return int((sizes > _CHANCE * chance).sum()) if len(sizes) >= _MANY_INPUTS else 0
-
-    def _chance_eigenvalue(self, n: int) -> float:
-        """The largest eigenvalue that the second coefficient of noise would have.
-
-        Entries of the estimate have the variance ``s^2 / n``, twice that on the diagonal,
-        and a random symmetric matrix of such entries has the norm ``2 s sqrt(d / n)``.
-        """
-        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
-        return float(2.0 * rest.std() * np.sqrt(self.fitted.X.shape[1] / max(n, 1)))
-
     def _chunks(self) -> Iterable[Chunk]:
         """All samples."""
-        if self.samples.chunks is None:
-            return [(self.fitted.X, self.fitted.Y[:, 0])]
-        return self.samples.chunks()
+        if self.samples.chunks is not None:
+            return self.samples.chunks
+        X, y = self.fitted.X, self.fitted.Y[:, 0]
+        return [(X[i : i + _CHUNK], y[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK)]
 
     def _tensor_start(self, basis: FloatArray | None) -> TwoLayer | None:
         """Step 2: neurons from moments, in coordinates of the span."""
@@ -221,7 +214,7 @@ class _Learner:
         if not (self.samples.is_gaussian and wanted and rank <= _TENSOR_RANK):
             return None
         self.tell("estimating Hermite coefficients")
-        moments = estimate_moments(self._chunks(), self.quadratic, basis)
+        moments = estimate_moments(self._chunks(), self.quadratic, basis, executor=self.executor)
         self.details["moment_errors"] = [float(e.max()) for e in moments.errors]
         units = estimate_units(moments, rank, self.rng)
         if units is None:
@@ -254,7 +247,7 @@ class _Learner:
             used = self._enough_for(lifted)
             self.tell(f"refining {lifted.n_parameters:,} parameters")
             end = fit(lifted, used, goal=EXACT, max_steps=_REFINE_STEPS)
-            for _ in range(_MOST_ADDED if d >= _MANY_INPUTS else 0):
+            for _ in range(_MOST_ADDED if d >= MANY_INPUTS else 0):
                 if end.cost <= EXACT:
                     break
                 more = grow(self.rng, used, end.network.width + 1, EXACT, end.network)
@@ -303,8 +296,19 @@ class _Learner:
         if found.is_exact:
             network = drop_idle(network, used, _IDLE)
         self.tell(f"refining {network.n_parameters:,} parameters")
-        end = fit(network, used, max_steps=_REFINE_STEPS, rtol=_REFINE_RTOL, damping=1e-9)
-        return end.network, used
+        return self._polished(network, used, exact=found.is_exact), used
+
+    def _polished(self, network: TwoLayer, used: Samples, *, exact: bool) -> TwoLayer:
+        rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
+        end = fit(
+            network,
+            used,
+            goal=_ROUNDING * rounding if exact and network.n_parameters > _LARGE else 0.0,
+            max_steps=_REFINE_STEPS,
+            rtol=_REFINE_RTOL,
+            damping=1e-9,
+        )
+        return end.network
 
     def _resolve(self, network: TwoLayer, used: Samples, *, exact: bool) -> Patterns:
         """Step 5: signs that leave no affine rest, and the fit without one."""
@@ -315,10 +319,10 @@ class _Learner:
         patterns = resolve_patterns(network, errors)
         best: TwoLayer | None = None
         for candidate in patterns.networks:
-            end = fit(candidate, used, max_steps=_REFINE_STEPS, rtol=_REFINE_RTOL, damping=1e-9)
-            fits = end.cost <= EXACT if exact else price(end.network, used) <= price(network, used)
-            if fits and (best is None or used.cost(end.network) < used.cost(best)):
-                best = end.network
+            end = self._polished(candidate, used, exact=exact)
+            fits = used.cost(end) <= EXACT if exact else price(end, used) <= price(network, used)
+            if fits and (best is None or used.cost(end) < used.cost(best)):
+                best = end
             if exact and best is not None:
                 break
         return replace(patterns, network=with_unit_rows(best or network), plain=best is not None)

@@ -15,7 +15,6 @@ negative; its loops run once too often; its line 7 restarts before the Gaussian 
 import itertools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +22,16 @@ from revelu.errors import LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.complement import Complement
 from revelu.oracle import Oracle
-from revelu.probe.boundary import Border, find_borders, height_noise, heights
+from revelu.probe.boundary import (
+    Bend,
+    Border,
+    crosses_once,
+    find_bend,
+    find_borders,
+    height_noise,
+    heights,
+)
+from revelu.probe.slopes import unit_rows
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -40,13 +48,19 @@ _RADII = (1.0, 10.0, 100.0, 0.1)
 _N_REPEATS = 16
 
 # A move inside the complement that shifts the border by more than this share of an input's
-# length shows a direction.
+# length shows a direction; where the span's own error may shift it by more than that, none does.
 _SHIFT = 1e-5
+_BLURRED = 0.05
 
 # A tolerance is this many standard errors of a height; bisection ends at a bracket of a few,
 # whose own error, a sqrt(12)th of it, is less than two.
 _SIGMAS = 16.0
 _BRACKET = 6.0
+_HEIGHT_ERROR = (1.0 + _BRACKET**2 / 12.0) ** 0.5
+_ROUGHLY = 0.1
+
+# How far off noise is measured; farther where no place will do: inputs may be rounded.
+_NEAR, _FARTHER = 1e-9, 1e-5
 
 # Steps tried beside a place, in units of an input's coordinates, from the longest on.
 # Hundreds of directions follow the two lines that choose it, some steeper: the reserve.
@@ -54,11 +68,10 @@ _LONGEST, _SHRINK, _SHORTEST = 0.4, 4.0, 1e-5
 _N_LINES = 2
 _RESERVE = 16.0
 _MAX_RETRIES = 2
+_BLOCK, _N_MIXES = 64, 6
 
-# Curvature is measured at this step and its double, to a few digits.
+# Curvature is measured at this step and its double.
 _COARSE = 2e-2
-_DIGITS = 8e-7
-
 # Places where the even part of the heights tells a smooth border from one with kinks.
 _N_VOTES = 3
 
@@ -67,25 +80,19 @@ _POSTPONED = 5.0
 _HOPELESS = 1e4
 
 
-@dataclass(frozen=True)
-class _Bend:
-    """How a smooth border bends: slopes along lines, curvature, and A of the error A h²."""
-
-    slopes: FloatArray
-    curvature: float
-    third: float
-
-
 class _Search:
     """The state of a search: a basis, its complement, and how borders behave."""
 
     def __init__(self, oracle: Oracle, rng: np.random.Generator) -> None:
         self.oracle, self.rng = oracle, rng
         self.rest = Complement(oracle.dim_in, rng)
-        self.radius = 1.0
+        self.radius, self.near = 1.0, _NEAR
         self.inputs = np.empty((0, oracle.dim_in))
         self.labels = np.empty(0)
         self.errors: list[float] = []
+        self.leaks: list[float] = []
+        self.noise = np.empty(0)
+        self.triangle = np.empty((0, 0))
         self.votes: list[bool] = []
         self.patience = _POSTPONED
         self.n_places = self.n_rough = 0
@@ -97,8 +104,26 @@ class _Search:
 
     @property
     def width(self) -> float:
-        """What counts as a shift of a border."""
-        return _SHIFT * self.radius * float(np.sqrt(self.oracle.dim_in))
+        """What counts as a shift of a border: more than the span's own error makes."""
+        own = _SIGMAS * float(np.median(self.leaks)) if self.leaks else 0.0
+        return self.radius * max(_SHIFT * float(np.sqrt(self.oracle.dim_in)), own)
+
+    def leak(self, known: FloatArray) -> float:
+        """How much of slopes ``known (r,)`` along the basis the complement sees.
+
+        Normals are T Q, with T triangular; errors N of the normals make E = T^-1 N of Q.
+        """
+        return float(np.linalg.norm(np.linalg.solve(self.triangle.T, known) * self.noise))
+
+    @property
+    def angle(self) -> float:
+        """About how far off the span is, in radians: the norm of all errors of its basis."""
+        return float(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise))
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether the span's own error hides what a move inside the complement shifts."""
+        return self.width > _BLURRED * self.radius * float(np.sqrt(self.oracle.dim_in))
 
     @property
     def smooth(self) -> bool:
@@ -153,35 +178,59 @@ class _Search:
         if np.isnan(t[0]):
             return False
         border = Border(border.x + t[0] * border.e, border.e, border.label)
-        noise = height_noise(self.oracle, border, self.rng, atol)
-        lines = self.rng.standard_normal((_N_LINES, len(self.rest.basis)))
-        lines = lines / np.linalg.norm(lines, axis=1)[:, None] @ self.rest.basis
+        lines = unit_rows(self.rng, _N_LINES, len(self.rest.basis)) @ self.rest.basis
+        found = self._step_at(border, lines, atol)
+        if found is None:
+            return False
+        h, slopes, noise, curvature = found
+        m = len(self.rest.basis)
+        expected = np.linalg.norm(slopes) * np.sqrt(m / _N_LINES)
+        error = noise * _HEIGHT_ERROR / h * np.sqrt(m)
+        if self.errors and error > self.patience * np.median(self.errors) * expected:
+            return False
+        steepest = 3.0 * float(np.abs(slopes).max())
+        if not crosses_once(self.oracle, border, self.rng, steepest * h):
+            return False
+        measured = self._normal(border, noise, h, steepest, curvature)
+        if measured is None:
+            return False
+        size = float(np.linalg.norm(measured))
+        # What is known, and known not quite, leaks into the complement.
+        known = self._known_slopes(border, h, steepest)
+        leak = self.leak(known)
+        if not size > _SIGMAS * (error + leak):
+            return False
+        self.errors.append(float(error / size))
+        self.leaks.append(leak)
+        self.noise = np.append(self.noise, error)
+        r = self.rank - 1
+        self.triangle = np.pad(self.triangle, (0, 1))
+        self.triangle[r, :r], self.triangle[r, r] = known, size
+        self.rest.take((measured / size)[None])
+        return True
+
+    def _known_slopes(self, border: Border, h: float, steepest: float) -> FloatArray:
+        """The border's slopes along the basis, to a digit, shape (r,)."""
+        Q = self.rest.taken
+        atol = _ROUGHLY * steepest * h
+        return heights(self.oracle, border, h * Q, np.zeros(len(Q)), steepest * h, atol) / h
+
+    def _step_at(
+        self, border: Border, lines: FloatArray, atol: float
+    ) -> tuple[float, FloatArray, float, float] | None:
+        """A step, the slopes along the lines, the noise of heights, and the curvature."""
+        noise = height_noise(self.oracle, border, self.rng, self.near * self.radius, atol)
+        if np.isnan(noise):
+            return None
         bend = None
         if len(self.votes) < _N_VOTES or self.smooth:
-            bend = _bend(self.oracle, border, lines, _COARSE * self.radius)
+            bend = find_bend(self.oracle, border, lines, _COARSE * self.radius)
             self.votes = [*self.votes, bend is not None][:_N_VOTES]
         if self.smooth:
             found = None if bend is None else self._balanced_step(bend, noise)
         else:
             found = self._flat_step(border, lines, noise)
-        if found is None:
-            return False
-        h, slopes = found
-        curvature = bend.curvature if bend else 0.0
-        m = len(self.rest.basis)
-        expected = np.linalg.norm(slopes) * np.sqrt(m / _N_LINES)
-        error = noise / h * np.sqrt(m)
-        if self.errors and error > self.patience * np.median(self.errors) * expected:
-            return False
-        measured = self._normal(border, noise, h, 3.0 * float(np.abs(slopes).max()), curvature)
-        if measured is None:
-            return False
-        size = float(np.linalg.norm(measured))
-        if size <= _SIGMAS * error:
-            return False
-        self.errors.append(float(error / size))
-        self.rest.take((measured / size)[None])
-        return True
+        return None if found is None else (*found, noise, bend.curvature if bend else 0.0)
 
     def _flat_step(
         self, border: Border, lines: FloatArray, noise: float
@@ -208,7 +257,21 @@ class _Search:
         inside = border.is_inside(self.oracle, -np.vstack([offsets, offsets]), known)
         return np.asarray(inside[: len(t)] & ~inside[len(t) :] & ~np.isnan(t))
 
-    def _balanced_step(self, bend: "_Bend", noise: float) -> tuple[float, FloatArray]:
+    def _adds_up(self, border: Border, offsets: FloatArray, t: FloatArray, atol: float) -> bool:
+        """Whether heights beside a place are one plane's, by random signs of blocks of them.
+
+        Where borders are stairs, of rounded scores, each height may be of another step.
+        """
+        blocks = _N_MIXES * np.array_split(np.arange(len(t)), -(-len(t) // _BLOCK))
+        mixes = np.zeros((len(blocks), len(t)))
+        for mix, block in zip(mixes, blocks, strict=True):
+            mix[block] = self.rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block))
+        expected = mixes @ t
+        ends = np.concatenate([expected - atol, expected + atol])
+        inside = border.is_inside(self.oracle, np.vstack([mixes, mixes]) @ offsets, ends)
+        return bool((inside[: len(blocks)] & ~inside[len(blocks) :]).all())
+
+    def _balanced_step(self, bend: Bend, noise: float) -> tuple[float, FloatArray]:
         """The step where the error of a smooth border's slope, A h² + noise / (√2 h), is least."""
         h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
         return min(max(h, _SHORTEST * self.radius), _COARSE * self.radius), bend.slopes
@@ -224,12 +287,16 @@ class _Search:
             room = max(3.0 * curvature * h * h, 4.0 * _SIGMAS * noise)
             back = heights(self.oracle, border, -h * C, -t, room, _BRACKET * noise)
             slopes = (t - back) / (2.0 * h)
-            return None if np.isnan(slopes).any() else np.asarray(slopes)
+            if np.isnan(slopes).any() or not self._adds_up(border, h * C, h * slopes, room):
+                return None
+            return np.asarray(slopes)
         steps = np.full(len(C), h)
         kinked = np.flatnonzero(~self._is_mirrored(border, h * C, t, noise))
         for _ in range(_MAX_RETRIES):
             if not len(kinked):
-                return np.asarray(t / steps)
+                atol = _SIGMAS * noise * _HEIGHT_ERROR
+                flat = self._adds_up(border, steps[:, None] * C, t, atol)
+                return np.asarray(t / steps) if flat else None
             # A border bent there: once more, nearer.
             h /= _SHRINK
             near = C[kinked] * h
@@ -239,32 +306,6 @@ class _Search:
             steps[kinked] = h
             kinked = kinked[~self._is_mirrored(border, near, t[kinked], noise)]
         return None
-
-
-def _bend(oracle: Oracle, border: Border, lines: FloatArray, h: float) -> _Bend | None:
-    """Measure a smooth border by Richardson's extrapolation; None where it is not smooth.
-
-    With D(h) = (t(h) - t(-h)) / 2h, D(2h) - D(h) is 3 A h² to leading order.  The even part
-    of the heights is curvature, four times as much at twice the step; where it is not, or
-    there is none, the border is flat with kinks.
-    """
-    m = len(lines)
-    atol = _DIGITS * h * h
-    both = np.vstack([h * lines, -h * lines])
-    t = heights(oracle, border, both, np.zeros(2 * m), 4.0 * h, atol)
-    near = t[:m] + t[m:]
-    room = 4.0 * float(np.nanmax(np.abs(near), initial=0.0)) + 4.0 * atol
-    t_far = heights(oracle, border, 2.0 * both, 2.0 * t, room, atol)
-    far = t_far[:m] + t_far[m:]
-    curves = np.abs(near) > 4.0 * atol
-    with np.errstate(invalid="ignore", divide="ignore"):
-        smooth = curves & (np.abs(far / near - 4.0) < 1.0)
-    if not smooth.all():
-        return None
-    odd, wide = (t[:m] - t[m:]) / (2.0 * h), (t_far[:m] - t_far[m:]) / (4.0 * h)
-    third = float(np.nanmax(np.abs(wide - odd))) / (3.0 * h * h)
-    # No less of it can be told than the digits allow.
-    return _Bend(odd, float(np.nanmax(np.abs(near))) / (h * h), max(third, _DIGITS / (2.0 * h)))
 
 
 def recover_label_span(
@@ -299,8 +340,11 @@ def recover_label_span(
     try:
         # 1. Inputs on both sides of a border.
         status, reason = search.see_two_labels()
-        n_empty = 0
+        n_empty = n_failed = 0
         while status is Status.UNVERIFIED and search.rank < oracle.dim_in:
+            if search.is_blurred:
+                status, reason = Status.PARTIAL, _HIDDEN.format(angle=search.angle)
+                break
             # 2. Places on borders that a move inside the complement shifts.
             places = search.look_around()
             if search.n_rough * 2 > search.n_places:
@@ -310,17 +354,18 @@ def recover_label_span(
             if n_empty == _N_EMPTY_LOOKS:
                 break
             # 3. The complement's coordinates of the normals there.
-            before = search.rank
             for border in places:
                 if search.rank < oracle.dim_in:
                     if tell is not None:
                         tell(f"{search.rank} directions")
-                    search.learn_at(border)
-            # 4. Nothing good is left: take what is known less well.  A saturated activation's
-            # border is flat in one place and curved in another: look the other way, too.
-            if places and search.rank == before:
+                    n_failed = 0 if search.learn_at(border) else n_failed + 1
+            # 4. Take what is known less well.  A saturated activation's border is flat in one
+            # place and curved in another: look the other way, too.
+            if n_failed >= _N_PLACES:
+                n_failed = 0
                 search.patience *= _POSTPONED
                 search.votes = [not search.smooth] * _N_VOTES
+                search.near = _NEAR if search.smooth else _FARTHER
                 if search.patience > _HOPELESS:
                     status, reason = Status.PARTIAL, _STUCK
                     break
@@ -335,7 +380,7 @@ def recover_label_span(
         details={
             "borders": search.n_places,
             "smooth": search.smooth,
-            "expected_angle": float(np.median(search.errors or [0.0]) * search.rank),
+            "expected_angle": search.angle,
         },
     )
 
@@ -345,6 +390,10 @@ _ROUGH = (
     "random, and tell no direction"
 )
 _STUCK = "borders still move outside of the span, but no normal there could be measured"
+_HIDDEN = (
+    "the directions found are off by about {angle:.1g} rad, which hides whether there are more: "
+    "labels of a target that computes in float32, or rounds its inputs, tell no better"
+)
 _ONE_LABEL = (
     "all {n:,} inputs, at radii from {lo:g} to {hi:g}, got the label {label:g}: no border was "
     "found, and nothing is known; scale or shift the inputs to where labels differ"

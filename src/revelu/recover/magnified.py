@@ -29,8 +29,8 @@ _MAX_VIEWS = 6
 _UNRESOLVED = 100.0
 
 # What looks like one neuron is looked at again from nearer, down to this half-length.
-_CLOSER = 30.0
-_CLOSEST = 2e-4
+_CLOSER = 500.0
+_CLOSEST = 1e-5
 
 # Where magnified answers have the noise nu, pieces of a half-angle under sqrt(nu) times this
 # are not measured.  An error of a magnified row counts little: it bends what is between
@@ -105,11 +105,14 @@ class View:
         Of the line across the hyperplanes.
     nu : float
         Noise of the magnified answers, relative to them.
+    blurred : float
+        What kinks too near to be measured, taken as one, change in L2 under N(0, I), about.
     """
 
     magnified: Magnified
     scan: LineScan
     nu: float
+    blurred: float = field(default=0.0, init=False)
 
     @property
     def is_one_neuron(self) -> bool:
@@ -135,12 +138,26 @@ class View:
             scan = self.scan
             if len(scan.kinks):
                 scan = coarsen(self.magnified, scan, narrow, faint)
+                if 0 < len(scan.kinks) < len(self.scan.kinks):
+                    self.blurred = self._strips(scan.kinks)
             if not len(scan.kinks):
                 return nothing
             peeled = peel(self.magnified, scan, _PRECISE * self.nu, rng)
         except SaturatedError:
             return None
         return None if peeled.n_unresolved else self.magnified.restored(peeled.network)
+
+    def _strips(self, kept: FloatArray) -> float:
+        """The L2 norm of triangles between kinks that are one among those kept, at most."""
+        kinks, jumps = self.scan.kinks, np.linalg.norm(self.scan.jumps, axis=1)
+        gaps = np.diff(kinks)
+        apart = np.abs(kinks[:, None] - kept)
+        nearest, off = apart.argmin(axis=1), apart.min(axis=1)
+        parted = (nearest[:-1] != nearest[1:]) & (np.maximum(off[:-1], off[1:]) < gaps / 4.0)
+        heights = np.maximum(jumps[:-1], jumps[1:]) * gaps
+        # Of a strip as wide as the gap, N(0, 1) has its width over sqrt(2 pi) at most.
+        shares = self.magnified.across * gaps / np.sqrt(2.0 * np.pi)
+        return float((heights * np.sqrt(shares))[~parted].sum())
 
 
 def magnify(
@@ -222,4 +239,6 @@ def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArr
     growth = float(np.sqrt(1.0 + (view.p**2).mean()))
     absolute = noise.nu * noise.scale * growth
     size = np.maximum(np.asarray(size), absolute)
-    return float(np.max(absolute / size)), size
+    # An output that is always 0 has neither.
+    relative = np.divide(absolute, size, out=np.zeros_like(size), where=size > 0)
+    return float(relative.max()), size

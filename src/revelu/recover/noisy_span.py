@@ -14,17 +14,16 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
+from revelu.network.span_of_rows import expected_angle, span_of
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import (
     Step,
-    differences,
     error_at,
     find_step,
     measure_gradient,
     unit_of,
     unit_rows,
 )
-from revelu.recover.span_at_once import expected_angle, span_of
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import FloatArray
 
@@ -40,8 +39,11 @@ _MAX_POINTS = 400
 _START_ANGLE = 1e-2
 _N_REFINEMENTS = 2
 
-# Equations for each of the basis's unknowns in a refinement.
+# Equations for each of the basis's unknowns in a refinement, and so many times as many where
+# they would not make it so much better.
 _OVERDETERMINED = 2.0
+_MOST_MORE = 4
+_BETTER = 0.2
 
 _N_LINES = 2
 _STEPS = (1e-3, 1.0)
@@ -94,7 +96,7 @@ def recover_noisy_span(
             ranks = [*ranks, span.rank] if clear and angle < _START_ANGLE else []
             if len(ranks) > _AGREEING and len(set(ranks[-_AGREEING:])) == 1:
                 status = Status.UNVERIFIED
-        reason = "" if status is Status.UNVERIFIED else "the singular values run into the noise"
+        reason = "" if status is Status.UNVERIFIED else _NO_GAP
         for _ in range(_N_REFINEMENTS if 0 < span.rank < oracle.dim_in else 0):
             if tell is not None:
                 tell(f"refining {span.rank} directions")
@@ -147,34 +149,43 @@ def _refine(
 
     A move of length T inside the null space shifts what the network sees by T times the
     angle at most: as long as that is a step that crosses no kink, it crosses none either.
-    Beyond the length of an input, the noise grows as fast as the move.
+    Beyond the length of an input, the noise grows as fast as the move.  Equations are in
+    units of the error of their right side; the left side errs, too, times E.
     """
     n, Q = oracle.dim_in, span.basis
     C = complement(Q)
-    inside: list[FloatArray] = []
-    across: list[FloatArray] = []
+    inside, across = np.empty((0, span.rank)), np.empty((0, len(C)))
     n_points = int(np.ceil(_OVERDETERMINED * span.rank / noise.scale.size))
-    longest = 0.0
-    for _ in range(n_points):
+    ratio, expected = 0.0, np.inf
+    for i in range(_MOST_MORE * n_points):
+        if i >= n_points and expected <= _BETTER * angle:
+            break
         found = _step_at(oracle, noise, rng, smooth=smooth)
-        if found is None:
+        known = found and measure_gradient(oracle, noise, rng, found[0], found[1], Q, found[2])
+        if not (found and known):
             continue
-        x, fx, step = found
-        known = differences(oracle, noise, x, fx, Q, step)
+        x, fx, step = found[0], found[1], known[1]
         longest = min(step.h / angle, np.sqrt(n))
         moved = (oracle(x + longest * C) / unit_of(noise) - fx) / longest
-        if known is not None and np.isfinite(moved).all():
-            inside.append(known.T)
-            across.append(moved.T)
-    if not inside:
+        if not np.isfinite(moved).all():
+            continue
+        # A difference errs by two answers, the moved one sqrt(1 + T^2/n) times as much.
+        error = error_at(noise, np.ones(1)) * np.sqrt(2.0 + longest**2 / n) / longest
+        inside = np.vstack([inside, known[0].T / error])
+        across = np.vstack([across, moved.T / error])
+        ratio = max(ratio, step.error / error)
+        if len(inside) >= span.rank:
+            least = np.linalg.svd(inside, compute_uv=False)[-1]
+            left = angle * ratio * (np.sqrt(len(inside)) + np.sqrt(span.rank))
+            expected = float(np.hypot(np.sqrt(len(C)), left) / max(least, 1e-300))
+    if not expected < angle:
         return span, angle
-    J = np.vstack(inside)
-    E, _, rank, values = np.linalg.lstsq(J, np.vstack(across), rcond=None)
-    if rank < span.rank:
-        return span, angle
+    E = np.linalg.lstsq(inside, across, rcond=None)[0]
     basis = np.linalg.qr((Q + E @ C).T)[0].T
-    # A difference errs by two answers, the moved one sqrt(1 + T^2/n) times as much.
-    error = error_at(noise, np.ones(1)) * np.sqrt(2.0 + longest**2 / n) / longest
-    return Span(basis, span.singular_values, span.floor), float(
-        error * np.sqrt(n - span.rank) / values[-1]
-    )
+    return Span(basis, span.singular_values, span.floor), expected
+
+
+_NO_GAP = (
+    "the singular values run into the noise: there may be more directions, and the weakest "
+    "that were found may be noise"
+)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.common_rotation import common_rotation
 from revelu.numerics.high_threshold import threshold_of
 from revelu.numerics.jennrich import directions_of_pencil, power_weights
-from revelu.numerics.joint_diagonalisation import diagonalise_jointly
 from revelu.numerics.matching import match_rows
 from revelu.probe.moments import Moments
 from revelu.probe.rare import RareSamples, rare_moments, second_moment
@@ -131,7 +131,7 @@ def _directions(
         T.reshape(-1, k, k) / np.sqrt(T.size / k**2) / max(np.linalg.norm(T) * noise, 1e-300)
         for T, noise in ((A, _noise(moments, 3)), (B, _noise(moments, 4)))
     ]
-    Q = diagonalise_jointly(np.concatenate(stacks))
+    Q = common_rotation(np.concatenate(stacks))
     W = np.asarray(Q @ np.linalg.inv(white) @ basis)
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     return W, moments, basis

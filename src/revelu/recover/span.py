@@ -10,16 +10,19 @@ inside the complement changes an answer.
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.network.span import Span
+from revelu.network.span import Span, complement
 from revelu.numerics.complement import Complement
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import (
+    RESERVE,
     SIGMAS,
     Step,
+    differences,
     error_at,
     find_step,
     measure_gradient,
@@ -46,9 +49,27 @@ _SHARE = 0.02
 _RELAX = 4.0
 _ESTIMATE = 0.4
 
-# Steps worth trying at first; later up to a multiple of the usual one.
+# Steps worth trying at first; later, in those that are usual.  Shorter ones, which err more,
+# wait as weak directions do.
 _SHORTEST, _LONGEST = 1e-7, 1.0
-_MULTIPLE = 9.0
+_FRACTION, _MULTIPLE = 0.02, 3.0
+
+
+@dataclass(eq=False)
+class _Place:
+    """A point, its answer in units, its step, and how many directions it added at most.
+
+    ``gain`` was counted when ``rank`` directions were known, from ``slopes (m, k)`` along
+    the search's lines of that rank.  It never grows: what is known leaves less of the same
+    gradients.
+    """
+
+    x: FloatArray
+    fx: FloatArray
+    gain: int
+    rank: int = -1
+    step: Step | None = None
+    slopes: FloatArray | None = None
 
 
 class _Search:
@@ -62,10 +83,11 @@ class _Search:
         self.sizes: list[float] = []
         self.errors: list[float] = []
         self.largest = 0.0
-        self.share = _SHARE / noise.scale.size
+        self.share = _SHARE / self.n_outputs
         self.steps: list[float] = []
         self.change = 0.0
         self.n_gradients = 0
+        self.lines = np.empty((0, oracle.dim_in))
 
     @property
     def rank(self) -> int:
@@ -73,16 +95,26 @@ class _Search:
         return len(self.sizes)
 
     @property
+    def n_left(self) -> int:
+        """Directions of the input outside of those."""
+        return len(self.rest.basis)
+
+    @property
+    def n_outputs(self) -> int:
+        """How many gradients a point brings."""
+        return int(self.noise.scale.size)
+
+    @property
     def leak(self) -> float:
-        """How far the basis may be off, in radians.
+        """How far the basis may be off, in radians, where directions are as strong as usual.
 
         Triangular elimination amplifies the errors of single gradients about as much as
         the inverse of a random r x r matrix does, r-fold.
         """
         return float(np.median(self.errors) * self.rank) if self.errors else 0.0
 
-    def look_around(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Points where a move inside the complement changes an answer, and the answers."""
+    def look_around(self) -> list[_Place]:
+        """Points where a move inside the complement changes an answer."""
         n = self.oracle.dim_in
         X = self.rng.standard_normal((_N_POINTS, n))
         moves = self.rng.standard_normal((_N_POINTS, n - self.rank)) @ self.rest.basis
@@ -93,43 +125,133 @@ class _Search:
         limit += SIGMAS * self.leak * self.largest
         moved = np.isfinite(changes) & (changes > limit)
         self.change = float(changes[moved].max(initial=0.0))
-        return [(X[i], Y[i]) for i in np.flatnonzero(moved)]
+        return [_Place(X[i], Y[i], self.n_outputs) for i in np.flatnonzero(moved)]
 
-    def learn_at(self, x: FloatArray, fx: FloatArray) -> int:
-        """Measure the gradients at ``x`` in the complement; return how many directions it adds."""
-        lines = unit_rows(self.rng, _N_LINES, len(self.rest.basis)) @ self.rest.basis
-        step = find_step(self.oracle, self.noise, x, fx, lines, self._steps(), smooth=self.smooth)
+    def best_of(self, places: list[_Place]) -> _Place | None:
+        """Take the place that adds most off a list, and what adds nothing; None if none does.
+
+        Greedy and lazy: a gain is counted again only where it may be the largest, for others
+        have not grown.  Nor can one place add more than several show together, along the
+        same lines.  Another one is weighed where that costs less than it may save: what a
+        direction costs is (n - r) / k queries.
+        """
+        n_lines = min(self.n_outputs + _N_LINES, self.n_left)
+        self.lines = np.linalg.qr(self.rng.standard_normal((self.n_left, n_lines)))[0].T
+        least = 0.0
+        seen: list[FloatArray] = []
+        chosen, bound = None, self.n_outputs
+        while places and bound:
+            best = max(places, key=lambda place: place.gain)
+            if min(best.gain, bound) <= least:
+                break
+            before = self.oracle.n_queries
+            self._weigh(best)
+            if best.slopes is not None and best.step is not None:
+                seen.append(best.slopes)
+                bound = self._count(np.hstack(seen), best.step) if len(seen) > 1 else bound
+            if not best.gain:
+                places.remove(best)
+            elif chosen is None or best.gain > chosen.gain:
+                chosen = best
+            if chosen is not None:
+                cost = self.oracle.n_queries - before
+                least = chosen.gain + cost * self.n_outputs / self.n_left
+        if chosen is None:
+            places.clear()
+        else:
+            places.remove(chosen)
+        return chosen
+
+    def _weigh(self, place: _Place) -> None:
+        """Count what the gradients at a place add, by a few lines in the complement."""
+        x, fx, step, lines = place.x, place.fx, place.step, self.lines @ self.rest.basis
+        place.rank, place.slopes = self.rank, None
         if step is None:
-            return 0
-        # A random unit vector has 1 / (n - r) of the squared length on each axis.
-        expected = np.sqrt((step.slopes**2).sum() / _N_LINES * len(self.rest.basis))
-        if expected < _ESTIMATE * self._least(step):
-            return 0
-        measured = measure_gradient(self.oracle, self.noise, self.rng, x, fx, self.rest.basis, step)
+            few, ends = lines[:_N_LINES], self._steps()
+            step = find_step(self.oracle, self.noise, x, fx, few, ends, smooth=self.smooth)
+            place.step = step
+            place.gain = 0 if step is None else self._count(step.slopes, step)
+            if step is None or not place.gain or self.n_outputs == 1:
+                return
+        place.gain = 0
+        # Of many lines the steepest tells how near a kink is: where they hold farther out,
+        # hundreds of others hold here.
+        reserve = 1.0 if step.central else RESERVE
+        place.step = step.scaled(reserve)
+        measured = self._measure(place, lines)
         if measured is None:
+            return
+        place.step = measured[1].scaled(1.0 / reserve)
+        if place.step.h >= self._steps()[0]:
+            place.slopes, place.gain = measured[0], self._count(*measured)
+
+    def _count(self, slopes: FloatArray, step: Step) -> int:
+        """Count directions in slopes along random lines (m, k) of the complement.
+
+        A random unit vector has 1 / (n - r) of the squared length on each axis.
+        """
+        growth = np.sqrt(self.n_left / len(slopes))
+        values = np.linalg.svd(slopes, compute_uv=False) * growth
+        return int((values >= _ESTIMATE * self._least(step)).sum())
+
+    def learn_at(self, place: _Place) -> int:
+        """Measure the gradients there in the complement; return how many directions they add."""
+        if place.slopes is None:
+            found = self._measure(place, self.rest.basis)
+            gradients = None if found is None else found[0].T
+        else:
+            # Along the lines that weighed it they are known.
+            others = complement(self.lines)
+            found = self._measure(place, others @ self.rest.basis)
+            known = place.slopes.T @ self.lines
+            gradients = None if found is None else known + found[0].T @ others
+        if found is None or gradients is None:
             return 0
-        self.steps.append(measured[1].h)
-        return self._add(measured[0].T, measured[1])
+        self.steps.append(found[1].h)
+        return self._add(gradients, found[1], self._known_size(place))
+
+    def _known_size(self, place: _Place) -> float:
+        """About how large the gradients at a place are inside of the span."""
+        if not self.rank or place.step is None:
+            return 0.0
+        lines = unit_rows(self.rng, _N_LINES, self.rank) @ self.rest.taken
+        slopes = differences(self.oracle, self.noise, place.x, place.fx, lines, place.step)
+        # Where even that cannot be told, nothing is added.
+        return (
+            np.inf if slopes is None else float(np.sqrt((slopes**2).sum() * self.rank / _N_LINES))
+        )
+
+    def _measure(self, place: _Place, rows: FloatArray) -> tuple[FloatArray, Step] | None:
+        if place.step is None:
+            return None
+        return measure_gradient(
+            self.oracle, self.noise, self.rng, place.x, place.fx, rows, place.step
+        )
 
     def _steps(self) -> tuple[float, float]:
         """The shortest and the longest step worth trying, from those that were good."""
         if not self.steps:
             return _SHORTEST, _LONGEST
         usual = float(np.median(self.steps))
-        return usual * self.share, min(_MULTIPLE * usual, _LONGEST)
+        patience = self.share * self.n_outputs / _SHARE
+        return usual * patience * _FRACTION, min(_MULTIPLE * usual, _LONGEST)
 
     def _least(self, step: Step) -> float:
         """The least that a direction may weigh here: its share, and what noise allows."""
-        noise = step.error * (np.sqrt(len(self.rest.basis)) + np.sqrt(self.noise.scale.size))
+        noise = step.error * (np.sqrt(self.n_left) + np.sqrt(self.n_outputs))
         return float(max(self.share * self.largest, SIGMAS * (noise + self.leak * self.largest)))
 
-    def _add(self, gradients: FloatArray, step: Step) -> int:
-        """Take the directions of gradients (k, n - r) that stand out of noise and leak."""
+    def _add(self, gradients: FloatArray, step: Step, known: float) -> int:
+        """Take the directions of gradients (k, n - r) that stand out of noise and leak.
+
+        What leaks here is of the gradients here, ``known`` large inside of the span.
+        """
         self.n_gradients += len(gradients)
         _, values, vt = np.linalg.svd(gradients, full_matrices=False)
+        least = max(self._least(step), SIGMAS * self.leak * known)
         self.largest = max(self.largest, float(values[0]))
-        new = int((values >= self._least(step)).sum())
-        error = step.error * np.sqrt(len(self.rest.basis))
+        new = int((values >= max(least, self._least(step))).sum())
+        error = step.error * np.sqrt(self.n_left)
         self.errors += [float(error / value) for value in values[:new]]
         self.sizes += [float(value) for value in values[:new]]
         self.rest.take(vt[:new])
@@ -191,14 +313,13 @@ def recover_span(
                 break
             # 2. The complement's coordinates of the gradients there, while they add to it.
             before = search.rank
-            for x, fx in candidates:
-                if search.rank == oracle.dim_in:
-                    break
+            is_moved = bool(candidates)
+            while search.rank < oracle.dim_in and (place := search.best_of(candidates)):
                 if tell is not None:
                     tell(f"{search.rank} directions")
-                search.learn_at(x, fx)
+                search.learn_at(place)
             # 3. Nothing strong is left: take what is weaker, down to the noise.
-            if candidates and search.rank == before:
+            if is_moved and search.rank == before:
                 search.share /= _RELAX
                 if search.share * _RELAX < search.floor:
                     status = Status.PARTIAL
@@ -217,6 +338,7 @@ def recover_span(
         method="gradients",
         details={
             "gradients": search.n_gradients,
-            "expected_angle": search.leak,
+            "expected_angle": float(np.hypot(search.leak, np.linalg.norm(search.errors))),
+            "leak": search.leak,
         },
     )

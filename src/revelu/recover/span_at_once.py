@@ -10,6 +10,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span
+from revelu.network.span_of_rows import expected_angle, span_of
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import SIGMAS, error_at, unit_of, unit_rows
 from revelu.recovery import SpanRecovery, Status
@@ -86,7 +87,10 @@ def recover_span_at_once(
     gradients = np.vstack([np.empty((0, oracle.dim_in)), *rows])
     sigma = error_at(noise, np.ones(1)) * 2.0**0.5 / h
     span, clear = span_of(gradients / sigma)
-    reason = "the singular values have no gap: they run into the noise"
+    reason = (
+        "the singular values have no gap: there may be more directions, and the weakest that "
+        "were found may be noise"
+    )
     return SpanRecovery(
         Status.UNVERIFIED if clear else Status.PARTIAL,
         span,
@@ -99,41 +103,6 @@ def recover_span_at_once(
             "expected_angle": expected_angle(span, oracle.dim_in),
         },
     )
-
-
-def span_of(gradients: FloatArray) -> tuple[Span, bool]:
-    """Span the rows of a matrix whose entries err by 1, and tell whether a gap shows its rank.
-
-    The norm of an (m, n) matrix of unit noise is about sqrt(m) + sqrt(n).
-
-    Parameters
-    ----------
-    gradients : ndarray, shape (m, n)
-
-    Returns
-    -------
-    span : Span
-    clear : bool
-        Whether the first singular value left out is `SIGMAS` times less than the last taken.
-    """
-    if not gradients.any():
-        return Span(np.empty((0, gradients.shape[1]))), True
-    _, values, vt = np.linalg.svd(gradients, full_matrices=False)
-    noise = np.sqrt(gradients.shape[0]) + np.sqrt(gradients.shape[1])
-    rank = int((values > SIGMAS * noise).sum())
-    left_out = values[rank] if rank < len(values) else 0.0
-    clear = rank > 0 and bool(SIGMAS * left_out <= values[rank - 1])
-    return Span(vt[:rank], values / values[0], floor=float(noise / values[0])), clear
-
-
-def expected_angle(span: Span, n: int) -> float:
-    """Return about the largest principal angle, from the weakest direction and the noise."""
-    if not span.rank:
-        return 0.0
-    # floor is (sqrt(m) + sqrt(n)) units; a row of noise across the span has sqrt(n).
-    m = len(span.singular_values)
-    unit = span.floor / (np.sqrt(m) + np.sqrt(n))
-    return float(unit * np.sqrt(n) / span.singular_values[span.rank - 1])
 
 
 def _gradient(

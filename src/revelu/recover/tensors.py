@@ -17,7 +17,7 @@ from revelu.probe.moments import ORDER, Moments, monomials
 from revelu.types import FloatArray
 
 # Pencils of least unexplained tensors that are polished.
-_N_POLISHED = 6
+_N_POLISHED = 2
 
 # Weight of |w| = 1 beside coefficients of order 1, and steps of the polish.
 _NORM_WEIGHT = 30.0

@@ -119,11 +119,14 @@ def diagnose(
     network = _weights(target)
     if perturb is not None and network is None:
         raise InputError("perturb needs a Network, or a local file whose weights can be read")
+    oracle.declare(command="diagnose", seed=seed)
     return _Examiner(oracle, network, seed, progress).run(perturb)
 
 
 def _weights(target: Any) -> Network | None:
     """The weights behind a target, where they are at hand."""
+    if isinstance(target, Oracle):
+        target = target.name
     if isinstance(target, Network):
         return target
     if not isinstance(target, str | os.PathLike):
@@ -297,6 +300,7 @@ class _Examiner:
 
     def _finish(self, diagnosis: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
         """Attach the ledger, the theorems' counts and what was noted."""
+        self.oracle.check_unchanged()
         self.oracle.listener = None
         evidence = (reason,) if reason else ()
         risk = diagnosis.at_risk

@@ -126,6 +126,7 @@ def extract(
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
     if oracle.box is not None and method not in {"auto", "two_layer"}:
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
+    oracle.declare(command="extract", seed=seed)
     job = Job(oracle, checks, seed, progress)
     return _finished(job, _run(job, method), method)
 
@@ -185,8 +186,13 @@ def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
 
 def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     """Attach the final ledger, advice and the shape of a classifier."""
+    job.oracle.check_unchanged()
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
+    journal = job.oracle.journal
+    if journal is not None and journal.n_waiting:
+        unused = f"the journal has {journal.n_waiting:,} more queries, which this run did not need"
+        recovery = replace(recovery, warnings=(*recovery.warnings, unused))
     if job.oracle.takes_log_ratios:
         recovery = _as_classifier(recovery)
     advice = _ADVICE.get(recovery.status)

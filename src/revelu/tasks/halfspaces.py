@@ -13,7 +13,7 @@ from revelu.oracle import Oracle, whole_number
 from revelu.recover.halfspaces import recover_by_queries, recover_from_labels
 from revelu.recovery import HalfspaceRecovery, Status
 from revelu.tasks.progress import Listener, Progress
-from revelu.tasks.samples import gather, hold_out, original_rows
+from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
 from revelu.verify.firing import certify_labels, check_by_queries
 
@@ -176,16 +176,14 @@ def _from_samples(
             progress(Progress("recover", 0, 0, message))
 
     tell("reading samples")
-    rows, answers = gather(X, y)
-    labels = as_labels(answers[:, None], "y")
-    if labels.all() or not labels.any():
-        raise InputError(f"{len(labels):,} samples, all with the same label: nothing to learn")
-    law = measure_law(rows)
-    kept, held = hold_out(len(rows), np.random.default_rng(seeds[1]))
-    found = recover_from_labels(
-        law.whiten(rows[kept]), labels[kept], combine, n_halfspaces, seeds[0], tell
-    )
-    normals, thresholds, scale = original_rows(found.normals, found.thresholds, law)
+    if isinstance(y, np.ndarray) and y.dtype == np.bool_:
+        y = y.astype(np.float64)
+    drawn = gather(X, y, seeds[1], None)
+    labels = as_labels(drawn.y[:, None], "y")
+    held = as_labels(drawn.y_held[:, None], "y")
+    law = measure_law(drawn.X)
+    found = recover_from_labels(law.whiten(drawn.X), labels, combine, n_halfspaces, seeds[0], tell)
+    normals, thresholds, scale = law.original_rows(found.normals, found.thresholds)
     evidence = (*found.evidence, *((law.objection,) if law.objection else ()))
     found = replace(
         found,
@@ -197,9 +195,9 @@ def _from_samples(
     )
     if not len(normals):
         return found
-    side, fires = (1.0, labels[held]) if combine == "or" else (-1.0, ~labels[held])
+    side, fires = (1.0, held) if combine == "or" else (-1.0, ~held)
     certificate = certify_labels(
-        rows[held],
+        drawn.X_held,
         fires,
         side * normals,
         side * thresholds,

@@ -18,6 +18,9 @@ _MISS = 0.05
 def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
     """Fill the certificate's ``l2_bound``, and say what no number of queries excludes.
 
+    The bound has two parts: errors like those seen, and a bump that all points have missed.
+    The second shrinks with the number of checks, to the power of 3/2.
+
     Parameters
     ----------
     recovery : Recovery
@@ -29,19 +32,24 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
         return recovery
     usable = seen.is_drawn & np.isfinite(seen.errors).all(axis=1)
     errors, X = seen.errors[usable], seen.X[usable]
-    certificate = recovery.certificate
-    bound = relative_l2_bound(network_of(recovery), X, errors, certificate.confidence)
+    certificate, network = recovery.certificate, network_of(recovery)
+    # No point need have met the strips in which merging has changed the function.
+    merged = relative(float(recovery.details.get("merged_l2", 0.0)), network)
+    met = merged + relative_l2_bound(network, X, errors, certificate.confidence)
     asked = int(recovery.details.get("searched", 0)) + len(X)
     width = bump_width(asked) if asked else np.inf
-    unseen = steepness(network_of(recovery)) * bump_norm(width)
+    unmet = steepness(network) * bump_norm(width) if asked else np.inf
     statement = (
         f"{certificate.statement}; with the same confidence the relative L2 error is at most "
-        f"{bound:.2g}, if the squared errors vary as those seen; a bump narrower than "
-        f"{width:.2g} can be there unseen, whatever its height (CKM21, Remark 1.3), and would add "
-        f"{unseen:.1g} if as steep as the steepest neuron: of width {width / 10:.1g} it would be "
-        f"found with {points_for(width / 10):,} Gaussian queries"
+        f"{met + unmet:.2g}: {met:.2g} if the squared errors vary as those seen, and {unmet:.2g} "
+        f"for a bump through the origin, narrower than {width:.2g} and as steep as the steepest "
+        "neuron, that can be there unseen; of a steeper one nothing is known (CKM21, Remark 1.3); "
+        f"of width {width / 10:.1g} it would be found with {points_for(width / 10):,} Gaussian "
+        "queries"
     )
-    return replace(recovery, certificate=replace(certificate, l2_bound=bound, statement=statement))
+    return replace(
+        recovery, certificate=replace(certificate, l2_bound=met + unmet, statement=statement)
+    )
 
 
 def relative_l2_bound(
@@ -72,12 +80,18 @@ def relative_l2_bound(
     return float(np.sqrt(upper / size)) if size > 0 else float(np.sqrt(upper))
 
 
+def relative(error: float, network: Network) -> float:
+    """An error over the network's norm under N(0, I), where it has one."""
+    size = l2_norm(network) if error else 0.0
+    return error / size if size > 0 else error
+
+
 def steepness(network: Network) -> float:
-    """The steepest slope of a neuron over the size of the function, both of the network's."""
+    """The steepest slope, of a neuron or the skip, over the size of the network's function."""
     W, A = network.weights[0], network.weights[-1]
     slopes = np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)
-    size = l2_norm(network)
-    return float(slopes.max(initial=0.0)) / size if size > 0 else 0.0
+    skip = 0.0 if network.skip is None else float(np.linalg.norm(network.skip[0], 2))
+    return relative(float(slopes.max(initial=skip)), network)
 
 
 def bump_norm(width: float) -> float:

@@ -1,38 +1,28 @@
 """Learn: the network behind samples ``(x, f(x))``, without a query."""
 
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from os import PathLike
-from pathlib import Path
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from revelu.errors import InputError
-from revelu.formats.samples import SampleFiles, check_samples
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
 from revelu.oracle import whole_number
-from revelu.probe.moments import Chunk
+from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.growth import widest
 from revelu.recover.hermite import GaussianSamples, recover_from_samples
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
-from revelu.types import FloatArray
+from revelu.tasks.samples import Drawn, gather
 from revelu.verify.held_out import certify_held_out
 
 log = logging.getLogger(__name__)
 
 ORDERS = ("auto", "1", "2")
-
-# What is kept in memory for fits, in numbers; moments see all samples.
-_MOST_NUMBERS = 40_000_000
-
-# Kept apart for the certificate: this share, within limits.
-_HELD_OUT = 0.05
-_LEAST_HELD_OUT = 16
-_MOST_HELD_OUT = 3000
 
 # Samples of which all but this share agree are explained but for what hardly ever fires.
 _MOSTLY = 0.99
@@ -53,6 +43,7 @@ def learn(
     order: str | int = "auto",
     seed: int = 0,
     *,
+    executor: Executor | None = None,
     max_searches: int | None = None,
     progress: Listener | None = None,
 ) -> Recovery:
@@ -60,10 +51,12 @@ def learn(
 
     Parameters
     ----------
-    X : array_like, shape (n, d), or path
-        Inputs, drawn from N(0, I) or another Gaussian; or the samples' file or folder,
-        ``y`` being left out then (``.npz`` with ``X`` and ``y``, Parquet with a column ``y``,
-        a folder of such shards, which need not fit in memory).
+    X : array_like, shape (n, d), path, or callable
+        Inputs, drawn from N(0, I) or another Gaussian.  Or, ``y`` being left out, samples
+        that need not fit in memory: their file or folder (``.npz`` with ``X`` and ``y``,
+        Parquet with a column ``y``, a folder of such shards); or a function that returns, at
+        each call anew, an iterable of chunks, each of them a pair ``(X, y)`` or a function
+        that returns one, which is called where the chunk is worked on.
     y : array_like, shape (n,)
         The network's outputs, with or without independent noise.
     n_neurons : int, optional
@@ -73,6 +66,9 @@ def learn(
         need not be.
     seed : int
         Decides every random choice.
+    executor : concurrent.futures.Executor, optional
+        Reads chunks and sums their moments: threads, processes, or a Dask cluster through
+        ``client.get_executor()``.  The result is the same for any number of workers.
     max_searches : int, optional
         Give up after so many; else when the work is out of proportion.
     progress : callable, optional
@@ -112,6 +108,10 @@ def learn(
         n_neurons = whole_number("n_neurons", n_neurons, 1)
     if max_searches is not None:
         max_searches = whole_number("max_searches", max_searches, 1)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InputError(
+            f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
+        )
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
 
@@ -122,99 +122,43 @@ def learn(
 
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
-    drawn = _gather(X, y, np.random.default_rng(seeds.spawn(1)[0]))
+    drawn = gather(X, y, seeds.spawn(1)[0], executor)
     _check_enough(drawn, n_neurons)
     law = measure_law(drawn.X)
-    samples = GaussianSamples(
-        law.whiten(drawn.X),
-        drawn.y,
-        None if drawn.shards is None else _Whitened(drawn.shards, law),
-        is_gaussian=not law.objection,
-    )
     recovery = recover_from_samples(
-        samples, n_neurons, str(order), seeds.spawn(1)[0], tell, max_searches
+        _whitened(drawn, law),
+        n_neurons,
+        str(order),
+        seeds.spawn(1)[0],
+        tell,
+        max_searches,
+        executor,
     )
     tell("verifying on samples kept apart")
     return _certified(_as_before(recovery, law), drawn, law)
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """Samples in memory, those kept apart, and where the rest is."""
-
-    X: FloatArray
-    y: FloatArray
-    X_held: FloatArray
-    y_held: FloatArray
-    n_samples: int
-    shards: SampleFiles | None
+def _whitened(drawn: Drawn, law: Law) -> GaussianSamples:
+    """The samples in coordinates of mean 0 and covariance I."""
+    chunks: Iterable[Chunk] | None = drawn.chunks
+    if chunks is not None and not law.is_standard:
+        chunks = Mapped(chunks, law.whiten)
+    X = drawn.X if law.is_standard else law.whiten(drawn.X)
+    return GaussianSamples(X, drawn.y, chunks, is_gaussian=not law.objection)
 
 
-@dataclass(frozen=True)
-class _Whitened:
-    """All samples again, chunk by chunk."""
-
-    shards: Iterable[Chunk]
-    law: Law
-
-    def __call__(self) -> Iterator[Chunk]:
-        for X, y in self.shards:
-            yield self.law.whiten(X), y
+def _counted(drawn: Drawn) -> str:
+    n = len(drawn.y) + len(drawn.y_held)
+    different = drawn.chunks is None and n < drawn.n_samples
+    return f"{drawn.n_samples:,} samples" + (f" of {n:,} different inputs" if different else "")
 
 
-def _gather(X: Any, y: Any, rng: np.random.Generator) -> _Drawn:
-    """Take as many samples into memory as fits need, in random order."""
-    if isinstance(X, str | PathLike):
-        if y is not None:
-            raise InputError("y belongs to arrays; a file of samples holds its own")
-        shards = SampleFiles(Path(X))
-        rows, answers, n = _sampled(shards, rng)
-        left_out = n > len(rows)
-    else:
-        if y is None:
-            raise InputError("y is missing")
-        shards, left_out = None, False
-        rows, answers = check_samples(_as_array("X", X), _as_array("y", y))
-        n = len(rows)
-        by_chance = rng.permutation(n)
-        rows, answers = rows[by_chance], answers[by_chance]
-    if n < 2 or np.ptp(answers) == 0:
-        raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
-    held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
-    held = min(held, len(rows) // 4)
-    parts = rows[held:], answers[held:], rows[:held], answers[:held]
-    return _Drawn(*parts, n, shards if left_out else None)
-
-
-def _sampled(shards: SampleFiles, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, int]:
-    """A uniform sample of all rows, and how many there are: those of the least random keys."""
-    n = 0
-    keys, rows, answers = np.zeros(0), np.zeros((0, 0)), np.zeros(0)
-    for X, y in shards:
-        rows = np.concatenate([rows, X]) if n else X
-        keys = np.concatenate([keys, rng.random(len(y))])
-        answers = np.concatenate([answers, y])
-        n += len(y)
-        order = np.argsort(keys)[: max(_MOST_NUMBERS // X.shape[1], 1)]
-        keys, rows, answers = keys[order], rows[order], answers[order]
-    if not n:
-        raise InputError(f"{shards.path}: holds no samples")
-    return rows, answers, n
-
-
-def _as_array(name: str, value: Any) -> np.ndarray:
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is not a numeric array: {error}") from None
-
-
-def _check_enough(drawn: _Drawn, n_neurons: int | None) -> None:
+def _check_enough(drawn: Drawn, n_neurons: int | None) -> None:
     n, d = drawn.X.shape
     m = 1 if n_neurons is None else n_neurons
     if widest(n, d) < m:
         raise InputError(
-            f"{drawn.n_samples:,} samples are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
+            f"{_counted(drawn)} are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
             f"an affine rest have {m * (d + 2) + d + 1:,} parameters, and some samples are kept "
             "apart"
         )
@@ -236,7 +180,7 @@ def _as_before(recovery: Recovery, law: Law) -> Recovery:
     return replace(recovery, network=network, warnings=(*recovery.warnings, note))
 
 
-def _certified(recovery: Recovery, drawn: _Drawn, law: Law) -> Recovery:
+def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:
     network, details = recovery.network, recovery.details
     if network is None:  # pragma: no cover - a fit always leaves one
         return recovery

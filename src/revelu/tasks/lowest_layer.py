@@ -14,7 +14,7 @@ from revelu.recover.lowest_layer import recover_by_queries, recover_from_samples
 from revelu.recover.structured import recover_even, recover_exponential
 from revelu.recovery import LayerRecovery, Status
 from revelu.tasks.progress import Listener, Progress
-from revelu.tasks.samples import gather, hold_out, original_rows
+from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
 from revelu.verify.firing import certify_labels, check_by_queries
 from revelu.verify.held_out import certify_held_out
@@ -109,7 +109,7 @@ def recover_lowest_layer(
         raise InputError("'even' units need n_neurons")
     seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
     if activation in _STRUCTURED:
-        return _structured(X, y, activation, n_neurons, np.random.default_rng(seeds[0]))
+        return _structured(X, y, activation, n_neurons, seeds)
     if target is None:
         return _from_samples(X, y, activation, n_neurons, seeds, progress)
     oracle = open_oracle(target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds)
@@ -187,16 +187,13 @@ def _from_samples(
             progress(Progress("recover", 0, 0, message))
 
     tell("reading samples")
-    rows, answers = gather(X, y)
-    if len(rows) < 2 or np.ptp(answers) == 0:
-        raise InputError(f"{len(rows):,} samples, all with the same y: nothing to learn")
-    _check_width(n_neurons, rows.shape[1])
-    law = measure_law(rows)
-    kept, held = hold_out(len(rows), np.random.default_rng(seeds[1]))
+    drawn = gather(X, y, seeds[1], None)
+    _check_width(n_neurons, drawn.X.shape[1])
+    law = measure_law(drawn.X)
     found = recover_from_samples(
-        law.whiten(rows[kept]), answers[kept], activation, n_neurons, seeds[0], tell
+        law.whiten(drawn.X), drawn.y, activation, n_neurons, seeds[0], tell
     )
-    directions, thresholds, scale = original_rows(found.directions, found.thresholds, law)
+    directions, thresholds, scale = law.original_rows(found.directions, found.thresholds)
     details = dict(found.details)
     if "threshold_errors" in details:
         details["threshold_errors"] = details["threshold_errors"] * scale
@@ -211,10 +208,10 @@ def _from_samples(
     if not len(directions) or found.status is not Status.UNVERIFIED:
         return found
     if activation == "sigmoid":
-        return _agreeing(found, law.whiten(rows[held]), answers[held])
+        return _agreeing(found, law.whiten(drawn.X_held), drawn.y_held)
     certificate = certify_labels(
-        rows[held],
-        ~details["rounding"].is_answer(answers[held][:, None]),
+        drawn.X_held,
+        ~details["rounding"].is_answer(drawn.y_held[:, None]),
         directions,
         thresholds,
         found.errors,
@@ -251,13 +248,16 @@ def _agreeing(found: LayerRecovery, X: FloatArray, y: FloatArray) -> LayerRecove
 
 
 def _structured(
-    X: Any, y: Any, activation: str, n_neurons: int | None, rng: np.random.Generator
+    X: Any,
+    y: Any,
+    activation: str,
+    n_neurons: int | None,
+    seeds: list[np.random.SeedSequence],
 ) -> LayerRecovery:
     """Layers of special shape; inputs must be N(0, I) as they are, or blocks would be mixed."""
-    rows, answers = gather(X, y)
+    drawn = gather(X, y, seeds[1], None)
+    rows, answers, rng = drawn.X, drawn.y, np.random.default_rng(seeds[0])
     _check_width(n_neurons, rows.shape[1])
-    if len(rows) < 2 or np.ptp(answers) == 0:
-        raise InputError(f"{len(rows):,} samples, all with the same y: nothing to learn")
     law = measure_law(rows)
     if activation == "exp":
         found = recover_exponential(rows, answers, rng)

@@ -1,68 +1,169 @@
-"""Samples as a task is given them: arrays, or a file that fits in memory."""
+"""Where samples come from: those kept in memory, those kept apart, and all of them again."""
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revelu.errors import InputError
-from revelu.formats.samples import SampleFiles, check_samples
-from revelu.numerics.gaussianity import Law
-from revelu.types import FloatArray, IntArray
+from revelu.errors import FormatError, InputError
+from revelu.formats.samples import CheckedChunk, check_samples, find_shards
+from revelu.numerics.reservoir import Reservoir
+from revelu.probe.streams import work_through
+from revelu.types import FloatArray
 
-# Kept apart for a certificate: this share, and no more than so many.
+# What is kept in memory for fits, in numbers; moments see all samples.
+_MOST_NUMBERS = 40_000_000
+
+# Kept apart for the certificate: this share, within limits.
 _HELD_OUT = 0.05
-_MOST_HELD_OUT = 20_000
+_LEAST_HELD_OUT = 16
+_MOST_HELD_OUT = 3000
 
 
-def gather(X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-    """Read samples, shapes (n, d) and (n,), all of them into memory.
+@dataclass(frozen=True)
+class Drawn:
+    """Samples in memory, in random order, those kept apart, and where all of them are.
+
+    Attributes
+    ----------
+    X, X_held : ndarray, shape (n, d)
+    y, y_held : ndarray, shape (n,)
+    n_samples : int
+    chunks : iterable of CheckedChunk, optional
+        Where there are more than are kept in memory.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    X_held: FloatArray
+    y_held: FloatArray
+    n_samples: int
+    chunks: Iterable[CheckedChunk] | None
+
+
+def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | None) -> Drawn:
+    """Take as many samples into memory as fits need, in random order.
+
+    Parameters
+    ----------
+    X, y
+        As :func:`revelu.learn` takes them.
+    seed : SeedSequence
+        Decides which are kept, and their order.
+    executor : Executor, optional
+        Where chunks are read.
 
     Raises
     ------
     InputError
-        If ``y`` is missing, or given beside a file; FormatError for what is in them.
+        If an argument makes no sense, a number is not finite, or ``y`` is constant.
     """
-    if isinstance(X, str | PathLike):
+    chunks: Iterable[CheckedChunk] | None = None
+    if isinstance(X, str | PathLike) or callable(X):
         if y is not None:
-            raise InputError("y belongs to arrays; a file of samples holds its own")
-        shards = list(SampleFiles(Path(X)))
-        return np.concatenate([a for a, _ in shards]), np.concatenate([b for _, b in shards])
-    if y is None:
-        raise InputError("y is missing")
-    return check_samples(_as_array("X", X), _as_array("y", y))
+            raise InputError("y belongs to arrays; a file or function of samples brings its own")
+        chunks = _Called(X) if callable(X) else find_shards(Path(X))
+        rows, answers, n = _sampled(chunks, seed, executor)
+        if n == len(rows):
+            chunks = None
+    else:
+        if y is None:
+            raise InputError("y is missing")
+        rows, answers = check_samples(_as_array("X", X), _as_array("y", y))
+        n = len(rows)
+        by_chance = np.random.default_rng(seed).permutation(n)
+        rows, answers = rows[by_chance], answers[by_chance]
+    rows, answers = _each_once(rows, answers)
+    if n < 2 or np.ptp(answers) == 0:
+        raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
+    held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
+    held = min(held, len(rows) // 4)
+    return Drawn(rows[held:], answers[held:], rows[:held], answers[:held], n, chunks)
 
 
-def hold_out(n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Split n samples by chance: those of a fit, and those kept apart."""
-    order = rng.permutation(n)
-    held = min(int(_HELD_OUT * n), _MOST_HELD_OUT)
-    return order[held:], order[:held]
+@dataclass(frozen=True)
+class _Called:
+    """Chunks that a function of the user returns anew at each call."""
+
+    function: Callable[[], Iterable[Any]]
+
+    def __iter__(self) -> Iterator[CheckedChunk]:
+        for i, chunk in enumerate(self.function()):
+            yield CheckedChunk(f"chunk {i}", chunk if callable(chunk) else partial(tuple, chunk))
 
 
-def original_rows(
-    W: FloatArray, t: FloatArray, law: Law
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """``W z >= t`` of whitened inputs in the samples' own coordinates, rows of norm 1.
+@dataclass(frozen=True)
+class _Draw:
+    """A chunk, and what decides which of its rows may stay."""
 
-    Returns
-    -------
-    W, t : ndarray
-    scale : ndarray, shape (k,)
-        What the errors of a row grow by at most.
+    chunk: CheckedChunk
+    seed: np.random.SeedSequence
+    bar: float
+
+
+def _draw(task: _Draw) -> tuple[str, int, FloatArray, FloatArray]:
+    """Name and size of a chunk; keys and rows ``(x, y)`` of those that may stay."""
+    X, y = task.chunk()
+    keys = np.random.default_rng(task.seed).random(len(y))
+    kept = keys <= task.bar
+    return task.chunk.name, len(y), keys[kept], np.column_stack([X[kept], y[kept]])
+
+
+def _sampled(
+    chunks: Iterable[CheckedChunk], seed: np.random.SeedSequence, executor: Executor | None
+) -> tuple[FloatArray, FloatArray, int]:
+    """A uniform sample of all rows, and how many there are."""
+    reservoir: Reservoir | None = None
+    first, n, d = "", 0, 0
+
+    def tasks() -> Iterator[_Draw]:
+        # A bar may be out of date: then more comes back than stays.
+        for chunk in chunks:
+            yield _Draw(chunk, seed.spawn(1)[0], np.inf if reservoir is None else reservoir.bar)
+
+    for name, size, keys, rows in work_through(_draw, tasks(), executor):
+        if not size:
+            continue
+        if reservoir is None:
+            first, d = name, rows.shape[1] - 1
+            reservoir = Reservoir(max(_MOST_NUMBERS // d, 1), d + 1)
+        elif rows.shape[1] != d + 1:
+            raise FormatError(
+                f"{name}: rows of {rows.shape[1] - 1} inputs, those of {first} have {d}"
+            )
+        reservoir.add(keys, rows)
+        n += size
+    if reservoir is None:
+        raise InputError("there are no samples")
+    kept = reservoir.in_order()
+    return kept[:, :d], kept[:, d].copy(), n
+
+
+def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Merge rows that repeat, their answers averaged.
+
+    An input that is fitted says nothing where it is kept apart as well, and as evidence it
+    counts once.
     """
-    if law.is_standard:
-        return W, t, np.ones(len(t))
-    rows = W @ law.whitening
-    norms = np.linalg.norm(rows, axis=1)
-    spread = float(np.linalg.norm(law.whitening, 2))
-    return rows / norms[:, None], (t + rows @ law.mean) / norms, spread / norms
+    if np.unique(X[:, 0]).size == len(X):
+        return X, y
+    # Adding 0 makes -0 the same as 0.
+    keys = np.fromiter((hash((row + 0.0).tobytes()) for row in X), dtype=np.int64, count=len(X))
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) == len(X):
+        return X, y
+    order = np.argsort(first)  # as before, which is random
+    mean = np.bincount(group, weights=y) / np.bincount(group)
+    return X[first[order]], mean[order]
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not a numeric array: {error}") from None
-    return array.astype(np.float64) if array.dtype.kind == "b" else array

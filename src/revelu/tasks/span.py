@@ -34,6 +34,10 @@ _MOST_INPUTS = 4_096
 # Half of the places curving is a smooth function; a quarter may be kinks.
 _CURVED = 0.5
 
+# Spans farther off than this may fail their certificate by their own error; farther off than
+# that, in radians, a span is no longer recovered, whatever its certificate.
+_COARSE_ANGLE, _LARGEST_ANGLE = 1e-5, 0.01
+
 # An oracle inside an oracle cuts the batches.
 _WHOLE = 2**62
 
@@ -124,7 +128,9 @@ def recover_span(
         raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    job = _Job(oracle, whole_number("checks", checks, 1), whole_number("seed", seed, 0), progress)
+    checks, seed = whole_number("checks", checks, 1), whole_number("seed", seed, 0)
+    oracle.declare(command="span", seed=seed)
+    job = _Job(oracle, checks, seed, progress)
     found = job.from_labels() if labels else job.from_numbers(method, neurons)
     return job.finished(found)
 
@@ -191,19 +197,26 @@ class _Job:
         self._tell("moving fresh inputs inside the null space")
         rng = np.random.default_rng(self.seeds[2])
         angle = float(found.details.get("expected_angle", 0.0))
+        # Of a weak direction that is far off a function sees as little as of the others.
+        leak = float(found.details.get("leak", angle))
         try:
-            certificate = check_null_space(oracle, found.span, self.checks, rng, noise, angle)
+            certificate = check_null_space(oracle, found.span, self.checks, rng, noise, leak)
         except LimitReachedError as error:
             evidence = (*found.evidence, str(error))
             return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
         if certificate is None:
             return replace(found, status=Status.BUDGET_EXHAUSTED)
-        status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        evidence = (*found.evidence, *(() if found.span.rank else (_DEAD,)))
+        passed = certificate.passed and angle < _LARGEST_ANGLE
+        status = Status.RECOVERED if passed else Status.UNVERIFIED
+        more = () if found.span.rank else (_DEAD,)
+        if not passed and angle > _COARSE_ANGLE:
+            more = (*more, _COARSE.format(angle=angle))
+        evidence = (*found.evidence, *more)
         return replace(found, status=status, certificate=certificate, evidence=evidence)
 
     def finished(self, found: SpanRecovery) -> SpanRecovery:
         """Attach the final ledger and advice."""
+        self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
         return replace(
@@ -231,6 +244,10 @@ _FULL = (
     "the first layer looks at every direction of its input (full rank): there is no null "
     "space, and nothing can be hidden from it"
 )
+_COARSE = (
+    "the directions found are off by about {angle:.1g} rad, and fresh moves as long as an input "
+    "show that much: answers of more digits, or computed in float64, would tell them better"
+)
 _PERHAPS_LABELS = "if the answers are labels, say so: --labels (labels=True)"
 _DEAD = (
     "no answer changes anywhere on N(0, I): the target is constant, or dead there; scale or "
@@ -239,7 +256,7 @@ _DEAD = (
 _ADVICE = {
     Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are "
     "missing; another seed, more checks or answers of more digits may help",
-    Status.PARTIAL: "what was found is a part at most",
+    Status.PARTIAL: "what was found is not certified",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness: labels and digits must repeat",
 }

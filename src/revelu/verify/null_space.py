@@ -13,6 +13,10 @@ from revelu.verify.certificate import CONFIDENCE
 # span's angle.
 _SIGMAS = 32.0
 
+# And no change of more than these shares of an output's spread is put down to the angle, or
+# to noise.
+_MOST, _MOST_NOISE = 0.02, 0.1
+
 
 def check_null_space(
     oracle: Oracle,
@@ -51,7 +55,7 @@ def check_null_space(
     # Where a classifier is saturated nothing can be compared.
     finite = np.isfinite(Y[:n]).all(axis=1) & np.isfinite(Y[n:]).all(axis=1)
     before, after = Y[:n][finite], Y[n:][finite]
-    limits = _limits(noise, angle) if noise is not None else np.full(Y.shape[1], 0.5)
+    limits = np.full(Y.shape[1], 0.5) if noise is None else _limits(noise, angle, before)
     changes = np.abs(after - before)
     n_bad = int((changes > limits).any(axis=1).sum())
     bound = upper_bound(n_bad, len(before), CONFIDENCE)
@@ -63,7 +67,7 @@ def check_null_space(
     return NullCertificate(
         n_checks=len(before),
         max_change=float(changes.max(initial=0.0)),
-        tolerance=float(limits.max()),
+        tolerance=float(limits.max(initial=0.0)),
         fraction_within=1.0 - n_bad / max(len(before), 1),
         confidence=CONFIDENCE,
         statement=statement,
@@ -71,7 +75,16 @@ def check_null_space(
     )
 
 
-def _limits(noise: NoiseFloor, angle: float) -> FloatArray:
-    """The largest change by output that rounding and the span's own error explain."""
-    rounding = noise.nu * noise.scale * np.sqrt(6.0)
-    return np.asarray(_SIGMAS * (rounding + angle * np.maximum(noise.spread, noise.scale)))
+def _limits(noise: NoiseFloor, angle: float, answers: FloatArray) -> FloatArray:
+    """The largest change by output that rounding and the span's own error explain.
+
+    However far off the span is said to be, and however large the noise, no more than a
+    small share of what ``answers (m, k)`` vary by is explained so: what is forgiven a vague
+    span would hide a missing direction.  Answers that are constant but for their last
+    digits vary by rounding alone.
+    """
+    spread, size = answers.std(axis=0), np.abs(answers).max(axis=0, initial=0.0)
+    last_digits = _SIGMAS * np.finfo(np.float64).eps * size
+    rounding = _SIGMAS * noise.nu * noise.scale * np.sqrt(6.0)
+    rounding = np.minimum(rounding, np.maximum(_MOST_NOISE * spread, last_digits))
+    return np.asarray(rounding + min(_SIGMAS * angle, _MOST) * spread)

@@ -1,0 +1,202 @@
+"""What ATV21 proves of samples, measured: smoothed analysis, Lemma 5.2, Algorithm 5.
+
+    python benchmarks/sample_theory.py            print the tables
+    python benchmarks/sample_theory.py --write    and keep them in benchmarks/README.md
+
+Networks as in samples.py, unless said.
+"""
+
+import argparse
+import platform
+
+import numpy as np
+from page import keep
+from samples import FIRST_SEED, draw, errors_of, table
+
+import revelu
+from revelu.numerics.hermite import network_coefficient
+from revelu.numerics.quadratic import Quadratic, fit_quadratic
+from revelu.probe.moments import estimate_moments, monomials
+from revelu.recover.tensors import estimate_units, recover_units
+
+DRAWS = 20
+NETWORKS = 3
+FACTORIALS = {2: 2.0, 3: 6.0, 4: 24.0}
+
+
+def smoothed_row(tau: float) -> str:
+    """Section 6: columns in a plane, each moved by a Gaussian of average length tau."""
+    d, m = 8, 20
+    least, errors = [], []
+    for seed in range(FIRST_SEED, FIRST_SEED + DRAWS):
+        truth, rng = draw(d, m, seed), np.random.default_rng([seed, 2])
+        angles = rng.uniform(0.0, 2.0 * np.pi, m)
+        plane = np.linalg.qr(rng.standard_normal((d, 2)))[0]
+        W = np.column_stack([np.cos(angles), np.sin(angles)]) @ plane.T
+        W = W + tau * rng.standard_normal((m, d)) / np.sqrt(d)
+        powers = np.einsum("mi,mj->mij", W, W).reshape(m, -1)
+        least.append(np.linalg.svd(powers, compute_uv=False)[-1])
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        tensors = {k: network_coefficient(k, truth.a, W, truth.b) for k in range(1, 7)}
+        units = recover_units(tensors, m, 2, np.random.default_rng(seed))
+        if not units:
+            errors.append(np.inf)
+            continue
+        moved = type(truth)(W, truth.b, truth.a)
+        off, _ = errors_of(units[0].W, units[0].b, units[0].a, moved, signs=False)
+        errors.append(float(np.abs(off).max()))
+    return (
+        f"| {tau:g} | {np.median(least):.1e} | {min(least):.1e} | {np.median(least) / tau**2:.3f} "
+        f"| {np.median(errors):.1e} |"
+    )
+
+
+def lemma_row(d: int, m: int, n: int) -> str:
+    """Lemma 5.2: errors of estimated coefficients beside their standard errors."""
+    truth = draw(d, m, FIRST_SEED)
+    plain = Quadratic(0.0, np.zeros(d), np.zeros((d, d)))
+    cells = []
+    for control in (plain, None):
+        off: dict[int, list[float]] = {k: [] for k in FACTORIALS}
+        said: dict[int, list[float]] = {k: [] for k in FACTORIALS}
+        for seed in range(NETWORKS):
+            X = np.random.default_rng([FIRST_SEED, 3, seed]).standard_normal((n, d))
+            y = truth(X)
+            moments = estimate_moments([(X, y)], control or fit_quadratic(X, y))
+            for k in FACTORIALS:
+                T = network_coefficient(k, truth.a, truth.W, truth.b)
+                off[k].append(float(np.linalg.norm(moments.tensor(k) - T)))
+                said[k].append(_whole_norm(moments.errors[k], d, k))
+        for k in FACTORIALS:
+            eta, error = np.mean(off[k]), np.mean(said[k])
+            cells.append(f"{eta:.2g} / {error:.2g}, {n * eta**2 / d**k:.1f}")
+    return f"| ({d}, {m}) | {n:,} | " + " | ".join(cells) + " |"
+
+
+def _whole_norm(errors: np.ndarray, d: int, k: int) -> float:
+    """Root mean square of the Frobenius norm: an entry counts as often as it stands."""
+    return float(np.sqrt(np.sum(errors**2 * FACTORIALS[k] / monomials(d, k).factorials)))
+
+
+def truncated_row(radius: float, ball: float) -> str:
+    """Algorithm 5: regression on the units found, truncated and inside a ball."""
+    d, m, n = 10, 6, 30_000
+    left = []
+    for seed in range(FIRST_SEED, FIRST_SEED + NETWORKS):
+        truth, rng = draw(d, m, seed), np.random.default_rng([seed, 4])
+        truth.b[:2] = 4.0, -4.0
+        X = rng.standard_normal((n, d))
+        y = truth(X)
+        quadratic = fit_quadratic(X, y)
+        values, U = np.linalg.eigh(quadratic.M)
+        B = U[:, np.argsort(-np.abs(values))[: m - 2]].T
+        units = estimate_units(estimate_moments([(X, y)], quadratic, B), m - 2, rng)
+        if units is None:
+            left.append(np.inf)
+            continue
+        F = _features(X, units.W @ B, units.b)
+        beta = _in_ball(F[np.linalg.norm(F, axis=1) < radius], y, F, radius, ball)
+        Z = rng.standard_normal((n, d))
+        off = _features(Z, units.W @ B, units.b) @ beta - truth(Z)
+        left.append(float(np.linalg.norm(off) / np.linalg.norm(truth(Z))))
+    name = "none" if np.isinf(radius) else f"{radius:g}"
+    kept = "none" if np.isinf(ball) else f"{ball:g}"
+    return f"| {name} | {kept} | {np.median(left):.1e} | {max(left):.1e} |"
+
+
+def _features(X: np.ndarray, W: np.ndarray, b: np.ndarray) -> np.ndarray:
+    Z = X @ W.T + b
+    return np.column_stack([np.maximum(Z, 0.0), np.maximum(-Z, 0.0), X, np.ones(len(X))])
+
+
+def _in_ball(
+    kept: np.ndarray, y: np.ndarray, F: np.ndarray, radius: float, ball: float
+) -> np.ndarray:
+    """Least squares with ``|beta| <= ball``: the multiplier by bisection."""
+    gram = kept.T @ kept / len(F)
+    right = kept.T @ y[np.linalg.norm(F, axis=1) < radius] / len(F)
+    beta = np.linalg.lstsq(gram, right, rcond=None)[0]
+    low, high = 0.0, 1e3
+    while np.linalg.norm(beta) > ball * (1 + 1e-6) and high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        solved = np.linalg.solve(gram + middle * np.eye(len(gram)), right)
+        if np.linalg.norm(solved) > ball:
+            low = middle
+        else:
+            high, beta = middle, solved
+    return beta
+
+
+def order_row(d: int, m: int, n: int) -> str:
+    """The choice of the order by a gap after m < d eigenvalues."""
+    ranks = []
+    for seed in range(FIRST_SEED, FIRST_SEED + NETWORKS):
+        truth = draw(d, m, seed)
+        X = np.random.default_rng([seed, 1]).standard_normal((n, d))
+        messages: list[str] = []
+        revelu.learn(
+            X, truth(X), seed=seed, progress=lambda e, kept=messages: kept.append(e.message)
+        )
+        inside = [text.split()[3] for text in messages if "inside" in text]
+        ranks.append(inside[0] if inside else "all")
+    return f"| ({d}, {m}) | {n:,} | {', '.join(ranks)} |"
+
+
+def tables() -> str:
+    """All tables, as Markdown."""
+    parts = [
+        table(
+            "τ | s_m(W ⊙ W), median | least | median / τ² | error from exact moments, median",
+            [smoothed_row(tau) for tau in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)],
+        ),
+        table(
+            "(d, m) | samples | order 2: error / standard error, N η² / d² | order 3, d³ "
+            "| order 4, d⁴ | with control variates: 2 | 3 | 4",
+            [
+                lemma_row(*shape)
+                for shape in (
+                    (4, 4, 10_000),
+                    (8, 4, 10_000),
+                    (12, 4, 10_000),
+                    (8, 8, 10_000),
+                    (8, 4, 40_000),
+                )
+            ],
+        ),
+        table(
+            "features shorter than | norm ball | relative L2, median | largest",
+            [
+                truncated_row(radius, ball)
+                for radius, ball in (
+                    (np.inf, np.inf),
+                    (10.0, np.inf),
+                    (5.0, np.inf),
+                    (np.inf, 10.0),
+                    (np.inf, 3.0),
+                    (np.inf, 1.0),
+                )
+            ],
+        ),
+        table(
+            "(d, m) | samples | dimensions searched, by network",
+            [order_row(*shape) for shape in ((20, 5, 5000), (20, 18, 8000))],
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    options = parser.parse_args()
+    text = tables() + (
+        f"\n\nrevelu {revelu.__version__}, NumPy {np.__version__}, Python "
+        f"{platform.python_version()}, {platform.machine()}, seeds from {FIRST_SEED}."
+    )
+    print(text)
+    if options.write:
+        keep("sample_theory", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,359 @@
+"""Requests over HTTP: repeated where that is safe, slowed down where asked for.
+
+Nothing goes to another host than the one in the address.
+"""
+
+import email.utils
+import ipaddress
+import logging
+import os
+import re
+import ssl
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from revelu.adapters.open_inference import ProtocolError, read_object
+from revelu.errors import InputError, MissingExtraError, TargetError
+
+log = logging.getLogger(__name__)
+
+# The value of the authorisation header, such as "Bearer ...".  It is read here and
+# nowhere else, and kept out of whatever is written or pickled.
+AUTHORIZATION = "REVELU_AUTHORIZATION"
+
+# A request in all, from the first byte sent to the last byte read.
+TIMEOUT_SECONDS = 60.0
+
+# Waits of 0.1 s, 0.2 s and so on between them: 3 s in all.
+_ATTEMPTS = 6
+# A server that asks for a longer pause is taken at its word another time.
+_LONGEST_PAUSE = 60.0
+
+_MOST_REDIRECTS = 3
+_REDIRECTS = {301, 302, 303, 307, 308}
+# What the server could not do now; 500 is in it, for servers answer it under load, too.
+_PASSING = {429, 500, 502, 503, 504}
+
+# An answer that is larger is none to a few thousand rows.
+_MOST_BYTES = 2**28
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered.
+
+    Attributes
+    ----------
+    status : int
+    headers : mapping of str to str
+    content : bytes
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class TooLargeError(TargetError):
+    """The server takes no request of this size."""
+
+
+class _PassingError(Exception):
+    """What may be over when asked again.
+
+    Parameters
+    ----------
+    reason : str
+    pause : float, optional
+        Seconds that the server asks to wait.
+    """
+
+    def __init__(self, reason: str, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause = pause
+
+
+class Client:
+    """A connection to one host; threads share it, and a pickled copy opens its own.
+
+    Parameters
+    ----------
+    address : str
+        Whatever is asked for must have its scheme, host and port.
+    rate : str, optional
+        Most requests, such as ``"50/s"``, ``"600/min"`` or ``"1000/h"``.
+    timeout : float
+        Seconds that a request may take in all.
+
+    Raises
+    ------
+    InputError
+        If the address holds what it should not, or ``rate`` is none.
+    MissingExtraError
+        If httpx or stamina is not installed.
+    """
+
+    def __init__(
+        self, address: str, rate: str | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        try:
+            parts = urlsplit(address)
+        except ValueError as error:
+            raise InputError(f"{shown(address)}: is no address: {error}") from None
+        if parts.username is not None or parts.query or parts.fragment:
+            raise InputError(
+                "an address holds scheme, host, port and path alone; authorisation goes into the "
+                f"environment variable {AUTHORIZATION}"
+            )
+        self.address = address
+        self.timeout = timeout
+        self._free_from = 0.0
+        self._interval = _interval(rate)
+        self._origin = _origin(address)
+        self._libraries()
+        if _authorization() and parts.scheme == "http" and not _is_local(parts.hostname):
+            log.warning("the authorisation header travels to %s unencrypted", parts.hostname)
+        self._open()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("address", "timeout", "_free_from", "_interval", "_origin")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        content: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        patient: bool = True,
+    ) -> Reply:
+        """Send a request, again and again where what failed may be over soon.
+
+        Parameters
+        ----------
+        method : {"GET", "POST"}
+        url : str
+        content : bytes
+        headers : mapping of str to str, optional
+        patient : bool
+            Try again where there is no connection, too.
+
+        Returns
+        -------
+        Reply
+            With a status of 200 to 299, or of 400 to 499.
+
+        Raises
+        ------
+        TargetError
+            If there is no such reply.
+        TooLargeError
+            If the server says that the request is too large.
+        """
+        httpx, stamina = self._libraries()
+
+        def pause(error: Exception) -> bool | float:
+            if not isinstance(error, _PassingError):
+                return False
+            if error.pause is not None and error.pause > _LONGEST_PAUSE:
+                return False
+            log.info("%s: %s; asking again", url, error)
+            return True if error.pause is None else error.pause
+
+        attempts = stamina.retry_context(
+            on=pause, attempts=_ATTEMPTS, timeout=None, wait_jitter=0.1, wait_max=2.0
+        )
+        try:
+            for attempt in attempts:
+                with attempt:
+                    try:
+                        return self._once(method, url, content, dict(headers or {}))
+                    except httpx.ConnectError as error:
+                        if not patient:
+                            raise TargetError(f"{url}: no connection: {shown(error)}") from None
+                        raise _PassingError(f"no connection: {shown(error)}") from None
+                    except httpx.RequestError as error:
+                        reason = shown(error) or type(error).__name__
+                        raise _PassingError(f"the connection failed: {reason}") from None
+                    except (httpx.InvalidURL, UnicodeError) as error:
+                        raise InputError(f"{url}: is no address: {shown(error)}") from None
+        except _PassingError as error:
+            hint = "" if error.pause is None else f" and asks for a pause of {error.pause:g} s"
+            raise TargetError(f"{url}: {error}{hint}") from None
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    def _once(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
+        """Send it once, and wherever on the same host it is redirected to."""
+        secret = _authorization()
+        if secret:
+            headers["Authorization"] = secret
+        for _ in range(_MOST_REDIRECTS + 1):
+            self._wait_for_turn()
+            reply = self._exchange(method, url, content, headers)
+            if reply.status not in _REDIRECTS:
+                return _judged(url, reply, secret)
+            try:
+                there = urljoin(url, reply.headers.get("location", ""))
+                is_same = _origin(there) == self._origin
+            except ValueError:
+                raise TargetError(f"{url}: redirects to what is no address") from None
+            if not is_same:
+                raise TargetError(
+                    f"{url}: redirects to another host, {shown(_named(there))}, which is asked "
+                    "nothing: if you trust it, name its address"
+                )
+            url = there
+        raise TargetError(f"{url}: redirects in circles")
+
+    def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
+        """One request and its reply; a time-out for each read would let a drip go on for ever."""
+        deadline = time.monotonic() + self.timeout
+        with self._client.stream(method, url, content=content, headers=headers) as response:
+            chunks, size = [], 0
+            for chunk in response.iter_bytes():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > _MOST_BYTES:
+                    raise TargetError(f"{url}: answers more than {_MOST_BYTES:,} bytes")
+                if time.monotonic() > deadline:
+                    raise _PassingError(f"no whole answer within {self.timeout:g} s")
+            found = {name.lower(): value for name, value in response.headers.items()}
+            return Reply(response.status_code, found, b"".join(chunks))
+
+    def _wait_for_turn(self) -> None:
+        """Keep requests apart; those of all threads stand in one line."""
+        if not self._interval:
+            return
+        with self._turn:
+            now = time.monotonic()
+            mine = max(self._free_from, now)
+            self._free_from = mine + self._interval
+        time.sleep(mine - now)
+
+    def _open(self) -> None:
+        httpx, _ = self._libraries()
+        self._turn = threading.Lock()
+        # The system's certificates.  Proxies and passwords that the environment or a .netrc
+        # file may name are not looked for: nothing goes anywhere but to the target.
+        self._client = httpx.Client(
+            verify=ssl.create_default_context(),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=self.timeout,
+            headers={"User-Agent": "revelu"},
+        )
+        weakref.finalize(self, self._client.close)
+
+    @staticmethod
+    def _libraries() -> tuple[Any, Any]:
+        try:
+            import httpx  # noqa: PLC0415 - optional
+            import stamina  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise MissingExtraError(
+                f'served models need {error.name}: pip install "revelu[http]"'
+            ) from None
+        # What is sent again is in our log; without this, it would be on standard error, too.
+        logging.getLogger("stamina").addHandler(logging.NullHandler())
+        return httpx, stamina
+
+
+def shown(text: object) -> str:
+    """Return what another machine said as one short line, with nothing secret in it."""
+    line = "".join(c if c.isprintable() else " " for c in str(text)[:2000])
+    secret = _authorization()
+    for word in {secret, *secret.split()} if secret else ():
+        line = line.replace(word, "***")
+    line = " ".join(line.split())
+    return line if len(line) <= 200 else f"{line[:200]}..."
+
+
+def error_of(reply: Reply) -> str:
+    """Return what a server says went wrong."""
+    try:
+        said = read_object(reply.content).get("error", "")
+    except ProtocolError:
+        said = reply.content.decode(errors="replace")
+    return shown(said) or "it does not say why"
+
+
+def _judged(url: str, reply: Reply, secret: str) -> Reply:
+    """A reply that is final, or an exception that says what it is instead."""
+    if reply.status in _PASSING:
+        reason = f"answers {reply.status}: {error_of(reply)}"
+        raise _PassingError(reason, _pause(reply.headers.get("retry-after")))
+    if reply.status == 413:
+        raise TooLargeError(f"{url}: takes no request of this size")
+    if reply.status in {401, 403}:
+        hint = "was refused" if secret else f"is needed: set {AUTHORIZATION}"
+        raise TargetError(f"{url}: answers {reply.status}: authorisation {hint}")
+    if not (200 <= reply.status < 300 or 400 <= reply.status < 500):
+        raise TargetError(f"{url}: answers {reply.status}")
+    return reply
+
+
+def _authorization() -> str:
+    """The value of the header; nothing, where there is none."""
+    value = os.environ.get(AUTHORIZATION, "").strip()
+    if not (value.isascii() and value.isprintable()):
+        raise InputError(f"{AUTHORIZATION} holds what no header can")
+    return value
+
+
+def _pause(text: str | None) -> float | None:
+    """Seconds that ``Retry-After`` asks for: a number, or a date."""
+    if text is None:
+        return None
+    if text.strip().isdigit():
+        return float(text)
+    try:
+        date = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(date.timestamp() - time.time(), 0.0)
+
+
+def _interval(rate: str | None) -> float:
+    """Seconds between two requests."""
+    if rate is None:
+        return 0.0
+    found = _RATE.fullmatch(rate)
+    if found is None or not float(found[1]) > 0:
+        raise InputError(f"rate must be like 50/s, 600/min or 1000/h, got {rate!r}")
+    return _SECONDS[found[2]] / float(found[1])
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        raise InputError(f"{url}: has no such port") from None
+    default = 443 if parts.scheme == "https" else 80
+    return parts.scheme, parts.hostname or "", default if port is None else port
+
+
+def _named(url: str) -> str:
+    scheme, host, port = _origin(url)
+    return f"{scheme}://{host}:{port}"
+
+
+def _is_local(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,69 @@
+"""``revelu journal``: what a journal is of."""
+
+import dataclasses
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from revelu.cli.failures import failures
+from revelu.cli.options import AsJson
+from revelu.cli.output import SCHEMA, print_json
+from revelu.errors import InputError
+
+journal = typer.Typer(
+    name="journal", help="Look into the file that --journal names.", no_args_is_help=True
+)
+
+
+@journal.callback()
+def _journal() -> None:
+    """Keep the name of the command, of which there is one."""
+
+
+@journal.command()
+def show(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What --journal named.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show the target of a journal, what it was asked and when."""
+    with failures(as_json=as_json):
+        from revelu.oracle import Journal
+
+        if not file.is_file():
+            raise InputError(f"{file}: there is no such file")
+        opened = Journal(file)
+        try:
+            summary = opened.summary()
+        finally:
+            opened.close()
+    if as_json:
+        print_json({"schema": SCHEMA, "journal": str(file), **dataclasses.asdict(summary)})
+        return
+    phases = ", ".join(f"{name} {n:,}" for name, n in summary.by_phase.items())
+    rows = {
+        **{name.replace("_", " "): value for name, value in summary.facts.items()},
+        "queries": f"{summary.n_queries:,} in {summary.n_batches:,} batches",
+        "by phase": phases or "none",
+        "first answer": _date(summary.first),
+        "last answer": _date(summary.last),
+        "size": f"{summary.n_bytes:,} bytes",
+    }
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows.items():
+        table.add_row(label, Text(text))
+    Console(highlight=False).print(table)
+
+
+def _date(seconds: float | None) -> str:
+    if seconds is None:
+        return "none"
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

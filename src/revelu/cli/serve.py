@@ -1,0 +1,112 @@
+"""``revelu serve``: a file behind the Open Inference Protocol, to try an audit on."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from revelu.cli.failures import failures
+from revelu.cli.logs import logs
+from revelu.cli.options import AsJson, DimIn, Seed, Verbose
+from revelu.cli.output import SCHEMA, print_json
+from revelu.errors import InputError
+
+if TYPE_CHECKING:
+    from revelu.oracle.degradations import Degradation
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="demo:NAME, or a file ending in .onnx or .npz; its stem is the model's name.",
+            show_default=False,
+        ),
+    ],
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; any but this lets others ask.")
+    ] = LOOPBACK,
+    round_: Annotated[
+        int | None,
+        typer.Option(
+            "--round", metavar="D", help="Answer D significant digits.", show_default=False
+        ),
+    ] = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", metavar="", help="Take and answer float32.")
+    ] = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", metavar="", help="Answer the class alone.")
+    ] = False,
+    noise: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Add noise of this standard deviation.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    dim_in: DimIn = None,
+    as_json: AsJson = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Serve MODEL by the Open Inference Protocol (version 2), until interrupted.
+
+    Exit codes:
+      2  usage or bad input
+      4  the model answers nonsense
+    130  interrupted
+    """
+    running: list[Any] = []
+    with (
+        logs(verbose),
+        failures(as_json=as_json, n_queries=lambda: sum(s.n_queries for s in running)),
+    ):
+        from revelu.adapters.opening import open_target
+        from revelu.oracle import degrade
+        from revelu.tasks.serve import ModelServer
+
+        if not (model.startswith("demo:") or Path(model).suffix.lower() in {".onnx", ".npz"}):
+            raise InputError(f"{model}: what is served is demo:NAME, or an .onnx or .npz file")
+        target = open_target(model, dim_in)
+        name = model.removeprefix("demo:") if model.startswith("demo:") else Path(model).stem
+        is_single = float32 or getattr(target, "datatype", "FP64") == "FP32"
+        server = ModelServer(
+            degrade(target, *_degradations(round_, float32, labels, noise, seed)),
+            target.dim_in,
+            name,
+            datatype="FP32" if is_single else "FP64",
+            host=host,
+            port=port,
+        )
+        running.append(server)
+        with server:
+            _announce(server.url, host, as_json=as_json)
+            server.serve_forever()
+
+
+def _degradations(
+    digits: int | None, float32: bool, labels: bool, noise: float | None, seed: int
+) -> list["Degradation"]:
+    """What a defender would do, in the order in which a server would."""
+    from revelu.oracle import Float32, Labels, Noisy, Rounded
+
+    steps: list[tuple[bool, Any]] = [
+        (noise is not None, lambda: Noisy(noise or 0.0, seed)),
+        (float32, Float32),
+        (digits is not None, lambda: Rounded(digits or 0)),
+        (labels, Labels),
+    ]
+    return [make() for wanted, make in steps if wanted]
+
+
+def _announce(url: str, host: str, *, as_json: bool) -> None:
+    if host != LOOPBACK:
+        sys.stderr.write(f"revelu: whoever reaches {host} may ask this model\n")
+    if as_json:
+        print_json({"schema": SCHEMA, "status": "serving", "url": url})
+    else:
+        typer.echo(f"serving {url} (end with Ctrl-C)")
+        sys.stdout.flush()

@@ -1,0 +1,44 @@
+"""The span of noisy rows: how many singular values stand out, and how far off it is."""
+
+import numpy as np
+
+from revelu.network.span import Span
+from revelu.types import FloatArray
+
+# A singular value is no noise above this many times what noise makes of one.
+_SIGMAS = 8.0
+
+
+def span_of(gradients: FloatArray) -> tuple[Span, bool]:
+    """Span the rows of a matrix whose entries err by 1, and tell whether a gap shows its rank.
+
+    The norm of an (m, n) matrix of unit noise is about sqrt(m) + sqrt(n).
+
+    Parameters
+    ----------
+    gradients : ndarray, shape (m, n)
+
+    Returns
+    -------
+    span : Span
+    clear : bool
+        Whether the first singular value left out is `_SIGMAS` times less than the last taken.
+    """
+    if not gradients.any():
+        return Span(np.empty((0, gradients.shape[1]))), True
+    _, values, vt = np.linalg.svd(gradients, full_matrices=False)
+    noise = np.sqrt(gradients.shape[0]) + np.sqrt(gradients.shape[1])
+    rank = int((values > _SIGMAS * noise).sum())
+    left_out = values[rank] if rank < len(values) else 0.0
+    clear = rank > 0 and bool(_SIGMAS * left_out <= values[rank - 1])
+    return Span(vt[:rank], values / values[0], floor=float(noise / values[0])), clear
+
+
+def expected_angle(span: Span, n: int) -> float:
+    """Return about the largest principal angle, from the weakest direction and the noise."""
+    if not span.rank:
+        return 0.0
+    # floor is (sqrt(m) + sqrt(n)) units; a row of noise across the span has sqrt(n).
+    m = len(span.singular_values)
+    unit = span.floor / (np.sqrt(m) + np.sqrt(n))
+    return float(unit * np.sqrt(n) / span.singular_values[span.rank - 1])

@@ -1,0 +1,101 @@
+"""Asking batches one after another, or many at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from revelu.errors import ReveluError, TargetError
+from revelu.types import FloatArray
+
+Answer = Callable[[], Any]
+
+
+def ask_batches(
+    ask: Callable[[FloatArray], Any],
+    batches: Sequence[FloatArray],
+    executor: Executor | None,
+    begin: Callable[[int], None],
+    take: Callable[[int, Answer], None],
+    withdraw: Callable[[int], None],
+) -> None:
+    """Ask all batches; hand over each answer as it arrives.
+
+    What fails first, be it a question or what is done with an answer, keeps what has
+    not begun from being asked; the answers to what has are still handed over, for they
+    are paid for.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> answer
+    batches : sequence of ndarray, shape (n, d)
+    executor : Executor or None
+        Where questions run; here, one after another, where None.
+    begin : callable
+        Called with the place of a batch before it is sent.
+    take : callable
+        Called here, with the place of a batch and what gives its answer, or raises what
+        the question raised.
+    withdraw : callable
+        Called with the place of a batch that was begun and then not sent after all.
+
+    Raises
+    ------
+    TargetError
+        If the executor takes no batches, or drops one.
+    Exception
+        The first failure of ``begin`` or ``take``.
+    """
+    if executor is None:
+        for i, batch in enumerate(batches):
+            begin(i)
+            # A copy: a target may write into what it is given.
+            take(i, partial(ask, batch.copy()))
+        return
+    places: dict[Future[Any], int] = {}
+    try:
+        for i, batch in enumerate(batches):
+            begin(i)
+            places[_submitted(executor, ask, batch)] = i
+        failure: Exception | None = None
+        for future in as_completed(places):
+            if future.cancelled():
+                withdraw(places[future])
+                failure = failure or TargetError("the executor dropped a batch")
+                continue
+            try:
+                take(places[future], future.result)
+            except Exception as error:  # noqa: BLE001 - raised below, once all is taken
+                failure = failure or error
+                _cancel(places)
+        if failure is not None:
+            raise failure
+    finally:
+        _cancel(places)
+
+
+@contextmanager
+def naming_failures(name: str) -> Iterator[None]:
+    """Turn what a target raises into a TargetError that names the target."""
+    try:
+        yield
+    except ReveluError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise TargetError(f"{name} failed on a query: {type(error).__name__}: {reason}") from error
+
+
+def _submitted(
+    executor: Executor, ask: Callable[[FloatArray], Any], batch: FloatArray
+) -> Future[Any]:
+    try:
+        return executor.submit(ask, batch)
+    except RuntimeError as error:  # it is broken, or shut down
+        raise TargetError(f"the executor takes no batches: {error}") from error
+
+
+def _cancel(futures: dict[Future[Any], int]) -> None:
+    for future in futures:
+        future.cancel()

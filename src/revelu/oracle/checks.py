@@ -1,0 +1,94 @@
+"""Questions and answers as arrays; or what is wrong with them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.errors import InputError, TargetError
+from revelu.types import FloatArray
+
+
+def checked_queries(X: ArrayLike, dim_in: int, box: tuple[float, float] | None) -> FloatArray:
+    """Give questions the shape (n, d).
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+    dim_in : int
+    box : (lo, hi) or None
+
+    Raises
+    ------
+    InputError
+        If they have another shape, are not finite or leave the box.
+    """
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != dim_in:
+        raise InputError(f"expected queries of shape (n, {dim_in}), got {X.shape}")
+    if not np.isfinite(X).all():
+        raise InputError("a query holds a number that is not finite")
+    if box is not None and len(X):
+        lo, hi = box
+        outside = np.flatnonzero((np.clip(X, lo, hi) != X).any(axis=1))
+        if len(outside):
+            raise InputError(f"query {outside[0]} leaves the box [{lo:g}, {hi:g}]")
+    return X
+
+
+def checked_answer(
+    name: str,
+    raw: Any,
+    batch: FloatArray,
+    dim_out: int | None,
+    where: tuple[int, int] | None = None,
+) -> FloatArray:
+    """Give an answer the shape (n, k).
+
+    Parameters
+    ----------
+    name : str
+        What messages call the target.
+    raw : object
+        What it answered.
+    batch : ndarray, shape (n, d)
+        What it was asked.
+    dim_out : int or None
+        Number of outputs so far; None before the first answer.
+    where : (row, round), optional
+        The place of the batch among all questions.
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        A copy: a target may answer into one buffer again and again.
+
+    Raises
+    ------
+    TargetError
+        If it is no array of n finite real rows, or has another number of outputs.
+    """
+    if np.ma.isMaskedArray(raw):
+        raise TargetError(f"{name} answered masked numbers, not real numbers")
+    try:
+        kind = np.asarray(raw).dtype
+        if kind.kind not in "biufO":
+            raise TargetError(f"{name} answered {kind} values, not real numbers")
+        Y = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"{name} answered what is not numbers: {error}") from None
+    if Y.ndim == 1:
+        Y = Y[:, None]
+    if Y.ndim != 2 or len(Y) != len(batch) or Y.shape[1] == 0:
+        raise TargetError(
+            f"{name} answered shape {np.shape(raw)} to {len(batch)} queries; "
+            f"expected ({len(batch)},) or ({len(batch)}, k)"
+        )
+    if dim_out is not None and Y.shape[1] != dim_out:
+        raise TargetError(f"{name} answered {Y.shape[1]} outputs after {dim_out} before")
+    if not np.isfinite(Y).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
+        x = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
+        place = f"row {where[0] + row} of round {where[1]}, " if where else ""
+        raise TargetError(f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}")
+    return Y

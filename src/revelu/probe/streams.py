@@ -1,0 +1,81 @@
+"""Samples that come in chunks, and work on each of them, here or elsewhere."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from revelu.types import FloatArray
+
+Pair: TypeAlias = tuple[FloatArray, FloatArray]
+
+# Samples (X, y), or what loads them where they are worked on.
+Chunk: TypeAlias = Pair | Callable[[], Pair]
+
+# Chunks handed out and not yet taken back: enough for a cluster, little in memory, since
+# what is handed out loads when its turn comes.
+_IN_FLIGHT = 32
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def load(chunk: Chunk) -> Pair:
+    """Return the samples of a chunk: ``X (n, d)`` and ``y (n,)``."""
+    return chunk() if callable(chunk) else chunk
+
+
+def work_through(
+    work: Callable[[Task], Result], chunks: Iterable[Task], executor: Executor | None
+) -> Iterator[Result]:
+    """Yield the result of each chunk, in the order of the chunks.
+
+    Parameters
+    ----------
+    work : callable
+        Without side effects: an executor may do it again where a worker was lost.  It
+        pickles if the executor's workers are processes.
+    chunks : iterable
+    executor : concurrent.futures.Executor, optional
+        Else all is done here.
+    """
+    if executor is None:
+        yield from map(work, chunks)
+        return
+    pending: deque[Future[Result]] = deque()
+    try:
+        for chunk in chunks:
+            pending.append(executor.submit(work, chunk))
+            if len(pending) >= _IN_FLIGHT:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Chunks whose inputs are mapped once they are loaded.
+
+    Attributes
+    ----------
+    chunks : iterable of Chunk
+    transform : callable, (n, d) -> (n, r)
+    """
+
+    chunks: Iterable[Chunk]
+    transform: Callable[[FloatArray], FloatArray]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield what loads and maps each chunk."""
+        for chunk in self.chunks:
+            yield partial(_mapped, chunk, self.transform)
+
+
+def _mapped(chunk: Chunk, transform: Callable[[FloatArray], FloatArray]) -> Pair:
+    X, y = load(chunk)
+    return transform(X), y
