@@ -179,7 +179,7 @@ def test_bumps_that_bisection_cannot_see_are_found_by_the_certificate(width):
         {"seed": -1},
         {"seed": 1.5},
         {"budget": -3},
-        {"polish": True},
+        {"polish": 1},
         {"box": (1, 0)},
         {"box": (0, 1), "method": "three_layer"},
         {"inputs": np.zeros((2, 8))},

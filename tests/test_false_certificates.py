@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import revelu
+from revelu.certify import certify, examine
 from revelu.network import Network, zoo
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.recovery import Status
 from revelu.tasks.precision import refusal
-from revelu.verify import certify, examine
 
 
 def certificate_of(network, target, n=1000, seed=0, **options):

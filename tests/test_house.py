@@ -17,6 +17,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PUBLIC = {
     "Alignment",
     "Certificate",
+    "Comparison",
     "FormatError",
     "HalfspaceRecovery",
     "HermiteRegressor",
@@ -37,6 +38,7 @@ PUBLIC = {
     "UntrustedError",
     "__version__",
     "align",
+    "compare",
     "diagnose",
     "extract",
     "learn",
@@ -46,6 +48,7 @@ PUBLIC = {
     "recover_halfspaces",
     "recover_lowest_layer",
     "recover_span",
+    "verify",
     "zoo",
 }
 
@@ -54,6 +57,7 @@ OPTIONAL = {
     "distributed",
     "httpx",
     "jinja2",
+    "joblib",
     "matplotlib",
     "mlxtend",
     "pyarrow",

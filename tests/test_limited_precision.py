@@ -5,11 +5,11 @@ import pytest
 
 import revelu
 from revelu.adapters.demos import demo_path
+from revelu.certify import certify, examine
 from revelu.network import zoo
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
 from revelu.recovery import Status
-from revelu.verify import certify, examine
 
 SHAPE = [6, 5, 1]
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import erf, expit
 
 import revelu
+from revelu.certify.null_space import check_null_space
 from revelu.oracle import Float32, Labels, Noisy, Oracle, Rounded, degrade, measure_noise
-from revelu.verify.null_space import check_null_space
 
 Status = revelu.Status
 

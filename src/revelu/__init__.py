@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SpanRecovery,
         Status,
     )
+    from revelu.tasks.compare import Comparison, compare
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
     from revelu.tasks.halfspaces import recover_halfspaces
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
     from revelu.tasks.obfuscate import obfuscate
     from revelu.tasks.regressor import HermiteRegressor
     from revelu.tasks.span import recover_span
+    from revelu.tasks.verify import verify
 
 __all__ = [
     "Alignment",
     "Certificate",
+    "Comparison",
     "FormatError",
     "HalfspaceRecovery",
     "HermiteRegressor",
@@ -64,6 +67,7 @@ __all__ = [
     "UntrustedError",
     "__version__",
     "align",
+    "compare",
     "diagnose",
     "extract",
     "learn",
@@ -73,6 +77,7 @@ __all__ = [
     "recover_halfspaces",
     "recover_lowest_layer",
     "recover_span",
+    "verify",
     "zoo",
 ]
 
@@ -99,6 +104,7 @@ _ROOMS = {
         "SpanRecovery",
         "Status",
     ),
+    "revelu.tasks.compare": ("Comparison", "compare"),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
     "revelu.tasks.halfspaces": ("recover_halfspaces",),
@@ -107,6 +113,7 @@ _ROOMS = {
     "revelu.tasks.regressor": ("HermiteRegressor",),
     "revelu.tasks.obfuscate": ("obfuscate",),
     "revelu.tasks.span": ("recover_span",),
+    "revelu.tasks.verify": ("verify",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -3,7 +3,6 @@
 import hashlib
 from typing import Any
 
-from revelu.adapters.http import HttpTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.network import Network
 
@@ -16,8 +15,8 @@ def facts_of(target: Any) -> dict[str, str]:
     target : callable
         As opened.
     """
-    if isinstance(target, HttpTarget):
-        return target.facts
+    if isinstance(facts := getattr(target, "facts", None), dict):
+        return facts
     digest = hashlib.sha256()
     if isinstance(target, OnnxTarget):
         digest.update(target.path.read_bytes())

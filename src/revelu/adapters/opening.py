@@ -3,11 +3,13 @@
 import operator
 import os
 import re
+import sys
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path, demos
+from revelu.adapters.estimators import EstimatorTarget, is_estimator, load_estimator
 from revelu.adapters.facts import facts_of
 from revelu.adapters.http import HttpTarget
 from revelu.adapters.modules import ModuleTarget
@@ -24,10 +26,11 @@ _PYTHON_FILE = re.compile(r"(?:.*[/\\])?(\w+)\.py(?::([\w.]+))?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 # Opening these unpickles, and unpickling runs whatever the file says.
-_PICKLED = (".joblib", ".pkl", ".pickle", ".pt", ".pth")
+_PICKLED = (".joblib", ".pkl", ".pickle")
 
-# These hold weights only, without the graph that uses them.
-_UNSUPPORTED = (".safetensors",)
+# Their arrays, by name, are a network; other things in them only trust opens.
+_ARRAYS = (".npz", ".safetensors")
+_STATES = (".pt", ".pth")
 
 
 def open_oracle(
@@ -50,9 +53,10 @@ def open_oracle(
     Parameters
     ----------
     target : Oracle, Network, callable, path or str
-        A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``.  A string is
-        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, ``module:attribute``, or the
-        address ``http(s)://HOST/v2/models/NAME`` of a served model.
+        A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``; torch modules and fitted
+        scikit-learn models are such.  A string is ``demo:NAME``, a path ending in ``.onnx``,
+        ``.npz``, ``.safetensors``, ``.pt``, ``.pth`` or ``.joblib``, ``module:attribute``, or
+        the address ``http(s)://HOST/v2/models/NAME`` of a served model.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     budget : int, optional
@@ -114,7 +118,7 @@ def open_oracle(
     if is_served:
         opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
     else:
-        opened = open_target(name, dim_in, trust=trust) if is_named else target
+        opened = open_target(name, dim_in, trust=trust) if is_named else _wrapped(target, dim_in)
     oracle = Oracle(
         opened,
         _dim_in(opened, name, dim_in),
@@ -134,7 +138,7 @@ def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) ->
     Parameters
     ----------
     name : str
-        ``demo:NAME``, a path ending in ``.onnx`` or ``.npz``, or ``module:attribute``.
+        ``demo:NAME``, a path as :func:`open_oracle` knows it, or ``module:attribute``.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     trust : bool
@@ -154,16 +158,13 @@ def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) ->
     path = Path(name)
     suffix = path.suffix.lower()
     if suffix in _PICKLED:
-        if not trust:
-            raise UntrustedError(
-                f"{name}: opening it executes code, and {suffix} files are not supported by "
-                f"this version either: {_CALLABLE_HINT}"
-            )
-        raise _unsupported(name, suffix)
-    if suffix in _UNSUPPORTED:
-        raise _unsupported(name, suffix)
-    if suffix in {".onnx", ".npz"}:
-        return OnnxTarget(path, dim_in) if suffix == ".onnx" else load(path)
+        return _unpickled(path, suffix, trust=trust)
+    if suffix in _STATES:
+        return _module(path, dim_in, trust=trust)
+    if suffix == ".onnx":
+        return OnnxTarget(path, dim_in)
+    if suffix in _ARRAYS:
+        return load(path)
     if (python_file := _PYTHON_FILE.fullmatch(name)) is not None:
         module, attribute = python_file.groups()
         raise InputError(
@@ -176,13 +177,43 @@ def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) ->
     meant = {"demo": "demo:digits", **{demo: f"demo:{demo}" for demo in demos()}}
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
-        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx or .npz, "
-        "module:attribute, or http(s)://HOST/v2/models/NAME"
+        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx, .npz, "
+        ".safetensors, .pt, .pth or .joblib, module:attribute, or http(s)://HOST/v2/models/NAME"
     )
 
 
-def _unsupported(name: str, suffix: str) -> InputError:
-    return InputError(f"{name}: {suffix} files are not supported by this version: {_CALLABLE_HINT}")
+def _unpickled(path: Path, suffix: str, *, trust: bool) -> Any:
+    """A scikit-learn model, which joblib has pickled."""
+    unsupported = f"{suffix} files are not supported by this version: {_CALLABLE_HINT}"
+    if not trust:
+        hint = "--trust allows it" if suffix == ".joblib" else unsupported
+        raise UntrustedError(f"{path}: opening it executes code; {hint}")
+    if suffix != ".joblib":
+        raise InputError(f"{path}: {unsupported}")
+    return EstimatorTarget(load_estimator(path))
+
+
+def _module(path: Path, dim_in: int | None, *, trust: bool) -> Any:
+    """A network that revelu wrote as a state dict, or a pickled torch module."""
+    try:
+        return load(path)
+    except UntrustedError as error:
+        if not trust:
+            raise UntrustedError(f"{error}; --trust allows it") from None
+    from revelu.adapters.torch_modules import TorchTarget, load_module  # noqa: PLC0415 - optional
+
+    return TorchTarget(load_module(path), dim_in)
+
+
+def _wrapped(target: Any, dim_in: int | None) -> Any:
+    """A target given as an object: what frameworks have, as a callable on arrays."""
+    # A module of a framework exists only where that has been imported.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(target, torch.nn.Module):
+        from revelu.adapters.torch_modules import TorchTarget  # noqa: PLC0415 - optional
+
+        return TorchTarget(target, dim_in)
+    return EstimatorTarget(target) if is_estimator(target) else target
 
 
 def _dim_in(target: Any, name: str, dim_in: int | None) -> int:

@@ -27,6 +27,8 @@ TABLES = {
     "sample_theory": "sample_theory.py",
     "streamed_samples": "streamed_samples.py",
     "served": "served.py",
+    "polish": "polish.py",
+    "hostile_files": "hostile_files.py",
     "jwz20": "span_figures.py",
 }
 

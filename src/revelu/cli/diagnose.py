@@ -54,7 +54,7 @@ def diagnose(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the perturbed network, .onnx or .npz; may be given again.",
+            help="Where to write the perturbed network, as extract does; may be given again.",
             show_default=False,
         ),
     ] = None,
@@ -106,6 +106,7 @@ def diagnose(
     ):
         from revelu.tasks.diagnose import diagnose as examine
 
+        asking.check_outputs(outputs)
         _check_outputs(outputs, target, perturb)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.

@@ -46,7 +46,7 @@ def extract(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the network, .onnx or .npz; may be given again.",
+            help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
             show_default=False,
         ),
     ] = None,
@@ -54,6 +54,12 @@ def extract(
         str,
         typer.Option(help="auto, two_layer, any_two_layer, three_layer or least_squares."),
     ] = "auto",
+    polish: Annotated[
+        bool,
+        typer.Option(
+            "--polish", metavar="", help="Refine to the last digits, by a query a parameter more."
+        ),
+    ] = False,
     box: Annotated[
         tuple[float, float] | None,
         typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
@@ -111,6 +117,7 @@ def extract(
         from revelu import formats
         from revelu.tasks.extract import extract as recover
 
+        asking.check_outputs(outputs)
         for path in outputs:
             if path.resolve() == Path(target).resolve():
                 raise InputError(f"{path}: is the target itself; write to another file")
@@ -121,6 +128,7 @@ def extract(
             recovery = recover(
                 oracle,
                 method=method,
+                polish=polish,
                 seed=seed,
                 checks=checks,
                 progress=line,

@@ -33,7 +33,7 @@ def learn(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the network, .onnx or .npz; may be given again.",
+            help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
             show_default=False,
         ),
     ] = None,

@@ -9,8 +9,8 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx or .npz, the address "
-        "http(s)://HOST/v2/models/NAME, or module:attribute (with --trust).",
+        help="demo:NAME, a file ending in .onnx, .npz, .safetensors or .pt, the address "
+        "http(s)://HOST/v2/models/NAME, or, with --trust, a .joblib or module:attribute.",
         show_default=False,
     ),
 ]

@@ -92,7 +92,9 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def print_summary(run: Run, *, verdict_only: bool = False) -> None:
+def print_summary(
+    run: Run, *, verdict_only: bool = False, verdict: tuple[str, str] | None = None
+) -> None:
     """Print a run for people: the verdict first, then what it rests on and what it cost.
 
     Parameters
@@ -100,12 +102,18 @@ def print_summary(run: Run, *, verdict_only: bool = False) -> None:
     run : Run
     verdict_only : bool
         Leave out all but the first line.
+    verdict : (str, str), optional
+        Words and style of a command that has its own.
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
-    verdict, style = VERDICTS[run.recovery.status]
-    if run.recovery.status is Status.UNVERIFIED and run.recovery.certificate is None:
-        verdict = "not recovered"
-    console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
+    words, style = verdict or VERDICTS[run.recovery.status]
+    if (
+        verdict is None
+        and run.recovery.status is Status.UNVERIFIED
+        and run.recovery.certificate is None
+    ):
+        words = "not recovered"
+    console.print(Text.assemble(f"{run.target}: ", (words, style)))
     if verdict_only:
         return
     table = Table.grid(padding=(0, 2))

@@ -23,7 +23,7 @@ def serve(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="demo:NAME, or a file ending in .onnx or .npz; its stem is the model's name.",
+            help="demo:NAME, or a file that revelu reads; its stem is the model's name.",
             show_default=False,
         ),
     ],
@@ -65,11 +65,13 @@ def serve(
         failures(as_json=as_json, n_queries=lambda: sum(s.n_queries for s in running)),
     ):
         from revelu.adapters.opening import open_target
+        from revelu.formats import suffixes
         from revelu.oracle import degrade
         from revelu.tasks.serve import ModelServer
 
-        if not (model.startswith("demo:") or Path(model).suffix.lower() in {".onnx", ".npz"}):
-            raise InputError(f"{model}: what is served is demo:NAME, or an .onnx or .npz file")
+        if not (model.startswith("demo:") or Path(model).suffix.lower() in suffixes()):
+            known = ", ".join(suffixes())
+            raise InputError(f"{model}: what is served is demo:NAME, or a file ending in {known}")
         target = open_target(model, dim_in)
         name = model.removeprefix("demo:") if model.startswith("demo:") else Path(model).stem
         is_single = float32 or getattr(target, "datatype", "FP64") == "FP32"

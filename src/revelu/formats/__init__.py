@@ -2,7 +2,7 @@
 
 A format is a module with ``load(path) -> Arrays`` and
 ``dump(path, arrays, dtype, softmax) -> None``; adding one is a line in ``_FORMATS``.
-Each imports its library when it is used.
+Each imports its library when it is used, by ``library()`` where that is optional.
 """
 
 import importlib
@@ -18,7 +18,13 @@ from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
 
 __all__ = ["Arrays", "check_writable", "load_arrays", "save_arrays", "suffixes"]
 
-_FORMATS = {".npz": "revelu.formats.npz", ".onnx": "revelu.formats.onnx"}
+_FORMATS = {
+    ".npz": "revelu.formats.npz",
+    ".onnx": "revelu.formats.onnx",
+    ".pt": "revelu.formats.torch_state",
+    ".pth": "revelu.formats.torch_state",
+    ".safetensors": "revelu.formats.safetensors",
+}
 _DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -93,9 +99,12 @@ def check_writable(path: Path) -> None:
     FormatError
         If the suffix is unknown, the folder is missing, or the path is a folder or
         may not be written.
+    MissingExtraError
+        If the format needs a package that is not installed.
     """
     path = Path(path)
-    _format_of(path)
+    if (library := getattr(_format_of(path), "library", None)) is not None:
+        library()
     with naming_system_errors(path, "written"):
         if path.is_dir():
             raise FormatError(f"{path}: is a folder")

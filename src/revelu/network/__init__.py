@@ -3,6 +3,7 @@
 from revelu.network import zoo
 from revelu.network.alignment import Alignment, align
 from revelu.network.distance import l2_distance, l2_norm
+from revelu.network.logits import from_log_ratios, to_log_ratios
 from revelu.network.network import Network, load
 from revelu.network.simplify import simplify
 from revelu.network.sums import add_networks, affine_network
@@ -13,9 +14,11 @@ __all__ = [
     "add_networks",
     "affine_network",
     "align",
+    "from_log_ratios",
     "l2_distance",
     "l2_norm",
     "load",
     "simplify",
+    "to_log_ratios",
     "zoo",
 ]

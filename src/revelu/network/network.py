@@ -177,7 +177,7 @@ class Network:
 
         Parameters
         ----------
-        path : path ending in ``.onnx`` or ``.npz``
+        path : path ending in ``.onnx``, ``.npz``, ``.safetensors`` or ``.pt``
         dtype : float64 (default) or float32
 
         Raises
@@ -194,12 +194,16 @@ def load(path: str | PathLike[str]) -> Network:
 
     Parameters
     ----------
-    path : path ending in ``.onnx`` or ``.npz``
+    path : path ending in ``.onnx``, ``.npz``, ``.safetensors``, ``.pt`` or ``.pth``
 
     Raises
     ------
     FormatError
         If the file cannot be read or does not hold a ReLU network.
+    UntrustedError
+        If only executing what a ``.pt`` file says would show what it holds.
+    MissingExtraError
+        If the format needs a package that is not installed.
     """
     arrays = load_arrays(Path(path))
     try:

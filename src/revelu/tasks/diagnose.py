@@ -5,14 +5,20 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from revelu.adapters import open_oracle
-from revelu.adapters.demos import demo_path
-from revelu.errors import FormatError, InputError, LimitReachedError, SaturatedError
+from revelu.adapters.demos import named_path
+from revelu.errors import (
+    FormatError,
+    InputError,
+    LimitReachedError,
+    SaturatedError,
+    UntrustedError,
+)
+from revelu.formats import suffixes
 from revelu.network import Network, load
 from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
@@ -131,13 +137,12 @@ def _weights(target: Any) -> Network | None:
         return target
     if not isinstance(target, str | os.PathLike):
         return None
-    name = str(target)
-    path = demo_path(name.removeprefix("demo:")) if name.startswith("demo:") else Path(name)
-    if path.suffix.lower() not in {".onnx", ".npz"}:
+    path = named_path(target)
+    if path.suffix.lower() not in suffixes():
         return None
     try:
         return load(path)
-    except FormatError as error:
+    except (FormatError, UntrustedError) as error:
         log.info("weights not read: %s", error)
         return None
 
@@ -302,6 +307,8 @@ class _Examiner:
         """Attach the ledger, the theorems' counts and what was noted."""
         self.oracle.check_unchanged()
         self.oracle.listener = None
+        if self.oracle.journal is not None:
+            self.notes.extend(self.oracle.journal.notes())
         evidence = (reason,) if reason else ()
         risk = diagnosis.at_risk
         if risk is not None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.certify import Examination
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
@@ -19,7 +20,6 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.job import Job, network_of
 from revelu.tasks.l2_bound import with_l2_bound
 from revelu.types import FloatArray
-from revelu.verify import Examination
 
 log = logging.getLogger(__name__)
 

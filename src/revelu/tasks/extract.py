@@ -5,16 +5,15 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
-from revelu.network import Network
+from revelu.network import from_log_ratios
 from revelu.oracle import NoiseFloor, measure_noise, whole_number
 from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recovery import Recovery, Status
 from revelu.tasks.exact import extract_exactly, extract_in_box
 from revelu.tasks.job import Job
+from revelu.tasks.polish import polished
 from revelu.tasks.precision import has_all_digits, refusal, without_invention
 from revelu.tasks.progress import Listener
 
@@ -67,7 +66,10 @@ def extract(
         Most queries that may be asked, all phases counted; never one over.
     seed : int
         Decides every random choice: same seed, same queries, same result.
-    polish, inputs
+    polish : bool
+        Refine the network to the last digits of float64 answers, by about one further query
+        a parameter.
+    inputs
         Not supported by this version; refused if given.
     box : (lo, hi), optional
         No coordinate of any query leaves it; what is recovered, and certified, is the
@@ -108,9 +110,10 @@ def extract(
         raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     checks = whole_number("checks", checks, 1)
     seed = whole_number("seed", seed, 0)
-    refused = {"polish": None if polish is False else polish, "inputs": inputs}
-    for name in (name for name, value in refused.items() if value is not None):
-        raise InputError(f"{name} is not supported by this version")
+    if not isinstance(polish, bool):
+        raise InputError(f"polish must be True or False, got {polish!r}")
+    if inputs is not None:
+        raise InputError("inputs is not supported by this version")
     oracle = open_oracle(
         target,
         dim_in=dim_in,
@@ -128,10 +131,10 @@ def extract(
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     oracle.declare(command="extract", seed=seed)
     job = Job(oracle, checks, seed, progress)
-    return _finished(job, _run(job, method), method)
+    return _finished(job, _run(job, method, polish=polish), method)
 
 
-def _run(job: Job, method: str) -> Recovery:
+def _run(job: Job, method: str, *, polish: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     ledger = job.oracle.ledger
     try:
@@ -164,7 +167,8 @@ def _run(job: Job, method: str) -> Recovery:
         if recovery.status not in _TRY_AGAIN or (start and recovery.details.get("deeper")):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-    return without_invention(best, noise)
+    best = without_invention(best, noise)
+    return polished(job, best, noise) if polish else best
 
 
 def _attempt(job: Job, noise: NoiseFloor, method: str, phase: str, *, fits: bool) -> Recovery:
@@ -190,9 +194,8 @@ def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
     journal = job.oracle.journal
-    if journal is not None and journal.n_waiting:
-        unused = f"the journal has {journal.n_waiting:,} more queries, which this run did not need"
-        recovery = replace(recovery, warnings=(*recovery.warnings, unused))
+    if journal is not None:
+        recovery = replace(recovery, warnings=(*recovery.warnings, *journal.notes()))
     if job.oracle.takes_log_ratios:
         recovery = _as_classifier(recovery)
     advice = _ADVICE.get(recovery.status)
@@ -240,13 +243,4 @@ def _as_classifier(recovery: Recovery) -> Recovery:
     )
     if recovery.network is None:
         return warned
-    n = recovery.network
-    skip = None
-    if n.skip is not None:
-        V, c = n.skip
-        skip = (np.vstack([V, np.zeros((1, V.shape[1]))]), np.append(c, 0.0))
-    A = np.vstack([n.weights[-1], np.zeros((1, n.weights[-1].shape[1]))])
-    network = Network(
-        [*n.weights[:-1], A], [*n.biases[:-1], np.append(n.biases[-1], 0.0)], skip=skip
-    )
-    return replace(warned, network=network)
+    return replace(warned, network=from_log_ratios(recovery.network))

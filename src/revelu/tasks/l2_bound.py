@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import norm
 
+from revelu.certify import Examination
 from revelu.network import Network, l2_norm
 from revelu.recovery import Recovery
 from revelu.tasks.job import network_of
 from revelu.types import FloatArray
-from revelu.verify import Examination
 
 # The probability of a missed bump that a budget is computed for.
 _MISS = 0.05

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
+from revelu.certify.null_space import check_null_space
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network.span import Span
 from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
@@ -19,7 +20,6 @@ from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.precision import refusal
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
-from revelu.verify.null_space import check_null_space
 
 log = logging.getLogger(__name__)
 
@@ -219,8 +219,10 @@ class _Job:
         self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
+        journal = self.oracle.journal
         return replace(
             found,
+            warnings=(*found.warnings, *(journal.notes() if journal is not None else ())),
             ledger=self.oracle.ledger(),
             evidence=(*found.evidence, *((advice,) if advice else ())),
         )

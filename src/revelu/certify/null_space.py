@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from revelu.certify.certificate import CONFIDENCE
 from revelu.network.span import Span
 from revelu.numerics.confidence import upper_bound
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import NullCertificate
 from revelu.types import FloatArray
-from revelu.verify.certificate import CONFIDENCE
 
 # An unchanged answer differs by at most this many standard errors, of its own and of the
 # span's angle.

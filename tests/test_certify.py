@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from revelu import Network
+from revelu.certify import certify, examine
 from revelu.network import zoo
 from revelu.numerics.confidence import upper_bound
 from revelu.oracle import Oracle, measure_noise
-from revelu.verify import certify, examine
 
 
 def certificate_of(network, target, n=500, seed=0, **options):

@@ -6,18 +6,18 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
-from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle, log_ratios
-from revelu.types import BoolArray, FloatArray
-from revelu.verify.borders import border_inputs
-from revelu.verify.boxes import corner_inputs, crossing_inputs, uniform_inputs
-from revelu.verify.checks import (
+from revelu.certify.borders import border_inputs
+from revelu.certify.boxes import corner_inputs, crossing_inputs, uniform_inputs
+from revelu.certify.checks import (
     gaussian_inputs,
     heavy_tailed_inputs,
     hyperplane_inputs,
     n_heavy_tailed,
 )
-from revelu.verify.tolerances import GRID_UNITS, tolerances
+from revelu.certify.tolerances import GRID_UNITS, tolerances
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle, log_ratios
+from revelu.types import BoolArray, FloatArray
 
 # A target saturated where the network gives a probability this much (in logarithms)
 # above the smallest one is another function.

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from revelu.certify.examination import Examination
+from revelu.certify.tolerances import in_units
 from revelu.numerics.confidence import upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
-from revelu.verify.examination import Examination
-from revelu.verify.tolerances import in_units
 
 CONFIDENCE = 0.95
 

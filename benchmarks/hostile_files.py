@@ -1,0 +1,284 @@
+"""Hostile files: mutations of every format, none of which may do more than be refused.
+
+    python benchmarks/hostile_files.py            100,000 mutations (some ten minutes)
+    python benchmarks/hostile_files.py --quick    a hundredth of it
+    python benchmarks/hostile_files.py --write    and keep the table in benchmarks/README.md
+
+Each mutant is read as a network and opened as a target that is asked three rows, in a
+process of its own kind that may die.  Counted are: deaths of the process, exceptions that
+are no ReveluError, seconds and memory beyond their limits, and code run: unpickling,
+processes started, files written.
+"""
+
+import argparse
+import io
+import multiprocessing
+import platform
+import sys
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from page import keep
+
+import revelu
+
+FIRST_SEED = 15_000_000
+N_MUTANTS = 100_000
+SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt")
+
+# One mutant, and all that the process ever has.
+MAX_SECONDS = 20.0
+MAX_BYTES = 2**30
+
+# What a file must not make the process do; opening to write is looked at more closely.
+FORBIDDEN = (
+    "pickle.find_class",
+    "os.system",
+    "os.exec",
+    "os.fork",
+    "os.remove",
+    "subprocess.Popen",
+)
+
+# Numbers that sizes, offsets and lengths become.
+EXTREMES = [
+    n.to_bytes(size, "little")
+    for size in (1, 2, 4, 8)
+    for n in (0, 1, 2 ** (8 * size) - 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1))
+]
+
+
+@dataclass
+class Outcome:
+    """What the mutants of one format did."""
+
+    n: int = 0
+    refused: int = 0
+    opened: int = 0
+    faults: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+
+def seeds_of(suffix: str, folder: Path) -> list[bytes]:
+    """Well-formed files that mutants are made of."""
+    networks = [
+        revelu.zoo.random_network([3, 4, 2], seed=0),
+        revelu.zoo.random_network([2, 3, 3, 1], seed=1),
+        revelu.Network([[[1.0, -2.0]], [[3.0]]], [[0.5], [0.1]], ([[2.0, 1.0]], [0.7])),
+    ]
+    contents = []
+    for network in networks:
+        for dtype in ("float64", "float32"):
+            path = folder / f"seed{suffix}"
+            network.save(path, dtype)
+            contents.append(path.read_bytes())
+    return contents
+
+
+def mutant(content: bytes, rng: np.random.Generator) -> bytes:
+    """Damage a file; what is inside an archive often with sums that fit."""
+    if zipfile.is_zipfile(io.BytesIO(content)) and rng.random() < 0.7:
+        return _rezipped(content, rng)
+    return _damaged(content, rng)
+
+
+def _damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """Change, cut, double, zero or swap for an extreme number, one to four times."""
+    data = bytearray(content)
+    for _ in range(int(rng.integers(1, 5))):
+        if not data:
+            break
+        start, stop = sorted(int(i) for i in rng.integers(0, len(data) + 1, 2))
+        kind = int(rng.integers(0, 7))
+        if kind == 0:
+            del data[start : min(stop, start + 64)]
+        elif kind == 1:
+            data[start:start] = data[start : min(stop, start + 256)]
+        elif kind == 2:
+            data[start:stop] = bytes(stop - start)
+        elif kind == 3:
+            extreme = EXTREMES[int(rng.integers(len(EXTREMES)))]
+            data[start : start + len(extreme)] = extreme
+        elif kind == 4:
+            digits = [i for i, byte in enumerate(data) if 48 <= byte <= 57]
+            at = digits[int(rng.integers(len(digits)))] if digits else 0
+            data[at : at + 1] = str(
+                int(rng.integers(0, 2**62)) >> int(rng.integers(0, 62))
+            ).encode()
+        else:
+            data[min(start, len(data) - 1)] = int(rng.integers(0, 256))
+    return bytes(data)
+
+
+def _rezipped(content: bytes, rng: np.random.Generator) -> bytes:
+    """An archive with one member damaged, left out, doubled or renamed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        names = old.namelist()
+        chosen = names[int(rng.integers(len(names)))]
+        kind = int(rng.integers(0, 8))
+        compression = zipfile.ZIP_DEFLATED if kind == 3 else zipfile.ZIP_STORED
+        for name in names:
+            data = old.read(name)
+            if name == chosen and kind == 0:
+                continue
+            written = name
+            if name == chosen and kind == 1:
+                written = _damaged(name.encode(), rng).decode("latin-1").replace("\0", "0")
+            elif name == chosen:
+                data = _damaged(data, rng)
+            new.writestr(written or "x", data, compression)
+            if name == chosen and kind == 2:
+                new.writestr(f"{name}x", data)
+    return out.getvalue()
+
+
+def attack(path: Path, content: bytes) -> str:
+    """Read and ask one mutant; how it ended."""
+    path.write_bytes(content)
+    ended = "refused"
+    for act in (_read, _ask):
+        try:
+            act(path)
+            ended = "opened"
+        except revelu.ReveluError:
+            pass
+        except Exception as error:  # noqa: BLE001 - the fault that is looked for
+            return f"{type(error).__name__}: {error}"[:200]
+    return ended
+
+
+def _read(path: Path) -> None:
+    revelu.load(path)
+
+
+def _ask(path: Path) -> None:
+    oracle = revelu.open_oracle(path)
+    if oracle.dim_in < 10_000:
+        oracle(np.zeros((3, oracle.dim_in)))
+
+
+def watch(faults: list[str], folder: Path) -> None:
+    """Note whatever the process does that no file may make it do."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in FORBIDDEN:
+            faults.append(f"{event} {arguments!r}"[:200])
+        elif event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+            with suppress(TypeError):
+                if folder not in Path(arguments[0]).parents:
+                    faults.append(f"writes {arguments[0]}")
+
+    sys.addaudithook(hook)
+
+
+def work(suffix: str, start: int, stop: int, place: Any, queue: Any) -> None:
+    """Attack with the mutants of a range; in a process that may die."""
+    import resource  # noqa: PLC0415 - of POSIX, where this benchmark runs
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        seeds, faults, counts = seeds_of(suffix, folder), list[str](), Counter[str]()
+        path, slowest = folder / f"mutant{suffix}", 0.0
+        attack(path, seeds[0])  # whatever is imported is imported now
+        watch(faults, folder)
+        for i in range(start, stop):
+            place.value = i
+            rng = np.random.default_rng([FIRST_SEED, SUFFIXES.index(suffix), i])
+            content = mutant(seeds[int(rng.integers(len(seeds)))], rng)
+            began = time.monotonic()
+            ended = attack(path, content)
+            slowest = max(slowest, time.monotonic() - began)
+            counts[ended if ended in {"refused", "opened"} else "fault"] += 1
+            if ended not in {"refused", "opened"}:
+                faults.append(f"{i}: {ended}")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if peak > MAX_BYTES:
+            faults.append(f"{start} to {stop}: {peak:,} bytes")
+        queue.put((dict(counts), list(faults), slowest))
+
+
+def run(suffix: str, n: int, size: int = 1000) -> Outcome:
+    """Attack with ``n`` mutants of one format, a thousand a process."""
+    outcome = Outcome(n=n)
+    context = multiprocessing.get_context("spawn")
+    start = 0
+    while start < n:
+        stop = min(start + size, n)
+        place, queue = context.Value("q", start), context.Queue()
+        process = context.Process(target=work, args=(suffix, start, stop, place, queue))
+        process.start()
+        found = _result(process, place, queue)
+        if isinstance(found, str):  # it died or hung at one: go on behind it
+            outcome.faults.append(f"{place.value}: {found}")
+            start = int(place.value) + 1
+            continue
+        counts, faults, slowest = found
+        outcome.refused += counts.get("refused", 0)
+        outcome.opened += counts.get("opened", 0)
+        outcome.faults += faults
+        outcome.slowest = max(outcome.slowest, slowest)
+        start = stop
+        print(f"{suffix} {stop:,}: {counts}, {len(outcome.faults)} faults", flush=True)
+    return outcome
+
+
+def _result(process: Any, place: Any, queue: Any) -> Any:
+    """What a process found; in words, where it died or stood still."""
+    seen, since = place.value, time.monotonic()
+    while True:
+        with suppress(Exception):
+            return queue.get(timeout=1.0)
+        if not process.is_alive():
+            with suppress(Exception):
+                return queue.get(timeout=1.0)
+            return f"the process died with {process.exitcode}"
+        if place.value != seen:
+            seen, since = place.value, time.monotonic()
+        elif time.monotonic() - since > 3 * MAX_SECONDS:
+            process.kill()
+            process.join()
+            return "the process stood still"
+
+
+def table(outcomes: dict[str, Outcome]) -> str:
+    """Render the outcomes as Markdown."""
+    lines = [
+        "| format | mutants | refused | opened | faults | slowest, s |",
+        "|" + "---|" * 6,
+    ]
+    for suffix, found in outcomes.items():
+        lines.append(
+            f"| `{suffix}` | {found.n:,} | {found.refused:,} | {found.opened:,} "
+            f"| {len(found.faults)} | {found.slowest:.2f} |"
+        )
+    lines += ["", f"Seeds from {FIRST_SEED:,}; Python {platform.python_version()}."]
+    return "\n".join(lines)
+
+
+def main(runner: Callable[[str, int], Outcome] = run) -> None:
+    """Print, and perhaps keep, the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the mutants")
+    parser.add_argument("--write", action="store_true", help="keep the table in README.md")
+    options = parser.parse_args()
+    n = N_MUTANTS // len(SUFFIXES) // (100 if options.quick else 1)
+    outcomes = {suffix: runner(suffix, n) for suffix in SUFFIXES}
+    for suffix, outcome in outcomes.items():
+        for fault in outcome.faults:
+            print(f"{suffix} {fault}")
+    print(table(outcomes))
+    if options.write:
+        keep("hostile_files", table(outcomes))
+
+
+if __name__ == "__main__":
+    main()

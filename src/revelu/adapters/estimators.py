@@ -1,0 +1,79 @@
+"""Fitted scikit-learn models as targets: what they predict, or how probable each class is."""
+
+import hashlib
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from revelu.errors import FormatError, InputError, MissingExtraError
+from revelu.types import FloatArray
+
+
+def is_estimator(target: Any) -> bool:
+    """Whether this is a scikit-learn model, without importing scikit-learn."""
+    base = sys.modules.get("sklearn.base")
+    return base is not None and isinstance(target, base.BaseEstimator)
+
+
+class EstimatorTarget:
+    """A fitted model that answers ``(n, d) -> (n,)`` or ``(n, k)``.
+
+    A classifier answers the probabilities of its classes, any other model its predictions.
+
+    Parameters
+    ----------
+    model : sklearn.base.BaseEstimator
+
+    Raises
+    ------
+    InputError
+        If it is not fitted, or predicts nothing but labels.
+    """
+
+    def __init__(self, model: Any) -> None:
+        kind = type(model).__name__
+        self.dim_in = getattr(model, "n_features_in_", None)
+        if self.dim_in is None:
+            raise InputError(f"{kind} is not fitted")
+        is_classifier = hasattr(model, "classes_")
+        self.method = "predict_proba" if is_classifier else "predict"
+        if not hasattr(model, self.method):
+            hint = "; its labels alone do not show its weights" if is_classifier else ""
+            raise InputError(f"{kind} has no {self.method}{hint}")
+        self.model = model
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What decides its answers."""
+        return {"model": hashlib.sha256(pickle.dumps(self.model)).hexdigest()}
+
+    def __call__(self, X: FloatArray) -> Any:
+        """Ask it for the rows of ``X``."""
+        return getattr(self.model, self.method)(X)
+
+
+def load_estimator(path: Path) -> Any:
+    """Unpickle a model, which executes whatever the file says.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or holds no scikit-learn model.
+    MissingExtraError
+        If joblib is not installed.
+    """
+    try:
+        import joblib  # noqa: PLC0415 - optional
+    except ImportError:
+        hint = 'pip install ".[sklearn]"'
+        raise MissingExtraError(f".joblib files need scikit-learn: {hint}") from None
+    try:
+        found = joblib.load(path)
+    # What the file says may raise anything, or end the process.
+    except (Exception, SystemExit) as error:
+        message = f"{type(error).__name__}: {error}"
+        raise FormatError(f"{path}: cannot be opened by joblib: {message}") from error
+    if not is_estimator(found):
+        raise FormatError(f"{path}: holds a {type(found).__name__}, not a scikit-learn model")
+    return found

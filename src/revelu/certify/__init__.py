@@ -1,0 +1,7 @@
+"""Certificates, by fresh queries only."""
+
+from revelu.certify.certificate import CONFIDENCE, certify
+from revelu.certify.examination import Examination, examine
+from revelu.certify.tolerances import tolerances
+
+__all__ = ["CONFIDENCE", "Examination", "certify", "examine", "tolerances"]

@@ -1,0 +1,46 @@
+"""Logits and log-ratios: the outputs of a classifier, known up to a common shift."""
+
+import numpy as np
+
+from revelu.errors import InputError
+from revelu.network.network import Network
+
+
+def to_log_ratios(network: Network) -> Network:
+    """Return the network of the first outputs less the last one, ``z_i - z_last``.
+
+    Of the softmax of the outputs these are the log-ratios against the last class.
+
+    Parameters
+    ----------
+    network : Network
+        Two outputs or more.
+
+    Raises
+    ------
+    InputError
+        If there are fewer.
+    """
+    if network.dim_out < 2:
+        raise InputError(f"log-ratios need two outputs, and there is {network.dim_out}")
+    return _times(network, np.column_stack([np.eye(n := network.dim_out - 1), np.full(n, -1.0)]))
+
+
+def from_log_ratios(network: Network) -> Network:
+    """Return the network of logits whose last one is 0, one output more.
+
+    Parameters
+    ----------
+    network : Network
+    """
+    return _times(network, np.eye(network.dim_out + 1, network.dim_out))
+
+
+def _times(network: Network, M: np.ndarray) -> Network:
+    """The network whose outputs are ``M (k', k)`` times these."""
+    skip = None if network.skip is None else (M @ network.skip[0], M @ network.skip[1])
+    return Network(
+        [*network.weights[:-1], M @ network.weights[-1]],
+        [*network.biases[:-1], M @ network.biases[-1]],
+        skip,
+    )

@@ -1,0 +1,119 @@
+"""Compare: the parameters of two networks, aligned up to what no answer can tell."""
+
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+
+from revelu.adapters import named_network
+from revelu.errors import InputError
+from revelu.network import Alignment, Network, align
+from revelu.network.symmetries import Layers
+
+# What a recovery from float64 answers stays well under, and one that misses a neuron, or
+# has it elsewhere, does not.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two networks, parameter by parameter.
+
+    Attributes
+    ----------
+    agree : bool
+        Whether every neuron has a partner, and every parameter is within ``tolerance``.
+    tolerance : float
+    max_relative_error : float
+        Largest difference of two parameters, relative to the norm of their neuron's weights,
+        which is 1 in hidden layers; a bias is held against itself where that is larger.
+        Infinite where a neuron has no partner.
+    alignment : Alignment or None
+        Permutation, scales and signs; None where inputs, outputs or depth differ.
+    reason : str
+        Why they do not agree; empty where they do.
+    first, second : Network
+    """
+
+    agree: bool
+    tolerance: float
+    max_relative_error: float
+    alignment: Alignment | None
+    reason: str
+    first: Network
+    second: Network
+
+
+def compare(
+    first: Network | str | PathLike[str],
+    second: Network | str | PathLike[str],
+    tolerance: float = TOLERANCE,
+) -> Comparison:
+    """Compare the parameters of two networks up to permutation, scale and free sign.
+
+    Parameters
+    ----------
+    first, second : Network or path
+        A path ends as :func:`revelu.load` knows it, or is ``demo:NAME``.
+    tolerance : float
+        Largest relative difference of parameters that agree.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the tolerance is not a positive number.
+
+    Examples
+    --------
+    >>> import revelu
+    >>> a = revelu.Network([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [[0.0, 1.0], [0.0]])
+    >>> b = revelu.Network([[[0.0, 4.0], [1.0, 0.0]], [[0.25, 2.0]]], [[4.0, 0.0], [0.0]])
+    >>> compare(a, b).agree
+    True
+    """
+    if not 0 < tolerance < np.inf:
+        raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
+    a, b = (n if isinstance(n, Network) else named_network(n) for n in (first, second))
+    if reason := _unlike(a, b):
+        return Comparison(False, tolerance, np.inf, None, reason, a, b)
+    alignment = align(a, b)
+    if alignment.unmatched:
+        n = len(alignment.unmatched)
+        reason = f"{n} neuron{'s have' if n > 1 else ' has'} no partner"
+        return Comparison(False, tolerance, np.inf, alignment, reason, a, b)
+    error = _relative_error(alignment)
+    agree = error <= tolerance
+    reason = "" if agree else f"parameters differ by more than {tolerance:g} of their size"
+    return Comparison(agree, tolerance, error, alignment, reason, a, b)
+
+
+def _unlike(a: Network, b: Network) -> str:
+    """Which of inputs, outputs and depth differ, in words."""
+    counts = {
+        "inputs": (a.dim_in, b.dim_in),
+        "outputs": (a.dim_out, b.dim_out),
+        "hidden layers": (len(a.weights) - 1, len(b.weights) - 1),
+    }
+    return "; ".join(f"{m} against {n} {what}" for what, (m, n) in counts.items() if m != n)
+
+
+def _relative_error(alignment: Alignment) -> float:
+    """Largest difference of parameters over what they are held against."""
+    mine, theirs = Layers(alignment.aligned), Layers(alignment.reference)
+    worst = 0.0
+    for i in range(mine.n_hidden + 1):
+        is_output = i == mine.n_hidden
+        W, U = (np.column_stack([n.weights[i], *[n.V] * is_output]) for n in (mine, theirs))
+        b, c = mine.biases[i], theirs.biases[i]
+        size = np.linalg.norm(U, axis=1)
+        # A constant has no weights to go by.
+        size = np.where(size > 0, size, np.abs(c))
+        size = np.where(size > 0, size, size.max(initial=0.0) or 1.0)
+        weights = np.abs(W - U).max(axis=1, initial=0.0) / size
+        biases = np.abs(b - c) / np.maximum(size, np.abs(c))
+        worst = max(worst, float(np.maximum(weights, biases).max(initial=0.0)))
+    return worst

@@ -1,0 +1,148 @@
+"""Verify: a certificate of a network against a target, by fresh queries."""
+
+from concurrent.futures import Executor
+from os import PathLike
+from typing import Any
+
+from revelu.adapters import named_network, open_oracle
+from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.network import Network, to_log_ratios
+from revelu.oracle import Oracle, measure_noise, whole_number
+from revelu.recovery import Recovery, Status
+from revelu.tasks.job import Job
+from revelu.tasks.precision import refusal
+from revelu.tasks.progress import Listener
+
+# The checks of an extraction's own certificate must not be asked again.
+_STREAM = 0x76_6572_6966_79
+
+_DISAGREE = "fresh queries disagree with the network: it is not the target's"
+
+
+def verify(
+    network: Network | str | PathLike[str],
+    target: Any,
+    budget: int | None = None,
+    seed: int = 0,
+    box: tuple[float, float] | None = None,
+    checks: int = 3000,
+    executor: Executor | None = None,
+    progress: Listener | None = None,
+    *,
+    dim_in: int | None = None,
+    trust: bool = False,
+    max_seconds: float | None = None,
+) -> Recovery:
+    """Certify a network against a target, by fresh queries alone.
+
+    Parameters
+    ----------
+    network : Network or path
+        What the target is said to be; a path ends as :func:`revelu.load` knows it, or is
+        ``demo:NAME``.  Where the target answers probabilities, its outputs are logits.
+    target : Oracle, Network, callable or str
+        What to ask; see :func:`revelu.open_oracle`.
+    budget : int, optional
+        Most queries that may be asked.
+    seed : int
+        Decides the checks, which are not those of an extraction of the same seed.
+    box : (lo, hi), optional
+        No coordinate of any query leaves it; the certificate speaks of the inside.
+    checks : int
+        Size of the certificate.
+    executor : concurrent.futures.Executor, optional
+        Where batches of queries run.
+    progress : callable, optional
+        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
+    dim_in : int, optional
+        Number of inputs, where the target does not say: the network's otherwise.
+    trust : bool
+        Allow a target whose opening executes code.
+    max_seconds : float, optional
+        No batch is begun later than this after the first.
+
+    Returns
+    -------
+    Recovery
+        ``RECOVERED`` where every check agrees, ``UNVERIFIED`` where one does not;
+        ``network`` is the one given.
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense, or network and target differ in inputs or outputs.
+    TargetError
+        If the target fails or answers nonsense.
+
+    Examples
+    --------
+    >>> import revelu
+    >>> truth = revelu.zoo.random_network([5, 4, 1], seed=1)
+    >>> revelu.verify(truth, lambda X: truth(X)).status.value
+    'recovered'
+    """
+    network = network if isinstance(network, Network) else named_network(network)
+    checks = whole_number("checks", checks, 1)
+    seed = whole_number("seed", seed, 0)
+    if dim_in is None and not isinstance(target, Oracle):
+        dim_in = network.dim_in
+    oracle = open_oracle(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        box=box,
+        trust=trust,
+        executor=executor,
+        max_seconds=max_seconds,
+    )
+    if oracle.dim_in != network.dim_in:
+        raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_in}")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be callable, got {type(progress).__name__}")
+    oracle.declare(command="verify", seed=seed)
+    job = Job(oracle, checks, seed, progress, stream=_STREAM)
+    try:
+        return _verified(job, network)
+    finally:
+        oracle.listener = None
+
+
+def _verified(job: Job, network: Network) -> Recovery:
+    oracle = job.oracle
+
+    def ended(status: Status, reason: str) -> Recovery:
+        return Recovery(status, network, oracle.ledger(), evidence=(reason,), method="verify")
+
+    try:
+        job.tell("measuring the noise floor")
+        noise = measure_noise(oracle, job.new_seed())
+    except LimitReachedError as error:
+        return ended(Status.BUDGET_EXHAUSTED, str(error))
+    except SaturatedError as error:
+        return ended(Status.UNVERIFIED, str(error))
+    n_outputs = oracle.dim_out + oracle.takes_log_ratios
+    if n_outputs != network.dim_out:
+        raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")
+    refused = refusal(noise)
+    if refused is not None:
+        return ended(*refused)
+    compared = to_log_ratios(network) if oracle.takes_log_ratios else network
+    given = Recovery(Status.UNVERIFIED, compared, oracle.ledger(), method="verify")
+    recovery, _ = job.verify(given, noise)
+    oracle.check_unchanged()
+    evidence = recovery.evidence
+    if recovery.status is Status.UNVERIFIED:
+        evidence = (*evidence, _DISAGREE)
+    warnings: tuple[str, ...] = ()
+    if oracle.takes_log_ratios:
+        warnings = ("the answers are probabilities: logits are compared up to a common shift",)
+    return Recovery(
+        recovery.status,
+        network,
+        oracle.ledger(),
+        certificate=recovery.certificate,
+        evidence=evidence,
+        method="verify",
+        warnings=warnings,
+        details={"probabilities": oracle.takes_log_ratios},
+    )

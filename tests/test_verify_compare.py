@@ -1,0 +1,248 @@
+"""Verify and compare: what agrees, what does not, and how the commands say so."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import revelu
+from revelu.cli.app import app
+from revelu.network import from_log_ratios, to_log_ratios, zoo
+from revelu.recovery import Status
+
+TRUTH = zoo.random_network([5, 4, 2], seed=1)
+DEEP = zoo.random_network([5, 4, 3, 2], seed=2)
+
+
+def changed(network, i, j, factor):
+    """The network with one weight of a layer changed."""
+    weights = [W.copy() for W in network.weights]
+    weights[i][0, j] *= factor
+    return revelu.Network(weights, network.biases, network.skip)
+
+
+def shuffled(network, seed):
+    """The same function: neurons in another order and scale, the last layer's turned round."""
+    layers = revelu.network.symmetries.Layers(network)
+    rng = np.random.default_rng(seed)
+    for i in range(layers.n_hidden):
+        k = len(layers.weights[i])
+        layers.take(i, rng.permutation(k))
+        layers.scale(i, rng.uniform(0.1, 10.0, k))
+    layers.flip(rng.choice([-1.0, 1.0], len(layers.weights[-2])))
+    return layers.to_network()
+
+
+def invoke(*arguments):
+    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(
+        app, [str(a) for a in arguments]
+    )
+
+
+# --- verify
+
+
+@pytest.mark.parametrize("truth", [TRUTH, DEEP])
+def test_what_computes_the_same_is_certified_within_its_checks(truth):
+    found = revelu.verify(shuffled(truth, 0), truth, seed=3, checks=200)
+    assert found.status is Status.RECOVERED
+    assert found.certificate.n_checks == 200
+    phases = dict(found.ledger.by_phase)
+    assert {name for name, n in phases.items() if n} == {"noise", "verify"}
+    assert found.ledger.n_queries <= 64 + 200 + 20 + 4 * 8 + 2 * 8
+
+
+@settings(max_examples=8)
+@given(j=st.integers(0, 3), size=st.floats(1e-5, 1.0), up=st.booleans())
+def test_one_wrong_weight_is_not_certified(j, size, up):
+    wrong = changed(TRUTH, 1, j, 1.0 + size if up else 1.0 - size)
+    found = revelu.verify(wrong, TRUTH, checks=100)
+    assert found.status is Status.UNVERIFIED
+    assert found.certificate.fraction_within < 1.0
+    assert found.network == wrong
+
+
+def test_a_missing_neuron_is_not_certified():
+    (W, A), (b, c) = TRUTH.weights, TRUTH.biases
+    fewer = revelu.Network([W[1:], A[:, 1:]], [b[1:], c])
+    assert revelu.verify(fewer, TRUTH, checks=100).status is Status.UNVERIFIED
+
+
+def test_a_classifier_is_verified_by_its_probabilities():
+    def softmax(X):
+        Z = np.exp(TRUTH(X) - TRUTH(X).max(axis=1, keepdims=True))
+        return Z / Z.sum(axis=1, keepdims=True)
+
+    (W, A), (b, c) = TRUTH.weights, TRUTH.biases
+    shifted = revelu.Network([W, A + np.ones(4)], [b, c + 3.0])
+    found = revelu.verify(shifted, softmax, checks=100)
+    assert found.status is Status.RECOVERED
+    assert "common shift" in found.warnings[0]
+    assert found.network == shifted
+    assert revelu.verify(changed(TRUTH, 1, 0, 1.1), softmax, checks=100).status is Status.UNVERIFIED
+
+
+@pytest.mark.parametrize(
+    ("network", "word"),
+    [
+        (zoo.random_network([6, 4, 2], seed=0), "inputs"),
+        (zoo.random_network([5, 4, 3], seed=0), "3 outputs, the target 2"),
+    ],
+)
+def test_other_inputs_or_outputs_are_refused(network, word):
+    with pytest.raises(revelu.InputError, match=word):
+        revelu.verify(network, TRUTH)
+
+
+def test_a_spent_budget_is_a_status():
+    assert revelu.verify(TRUTH, TRUTH, budget=10).status is Status.BUDGET_EXHAUSTED
+    assert revelu.verify(TRUTH, TRUTH, budget=80).status is Status.BUDGET_EXHAUSTED
+
+
+def test_the_checks_are_not_those_of_the_extraction():
+    asked = []
+
+    def target(X):
+        asked.append({row.tobytes() for row in np.asarray(X)})
+        return TRUTH(X)
+
+    network = revelu.extract(target, dim_in=5, seed=0, checks=100).network
+    before = set.union(*asked)
+    asked.clear()
+    assert revelu.verify(network, target, seed=0, checks=100).status is Status.RECOVERED
+    assert not before & set.union(*asked)
+
+
+def test_log_ratios_and_back():
+    X = np.random.default_rng(0).standard_normal((20, 5))
+    Y = TRUTH(X)
+    ratios = to_log_ratios(TRUTH)
+    np.testing.assert_allclose(ratios(X), Y[:, :-1] - Y[:, -1:], atol=1e-12)
+    np.testing.assert_allclose(from_log_ratios(ratios)(X)[:, :-1], ratios(X), atol=1e-12)
+    assert not from_log_ratios(ratios)(X)[:, -1].any()
+    with pytest.raises(revelu.InputError, match="two outputs"):
+        to_log_ratios(zoo.random_network([2, 2, 1], seed=0))
+
+
+# --- compare
+
+
+@settings(max_examples=15)
+@given(
+    truth=st.sampled_from([TRUTH, DEEP, zoo.random_network([7, 3, 1], seed=5)]),
+    seed=st.integers(0, 10**6),
+    exponent=st.integers(-12, 12),
+)
+def test_symmetries_are_undone_at_any_scale(truth, seed, exponent):
+    *weights, A = truth.weights
+    *biases, c = truth.biases
+    scaled = revelu.Network([*weights, A * 10.0**exponent], [*biases, c * 10.0**exponent])
+    found = revelu.compare(shuffled(scaled, seed), scaled)
+    assert found.agree
+    assert found.max_relative_error < 1e-9
+    # Small outputs must not hide that one of their weights is wrong.
+    wrong = changed(scaled, len(truth.weights) - 1, 0, 1.01)
+    assert not revelu.compare(wrong, scaled).agree
+
+
+def test_differences_are_held_against_the_tolerance():
+    strongest = int(np.abs(TRUTH.weights[1][0]).argmax())
+    near = changed(TRUTH, 1, strongest, 1.0 + 1e-4)
+    assert not revelu.compare(near, TRUTH).agree
+    assert revelu.compare(near, TRUTH, tolerance=1e-3).agree
+    with pytest.raises(revelu.InputError, match="tolerance"):
+        revelu.compare(near, TRUTH, tolerance=0.0)
+
+
+@pytest.mark.parametrize(
+    ("widths", "word"),
+    [((4, 4, 2), "5 against 4 inputs"), ((5, 4, 1), "outputs"), ((5, 4, 4, 2), "hidden layers")],
+)
+def test_other_shapes_differ(widths, word):
+    found = revelu.compare(TRUTH, zoo.random_network(list(widths), seed=0))
+    assert not found.agree
+    assert found.alignment is None
+    assert word in found.reason
+
+
+def test_constants_agree_with_themselves_only():
+    def constant(c):
+        return revelu.Network([np.zeros((0, 2)), np.zeros((1, 0))], [[], [c]])
+
+    assert revelu.compare(constant(2.0), constant(2.0)).agree
+    assert revelu.compare(constant(0.0), constant(0.0)).agree
+    assert not revelu.compare(constant(2.0), constant(2.1)).agree
+
+
+# --- the commands
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = {name: tmp_path / f"{name}.npz" for name in ("truth", "same", "wrong")}
+    TRUTH.save(paths["truth"])
+    shuffled(TRUTH, 1).save(paths["same"])
+    changed(TRUTH, 1, 1, 1.5).save(paths["wrong"])
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "status"), [("same", 0, "recovered"), ("wrong", 1, "unverified")]
+)
+def test_verify_says_whether_they_agree(files, name, code, status):
+    arguments = ("verify", files[name], files["truth"], "--checks", "80")
+    done = invoke(*arguments)
+    assert done.exit_code == code
+    assert ("NOT verified" in done.stdout) == bool(code)
+    done = invoke(*arguments, "--json")
+    assert done.exit_code == code
+    said = json.loads(done.stdout)
+    assert (said["status"], said["certified"], said["method"]) == (status, not code, "verify")
+    assert said["certificate"]["n_checks"] == 80
+    assert said["recovered"] == str(files[name])
+
+
+def test_verify_ends_with_the_codes_of_the_contract(files, tmp_path):
+    assert invoke("verify", files["same"], files["truth"], "--budget", "9").exit_code == 3
+    assert invoke("verify", tmp_path / "none.npz", files["truth"]).exit_code == 2
+    assert invoke("verify", files["same"], "demo:digits").exit_code == 2
+
+
+def test_compare_prints_what_it_used_and_the_worst_parameter(files):
+    done = invoke("compare", files["same"], files["truth"])
+    assert done.exit_code == 0
+    assert all(
+        word in done.stdout for word in ("they agree", "worst", "order 0", "scales 0", "signs")
+    )
+    done = invoke("compare", files["wrong"], files["truth"])
+    assert done.exit_code == 1
+    assert "weights[1][0, " in done.stdout
+    said = json.loads(invoke("compare", files["same"], files["truth"], "--json").stdout)
+    assert said["status"] == "agree"
+    assert sorted(said["permutations"][0]) == [0, 1, 2, 3]
+    assert set(said["signs"]) <= {-1, 1}
+    assert len(said["scales"][0]) == 4
+    # What was used, used by hand, makes one network of the other.
+    mine, truth = (revelu.load(files[name]) for name in ("same", "truth"))
+    order, scales, signs = (
+        np.array(said[k][0] if k != "signs" else said[k])
+        for k in ("permutations", "scales", "signs")
+    )
+    rows = (signs * scales)[:, None] * mine.weights[0][order]
+    unit = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=1)[:, None]
+    np.testing.assert_allclose(rows, unit, atol=1e-12)
+
+
+def test_compare_names_the_neurons_without_a_partner(files, tmp_path):
+    (W, A), (b, c) = TRUTH.weights, TRUTH.biases
+    path = tmp_path / "fewer.npz"
+    revelu.Network([W[1:], A[:, 1:]], [b[1:], c]).save(path)
+    done = invoke("compare", path, files["truth"])
+    assert done.exit_code == 1
+    assert "B weights[0][0]" in done.stdout
+    said = json.loads(invoke("compare", path, files["truth"], "--json").stdout)
+    assert said["max_relative_error"] is None
+    assert said["unmatched"] == ["truth: weights[0][0]"]
