@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
+from revelu.certify.firing import certify_labels, check_by_queries
 from revelu.errors import InputError, LimitReachedError
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
@@ -15,7 +16,6 @@ from revelu.recovery import HalfspaceRecovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
-from revelu.verify.firing import certify_labels, check_by_queries
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
+from revelu.certify.firing import certify_labels, check_by_queries
+from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError, LimitReachedError
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
@@ -16,8 +18,6 @@ from revelu.recovery import LayerRecovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
-from revelu.verify.firing import certify_labels, check_by_queries
-from revelu.verify.held_out import certify_held_out
 
 log = logging.getLogger(__name__)
 
