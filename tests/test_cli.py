@@ -239,6 +239,7 @@ def test_options_reach_the_extraction(invoke, outcome):
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
+        "--polish",
     )  # fmt: skip
     assert result.exit_code == 0
     assert callable(seen.pop("progress"))
@@ -257,6 +258,7 @@ def test_options_reach_the_extraction(invoke, outcome):
         "journal": Path("run.db"),
         "batch": 12,
         "rate": "5/s",
+        "polish": True,
         "input_name": "x",
         "output_name": "y",
     }
