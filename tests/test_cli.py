@@ -1,5 +1,6 @@
 """The command line in this process: what is printed, written, and how it ends."""
 
+import importlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -43,6 +44,8 @@ def invoke(tmp_path, monkeypatch):
 @pytest.fixture
 def outcome(monkeypatch):
     """Let the next extraction end as told; the arguments it got are returned."""
+    # A module that loads while a name is replaced would keep the replacement.
+    importlib.import_module("revelu.tasks.extract")
     seen = {}
 
     def end(result):

@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import revelu
-from conftest import one_object
+from conftest import COMMAND, PATIENCE_SECONDS, one_object
 from revelu.adapters.http import HttpTarget
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
@@ -162,6 +165,7 @@ def test_several_outputs_need_a_name():
         "http://127.0.0.1:1/v2/models/",
         "http://127.0.0.1:1/v2/models/a/infer",
         "http://me:secret@127.0.0.1:1/v2/models/a",
+        "http://me:secret@127.0.0.1:1/elsewhere",
         "http://127.0.0.1:1/v2/models/a?token=secret",
         "http://127.0.0.1:99999/v2/models/a",
         "http://[::1/v2/models/a",
@@ -380,3 +384,29 @@ def test_options_of_served_models_are_refused_elsewhere():
     done = CliRunner().invoke(app, ["extract", "demo:digits", "--rate", "5/s"])
     assert done.exit_code == ExitCode.USAGE
     assert "rate is for served models, which demo:digits is not" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_interrupt_waits_for_no_server(environment, tmp_path):
+    asked, over = threading.Event(), threading.Event()
+
+    def target(X):
+        if len(X) > 1:  # the server itself asks for one row
+            asked.set()
+            over.wait(PATIENCE_SECONDS)
+        return NETWORK(X)
+
+    target.dim_in = NETWORK.dim_in
+    with serving(target) as server:
+        command = [*COMMAND, "extract", server.url, "--workers", "2", "--batch", "8"]
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+        try:
+            assert asked.wait(PATIENCE_SECONDS)
+            process.send_signal(signal.SIGINT)
+            # The server is not let go before the process has ended.
+            _, stderr = process.communicate(timeout=PATIENCE_SECONDS / 5)
+        finally:
+            over.set()
+            process.kill()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert stderr.startswith(b"revelu: interrupted")

@@ -164,6 +164,18 @@ def test_other_files_are_refused_and_left_alone(tmp_path):
         Journal(tmp_path / "no" / "such" / "run.db")
 
 
+def test_answer_that_is_not_finite_is_damage(tmp_path):
+    path = tmp_path / "run.db"
+    with opened(path, Counting()) as oracle:
+        ask(oracle, [[1]])
+    db = sqlite3.connect(path)
+    db.execute("UPDATE batches SET answer = ?", (np.array([1.0, np.nan]).tobytes(),))
+    db.commit()
+    db.close()
+    with opened(path, Counting()) as oracle, pytest.raises(FormatError, match="is damaged"):
+        ask(oracle, [[1]])
+
+
 def test_cut_answer_is_damage(tmp_path):
     with opened(tmp_path / "run.db", Counting()) as oracle:
         ask(oracle, [[1, 2]])
@@ -326,3 +338,28 @@ def test_show_refuses_in_one_line(tmp_path, name):
     assert done.stderr.count("\n") == 1
     assert name in done.stderr
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_run_that_asks_nothing_says_so(tmp_path):
+    other = revelu.zoo.random_network([6, 5, 1], seed=2)
+    reports = []
+    for network in (NETWORK, other):
+        with revelu.open_oracle(network.__call__, dim_in=6, journal=tmp_path / "run.db") as oracle:
+            reports.append(revelu.extract(oracle))
+    assert reports[0].warnings == ()
+    (note,) = reports[1].warnings
+    assert "every answer is from the journal" in note
+    assert "may have become another one" in note
+
+
+@pytest.mark.parametrize("command", ["extract", "span", "diagnose"])
+def test_journal_is_not_written_over(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    NETWORK.save("model.npz")
+    options = ["--perturb", "0.1"] if command == "diagnose" else []
+    done = CliRunner().invoke(
+        app, [command, "model.npz", *options, "--journal", "a.npz", "-o", "./a.npz"]
+    )
+    assert done.exit_code == ExitCode.USAGE
+    assert "a.npz: is the journal" in done.stderr
+    assert not (tmp_path / "a.npz").exists()

@@ -128,3 +128,41 @@ def test_the_span_comes_from_samples_that_are_not_in_memory(tmp_path, monkeypatc
     assert any("inside 3 of 30 dimensions" in message for message in messages)
     assert recovery.status is revelu.Status.RECOVERED
     assert largest_error(recovery.network, truth) < 1e-9
+
+
+def test_two_functions_of_the_same_inputs_are_not_called_one():
+    # Their mean is a network, too, and every sample would agree with it.
+    X, y = samples(draw(4, 2, 30), 300, 50)
+    _, other = samples(draw(4, 1, 31), 300, 50)
+    twice = np.concatenate([X, X]), np.concatenate([y, other])
+    recovery = revelu.learn(*twice)
+    assert recovery.status is revelu.Status.UNVERIFIED
+    assert "the same input has answers that differ by" in recovery.evidence[-1]
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_repeated_inputs_are_lived_with(noise):
+    truth = draw(4, 2, 30)
+    X, y = samples(truth, 400, 51)
+    jitter = noise * np.random.default_rng(2).standard_normal(800)
+    recovery = revelu.learn(np.concatenate([X, X]), np.concatenate([y, y]) + jitter)
+    assert recovery.status is revelu.Status.RECOVERED
+
+
+def test_a_few_samples_of_another_function_are_counted():
+    for seed in (30, 33):
+        X, y = samples(draw(5, 2, seed), 4000, 52)
+        y[:4] = samples(draw(5, 2, 31), 4, 52)[1]
+        recovery = revelu.learn(X, y)
+        # Fitted exactly in spite of them, or with what is taken for noise.
+        said = recovery.evidence if recovery.details["exact"] else recovery.warnings
+        assert any("come from another function" in text for text in said)
+        assert recovery.status is not revelu.Status.RECOVERED or not recovery.details["exact"]
+
+
+@pytest.mark.parametrize("part", ["X", "y"])
+def test_numbers_whose_moments_overflow_are_refused(part):
+    X, y = samples(draw(4, 2, 30), 200, 53)
+    {"X": X[:, 0], "y": y}[part][5] = 1e200
+    with pytest.raises(revelu.InputError, match=r"row 5 holds a number beyond 1e\+30"):
+        revelu.learn(X, y)

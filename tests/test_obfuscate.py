@@ -1,5 +1,7 @@
 """Obfuscation: what a model does not see changes, what it sees does not."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,6 +87,15 @@ def test_span_that_is_known_costs_no_search(tmp_path):
         done = obfuscate_target(TRUTH, X, span=span)
         assert done.recovery.ledger.n_queries == 2 * len(X)
         assert done.answers.same.all()
+
+
+def test_one_real_answer_is_as_before_to_its_digits():
+    target = revelu.zoo.random_network([20, 5, 1], seed=1)
+    inputs = np.random.default_rng(0).standard_normal((3, 20))
+    done = obfuscate_target(target, inputs)
+    assert done.answers.same.all()
+    moved = dataclasses.replace(done.answers, labels=np.add(done.answers.labels, [[0.0], [1e-3]]))
+    assert not moved.same.any()
 
 
 def test_nothing_is_changed_where_no_direction_was_found():

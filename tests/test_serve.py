@@ -117,6 +117,8 @@ def test_binary_is_answered_to_the_bit(server, wish):
         asking(shape=None),
         asking(shape=[0, 3], data=[]),
         asking(shape=[10**30, 3]),
+        asking(shape=[0, 10**30], data=[]),
+        asking(shape=[5, 3] + [1] * 70),
         asking(data=["1"] * 15),
         asking(data=[[1.0], [2.0, 3.0]]),
         asking(data=[float("nan")] * 15),
@@ -134,7 +136,7 @@ def test_malformed_requests_get_the_error_object(server, body):
     assert request(f"{server.url}/infer", asking())[0] == 200
 
 
-@pytest.mark.parametrize("length", ["x", "-1", "99999", "1"])
+@pytest.mark.parametrize("length", ["x", "-1", "99999", "1", "9" * 5000])
 def test_wrong_json_lengths_get_the_error_object(server, length):
     headers = [("Inference-Header-Content-Length", length)]
     assert request(f"{server.url}/infer", asking(), headers)[0] == 400
@@ -187,6 +189,19 @@ def test_a_model_that_fails_is_the_servers_fault():
         status, _, body = request(f"{server.url}/infer", asking())
     assert status == 500
     assert "shape (9, 9) to 5 rows" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("datatype", "number"),
+    [("UINT8", 300), ("UINT8", -1), ("INT64", 0.5), ("INT64", 1e300), ("BOOL", 2)],
+)
+def test_numbers_that_a_datatype_has_not_are_refused(datatype, number):
+    tensor = {"name": "y", "datatype": datatype, "shape": [2], "data": [1, number]}
+    with pytest.raises(ProtocolError, match="numbers that its datatype has not"):
+        decode("outputs", json.dumps({"outputs": [tensor]}).encode(), None)
+    tensor["data"] = [1, 0]
+    _, (read,) = decode("outputs", json.dumps({"outputs": [tensor]}).encode(), None)
+    assert read.values.tolist() == [1, 0]
 
 
 @given(

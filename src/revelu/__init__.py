@@ -23,11 +23,21 @@ if TYPE_CHECKING:
     from revelu.network import Alignment, Network, align, load, zoo
     from revelu.network.span import Span
     from revelu.oracle import Ledger, Oracle
-    from revelu.recovery import Certificate, NullCertificate, Recovery, SpanRecovery, Status
+    from revelu.recovery import (
+        Certificate,
+        HalfspaceRecovery,
+        LayerRecovery,
+        NullCertificate,
+        Recovery,
+        SpanRecovery,
+        Status,
+    )
     from revelu.tasks.compare import Comparison, compare
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
+    from revelu.tasks.halfspaces import recover_halfspaces
     from revelu.tasks.learn import learn
+    from revelu.tasks.lowest_layer import recover_lowest_layer
     from revelu.tasks.obfuscate import obfuscate
     from revelu.tasks.regressor import HermiteRegressor
     from revelu.tasks.span import recover_span
@@ -38,8 +48,10 @@ __all__ = [
     "Certificate",
     "Comparison",
     "FormatError",
+    "HalfspaceRecovery",
     "HermiteRegressor",
     "InputError",
+    "LayerRecovery",
     "Ledger",
     "LimitReachedError",
     "MissingExtraError",
@@ -62,6 +74,8 @@ __all__ = [
     "load",
     "obfuscate",
     "open_oracle",
+    "recover_halfspaces",
+    "recover_lowest_layer",
     "recover_span",
     "verify",
     "zoo",
@@ -83,6 +97,8 @@ _ROOMS = {
     "revelu.oracle": ("Ledger", "Oracle"),
     "revelu.recovery": (
         "Certificate",
+        "HalfspaceRecovery",
+        "LayerRecovery",
         "NullCertificate",
         "Recovery",
         "SpanRecovery",
@@ -91,7 +107,9 @@ _ROOMS = {
     "revelu.tasks.compare": ("Comparison", "compare"),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),
+    "revelu.tasks.halfspaces": ("recover_halfspaces",),
     "revelu.tasks.learn": ("learn",),
+    "revelu.tasks.lowest_layer": ("recover_lowest_layer",),
     "revelu.tasks.regressor": ("HermiteRegressor",),
     "revelu.tasks.obfuscate": ("obfuscate",),
     "revelu.tasks.span": ("recover_span",),

@@ -3,13 +3,29 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.formats.npz import SCHEMA, write_archive
 from revelu.network import Network
 from revelu.network.span import Span
 from revelu.oracle import Ledger
+from revelu.types import BoolArray, FloatArray
 
-__all__ = ["Certificate", "Ledger", "NullCertificate", "Recovery", "SpanRecovery", "Status"]
+__all__ = [
+    "Certificate",
+    "HalfspaceRecovery",
+    "LayerRecovery",
+    "Ledger",
+    "NullCertificate",
+    "Recovery",
+    "SpanRecovery",
+    "Status",
+]
 
 
 class Status(StrEnum):
@@ -159,3 +175,98 @@ class SpanRecovery:
     method: str = ""
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LayerRecovery:
+    """The outcome of a search for a first layer under a high threshold.
+
+    Units are ``u(directions @ x - thresholds)``.
+
+    Attributes
+    ----------
+    status : Status
+    directions : ndarray, shape (k, d)
+        Rows of norm 1; none where nothing was found.
+    thresholds : ndarray, shape (k,)
+        NaN where the activation leaves them open.
+    errors : ndarray, shape (k,)
+        Standard error of each direction's angle, in radians; never left out.
+    ledger : Ledger
+    certificate : Certificate or None
+        None where nothing was verified.
+    evidence : tuple of str
+        What was seen, in sentences; for a failure, what to try next.
+    method : str
+    details : mapping
+        ``threshold_errors``, ``constant``, ``coefficients`` and figures of the method.
+    """
+
+    status: Status
+    directions: FloatArray
+    thresholds: FloatArray
+    errors: FloatArray
+    ledger: Ledger
+    certificate: Certificate | None = None
+    evidence: tuple[str, ...] = ()
+    method: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HalfspaceRecovery:
+    """The outcome of a search for halfspaces: ``label = any/all(normals @ x >= thresholds)``.
+
+    Attributes
+    ----------
+    status : Status
+    normals : ndarray, shape (k, d)
+        Rows of norm 1; none where nothing was found.
+    thresholds : ndarray, shape (k,)
+    errors : ndarray, shape (k,)
+        Standard error of each normal's angle, in radians.
+    threshold_errors : ndarray, shape (k,)
+    combine : {"or", "and"}
+    ledger : Ledger
+    certificate : Certificate or None
+    evidence : tuple of str
+    method : str
+    details : mapping
+    """
+
+    status: Status
+    normals: FloatArray
+    thresholds: FloatArray
+    errors: FloatArray
+    threshold_errors: FloatArray
+    combine: str
+    ledger: Ledger
+    certificate: Certificate | None = None
+    evidence: tuple[str, ...] = ()
+    method: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(self, X: ArrayLike) -> BoolArray:
+        """Label inputs, (n, d) -> (n,)."""
+        within = np.asarray(X, dtype=np.float64) @ self.normals.T >= self.thresholds
+        return np.asarray(within.any(axis=1) if self.combine == "or" else within.all(axis=1))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write ``normals``, ``thresholds``, ``errors`` and ``combine`` to an ``.npz`` archive.
+
+        Raises
+        ------
+        FormatError
+            If it cannot be written.
+        """
+        write_archive(
+            Path(path),
+            {
+                "schema": np.array(SCHEMA),
+                "normals": self.normals,
+                "thresholds": self.thresholds,
+                "errors": self.errors,
+                "threshold_errors": self.threshold_errors,
+                "combine": np.array(self.combine),
+            },
+        )

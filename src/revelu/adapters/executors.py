@@ -39,8 +39,14 @@ def executor(workers: int | None = None, dask: str | None = None) -> Iterator[Ex
     pool = ThreadPoolExecutor(workers, thread_name_prefix="revelu")
     try:
         yield pool
-    finally:
+    except KeyboardInterrupt:
+        # A request under way may take minutes to give up: nobody waits for its answer.
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
         pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 @contextmanager

@@ -97,10 +97,11 @@ class HttpTarget:
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.url = url.rstrip("/")
+        # First, for it refuses addresses that hold a password, which no message may repeat.
+        self._client = Client(self.url, rate, timeout)
         found = _MODEL.fullmatch(self.url)
         if found is None:
             raise InputError(f"{shown(url)}: a served model is http(s)://HOST/v2/models/NAME")
-        self._client = Client(self.url, rate, timeout)
         metadata = self._metadata(unquote(found["model"]), said=dim_in is not None)
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
@@ -155,7 +156,7 @@ class HttpTarget:
                 # Cut short on the way, perhaps.
                 if last:
                     raise TargetError(f"{self.url} answered nonsense: {shown(error)}") from None
-        if document.get("id", number) not in {number, ""}:
+        if document.get("id", number) not in (number, ""):
             raise TargetError(f"{self.url} answered another request than it was asked")
         return self._rows_of(tensors, n)[: len(X)]
 

@@ -17,6 +17,9 @@ from revelu.errors import ReveluError
 JSON_LENGTH = "Inference-Header-Content-Length"
 BINARY_EXTENSION = "binary_tensor_data"
 
+# Of a number of bytes.
+_MOST_DIGITS = 18
+
 DTYPES = {
     "BOOL": "?",
     "UINT8": "<u1",
@@ -126,9 +129,10 @@ def decode(
     """
     end = len(content)
     if json_length is not None:
-        if not (json_length.isascii() and json_length.isdigit() and int(json_length) <= end):
+        length = whole_number_of(json_length)
+        if length is None or length > end:
             raise ProtocolError(f"{JSON_LENGTH} is {json_length[:20]!r} of {end} bytes")
-        end = int(json_length)
+        end = length
     document = read_object(content[:end])
     described = document.get(key)
     if not isinstance(described, list):
@@ -160,6 +164,13 @@ def read_object(content: bytes) -> dict[str, Any]:
     return document
 
 
+def whole_number_of(header: str) -> int | None:
+    """Read a header that counts bytes; None where it is no such number."""
+    # Python refuses to read numbers of thousands of digits; no body is that long.
+    is_number = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
+    return int(header) if is_number else None
+
+
 def _tensor(one: Any, tail: memoryview) -> tuple[Tensor, memoryview]:
     """Read a tensor, and what is left of the bytes behind the JSON object."""
     if not isinstance(one, dict) or not isinstance(one.get("name"), str):
@@ -179,12 +190,28 @@ def _tensor(one: Any, tail: memoryview) -> tuple[Tensor, memoryview]:
                 f"{len(tail)} follow"
             )
         values = np.frombuffer(tail[:size], dtype=dtype)
-        return Tensor(name, datatype, values.reshape(shape)), tail[size:]
+        return Tensor(name, datatype, _shaped(name, values, shape)), tail[size:]
     values = _numbers(name, one.get("data"))
     if values.size != n_values:
         raise ProtocolError(f"tensor {name!r} of shape {shape} has {values.size} numbers")
-    with np.errstate(over="ignore"):
-        return Tensor(name, datatype, values.reshape(shape).astype(dtype)), tail
+    return Tensor(name, datatype, _shaped(name, _cast(name, values, dtype), shape)), tail
+
+
+def _shaped(name: str, values: np.ndarray, shape: list[int]) -> np.ndarray:
+    try:
+        return values.reshape(shape)
+    except ValueError:  # too many axes; or none of its numbers, along an axis too long
+        raise ProtocolError(f"tensor {name!r} has a shape that no array has") from None
+
+
+def _cast(name: str, values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The numbers in the type declared: rounded to floats, but never to whole numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = values.astype(dtype)
+    # 300 is no UINT8, and becomes 44.
+    if dtype.kind != "f" and not (cast == values).all():
+        raise ProtocolError(f"tensor {name!r} holds numbers that its datatype has not")
+    return cast
 
 
 def _numbers(name: str, data: Any) -> np.ndarray:

@@ -1,9 +1,10 @@
 """A certificate from samples that were kept apart, where nothing can be asked."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.stats import norm
 
-from revelu.network import Network
 from revelu.numerics.confidence import upper_bound
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
@@ -18,13 +19,14 @@ _RTOL = 1e-9
 _SIGMAS = 4.0
 
 
-def certify_held_out(network: Network, X: FloatArray, y: FloatArray, noise: float) -> Certificate:
+def certify_held_out(
+    network: Callable[[FloatArray], FloatArray], X: FloatArray, y: FloatArray, noise: float
+) -> Certificate:
     """State what samples that had no part in a fit say of it.
 
     Parameters
     ----------
-    network : Network
-        One output.
+    network : callable, (n, d) -> (n, 1)
     X : ndarray, shape (n, d)
     y : ndarray, shape (n,)
     noise : float

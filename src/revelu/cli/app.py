@@ -1,5 +1,7 @@
 """The application ``revelu``: its commands and its version."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ from revelu.cli.bench import bench
 from revelu.cli.compare import compare
 from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
+from revelu.cli.exit_codes import ExitCode
 from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
 from revelu.cli.journal import journal
@@ -63,5 +66,12 @@ def _options(
 
 def run() -> None:
     """Run the command that the arguments of the process name."""
-    with standard_output():
-        app()
+    try:
+        with standard_output():
+            app()
+    except SystemExit as end:
+        if end.code != ExitCode.INTERRUPTED:
+            raise
+        # The interpreter would wait for threads that wait for a server, minutes perhaps.
+        sys.stderr.flush()
+        os._exit(end.code)

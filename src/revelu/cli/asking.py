@@ -1,10 +1,12 @@
 """How a command asks its target: what its options open, and close again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from revelu.errors import InputError
 
 if TYPE_CHECKING:
     from revelu.oracle import Oracle
@@ -45,6 +47,19 @@ class Asking:
     rate: str | None = None
     input_name: str | None = None
     output_name: str | None = None
+
+    def check_outputs(self, paths: Iterable[Path | None]) -> None:
+        """Refuse to write over the journal.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.journal is None:
+            return
+        for path in paths:
+            if path is not None and path.resolve() == self.journal.resolve():
+                raise InputError(f"{path}: is the journal; write to another file")
 
     @contextmanager
     def opened(self) -> Iterator["Oracle"]:

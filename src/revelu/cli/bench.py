@@ -22,6 +22,7 @@ TABLES = {
     "separations": "separations.py",
     "spans": "spans.py",
     "samples": "samples.py",
+    "lowest_layer": "lowest_layer.py",
     "sample_rivals": "sample_rivals.py",
     "sample_theory": "sample_theory.py",
     "streamed_samples": "streamed_samples.py",

@@ -106,6 +106,7 @@ def diagnose(
     ):
         from revelu.tasks.diagnose import diagnose as examine
 
+        asking.check_outputs(outputs)
         _check_outputs(outputs, target, perturb)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.

@@ -117,6 +117,7 @@ def extract(
         from revelu import formats
         from revelu.tasks.extract import extract as recover
 
+        asking.check_outputs(outputs)
         for path in outputs:
             if path.resolve() == Path(target).resolve():
                 raise InputError(f"{path}: is the target itself; write to another file")

@@ -1,7 +1,6 @@
 """``revelu journal``: what a journal is of."""
 
 import dataclasses
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +34,7 @@ def show(
     """Show the target of a journal, what it was asked and when."""
     with failures(as_json=as_json):
         from revelu.oracle import Journal
+        from revelu.oracle.journal import shown_date
 
         if not file.is_file():
             raise InputError(f"{file}: there is no such file")
@@ -51,8 +51,8 @@ def show(
         **{name.replace("_", " "): value for name, value in summary.facts.items()},
         "queries": f"{summary.n_queries:,} in {summary.n_batches:,} batches",
         "by phase": phases or "none",
-        "first answer": _date(summary.first),
-        "last answer": _date(summary.last),
+        "first answer": shown_date(summary.first),
+        "last answer": shown_date(summary.last),
         "size": f"{summary.n_bytes:,} bytes",
     }
     table = Table.grid(padding=(0, 2))
@@ -61,9 +61,3 @@ def show(
     for label, text in rows.items():
         table.add_row(label, Text(text))
     Console(highlight=False).print(table)
-
-
-def _date(seconds: float | None) -> str:
-    if seconds is None:
-        return "none"
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

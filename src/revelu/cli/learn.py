@@ -38,11 +38,22 @@ def learn(
         ),
     ] = None,
     neurons: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Neurons, if known.", show_default=False)
+        int | None,
+        typer.Option(
+            min=1, metavar="K", help="Neurons, or halfspaces, if known.", show_default=False
+        ),
     ] = None,
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
+    halfspaces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="or|and",
+            help="y is 0 or 1: any, or all, of some halfspaces; find those (-o FILE.npz).",
+            show_default=False,
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -69,6 +80,19 @@ def learn(
     130  interrupted
     After 1, what was found is still written, and said to be uncertified.
     """
+    if halfspaces is not None:
+        from revelu.cli.halfspaces import learn_halfspaces
+
+        learn_halfspaces(
+            data,
+            list(dict.fromkeys(output or [])),
+            halfspaces,
+            neurons,
+            seed,
+            as_json=as_json,
+            verbose=verbose,
+            quiet=quiet,
+        )
     outputs = list(dict.fromkeys(output or []))
     line = ProgressLine(quiet=quiet or verbose > 0, counts=False)
     with logs(verbose), failures(as_json=as_json):

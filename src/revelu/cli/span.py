@@ -119,6 +119,7 @@ def span(
     ):
         from revelu.tasks.span import recover_span
 
+        asking.check_outputs([output, plot])
         check_span_output(output, target)
         if plot is not None:
             from revelu.formats.pictures import check_picture

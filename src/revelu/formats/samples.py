@@ -22,6 +22,9 @@ _SUFFIXES = (".npz", ".parquet")
 # An archive that declares more than this, unpacked, is refused: shards are the way.
 _MAX_BYTES = 8 * 2**30
 
+# Moments take products of eight inputs and two answers: larger numbers overflow in them.
+_LARGEST = 1e30
+
 # Columns that a message lists.
 _MOST_LISTED = 5
 
@@ -110,7 +113,7 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
     Raises
     ------
     FormatError
-        If shapes or types do not fit, or a number is not finite.
+        If shapes or types do not fit, or a number is not finite or too large.
     """
     for name, array in (("X", X), ("y", y)):
         if array.dtype.kind not in "fiu":
@@ -127,6 +130,12 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
         raise FormatError(
             f"{where}row {int(np.argmax(bad))} holds a number that is not finite "
             f"({int(bad.sum()):,} such rows)"
+        )
+    large = (np.abs(X) > _LARGEST).any(axis=1) | (np.abs(y) > _LARGEST)
+    if large.any():
+        raise FormatError(
+            f"{where}row {int(np.argmax(large))} holds a number beyond {_LARGEST:g} "
+            f"({int(large.sum()):,} such rows)"
         )
     return X, y
 

@@ -42,6 +42,30 @@ class Law:
         """Return inputs of mean 0 and covariance I, (n, d) -> (n, r)."""
         return np.asarray((X - self.mean) @ self.whitening.T)
 
+    def original_rows(
+        self, W: FloatArray, t: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """``W z >= t`` of whitened inputs in the samples' own coordinates, rows of norm 1.
+
+        Parameters
+        ----------
+        W : ndarray, shape (k, r)
+            Rows of norm 1.
+        t : ndarray, shape (k,)
+
+        Returns
+        -------
+        W, t : ndarray
+        scale : ndarray, shape (k,)
+            What the errors of a row grow by at most.
+        """
+        if self.is_standard:
+            return W, t, np.ones(len(t))
+        rows = W @ self.whitening
+        norms = np.linalg.norm(rows, axis=1)
+        spread = float(np.linalg.norm(self.whitening, 2))
+        return rows / norms[:, None], (t + rows @ self.mean) / norms, spread / norms
+
 
 def measure_law(X: FloatArray) -> Law:
     """Measure mean, covariance and the third and fourth moments of inputs.

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,8 @@ class Journal:
             raise FormatError(f"{self.path}: is damaged: an answer is not as long as its batch")
         self._n_waiting -= n_rows
         Y = np.frombuffer(answer, dtype="<f8").astype(np.float64)
+        if not np.isfinite(Y).all():
+            raise FormatError(f"{self.path}: is damaged: an answer holds what was never written")
         return Y.reshape(n_rows, n_outputs)
 
     def add(
@@ -228,6 +231,22 @@ class Journal:
                 row,
             )
         self._n_queries += len(batch)
+        self._n_added += len(batch)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a report on a run has to say of its journal."""
+        notes = []
+        if self._n_waiting:
+            notes.append(
+                f"the journal has {self._n_waiting:,} more queries, which this run did not need"
+            )
+        if self._n_queries and not self._n_added:
+            last = shown_date(self.summary().last)
+            notes.append(
+                f"every answer is from the journal {self.path}, the last of {last}; the target "
+                "itself was asked nothing now, and may have become another one"
+            )
+        return tuple(notes)
 
     def summary(self) -> Summary:
         """Return counts and dates."""
@@ -257,6 +276,7 @@ class Journal:
         self._last = self._number("SELECT COALESCE(MAX(id), 0) FROM batches")
         self._n_queries = sum(self._sums("1").values())
         self._n_waiting = sum(self._sums("digest IS NOT NULL").values())
+        self._n_added = 0
         self._used: dict[bytes, int] = {}
 
     def _make_tables(self) -> None:
@@ -295,10 +315,20 @@ class Journal:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-                raise InputError(f"{self.path}: another process has this journal open") from None
+                raise InputError(
+                    f"{self.path}: another process has this journal open, or "
+                    "this one, in an oracle that was not closed"
+                ) from None
             if code == sqlite3.SQLITE_NOTADB:
                 raise FormatError(f"{self.path}: is no journal of revelu") from None
             raise FormatError(f"{self.path}: {error}") from None
+
+
+def shown_date(seconds: float | None) -> str:
+    """Return a time since 1970 as text."""
+    if seconds is None:
+        return "none"
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _bytes(batch: FloatArray) -> memoryview:

@@ -307,6 +307,8 @@ class _Examiner:
         """Attach the ledger, the theorems' counts and what was noted."""
         self.oracle.check_unchanged()
         self.oracle.listener = None
+        if self.oracle.journal is not None:
+            self.notes.extend(self.oracle.journal.notes())
         evidence = (reason,) if reason else ()
         risk = diagnosis.at_risk
         if risk is not None:

@@ -194,9 +194,8 @@ def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     job.oracle.listener = None
     recovery = replace(recovery, ledger=job.oracle.ledger())
     journal = job.oracle.journal
-    if journal is not None and journal.n_waiting:
-        unused = f"the journal has {journal.n_waiting:,} more queries, which this run did not need"
-        recovery = replace(recovery, warnings=(*recovery.warnings, unused))
+    if journal is not None:
+        recovery = replace(recovery, warnings=(*recovery.warnings, *journal.notes()))
     if job.oracle.takes_log_ratios:
         recovery = _as_classifier(recovery)
     advice = _ADVICE.get(recovery.status)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError
@@ -19,6 +20,7 @@ from revelu.recover.hermite import GaussianSamples, recover_from_samples
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.samples import Drawn, gather
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,12 @@ _MOSTLY = 0.99
 # samples a parameter.
 _HOPELESS_NOISE = 0.3
 _FEWEST_SAMPLES = 4.0
+
+# Rows that are evaluated at a time.
+_ROWS = 65_536
+
+# Answers to one input that lie so far apart by chance alone are one such set in a thousand.
+_BY_CHANCE = 1e-3
 
 # Keeps these random choices apart from those that drew the samples.
 _STREAM = 0x6C65_6172_6E
@@ -147,6 +155,25 @@ def _whitened(drawn: Drawn, law: Law) -> GaussianSamples:
     return GaussianSamples(X, drawn.y, chunks, is_gaussian=not law.objection)
 
 
+def _n_off(network: Network, X: FloatArray, y: FloatArray, tolerance: float) -> int:
+    """How many samples a network misses; block by block, for it may have many neurons."""
+    blocks = (slice(i, i + _ROWS) for i in range(0, len(X), _ROWS))
+    return sum(int((np.abs(network(X[b])[:, 0] - y[b]) > tolerance).sum()) for b in blocks)
+
+
+def _explained(drawn: Drawn, tolerance: float, noise: float) -> float:
+    """The largest difference between answers to one input that noise explains.
+
+    The mean of r answers has the noise of one by the square root of r, and the difference of
+    two of them times the square root of 2; of so many pairs none passes this by chance.
+    """
+    if drawn.n_repeats == 1 or not noise:
+        return tolerance
+    n_pairs = drawn.n_samples * drawn.n_repeats
+    sigmas = float(norm.isf(_BY_CHANCE / n_pairs))
+    return float(sigmas * np.sqrt(2.0 * drawn.n_repeats) * noise)
+
+
 def _counted(drawn: Drawn) -> str:
     n = len(drawn.y) + len(drawn.y_held)
     different = drawn.chunks is None and n < drawn.n_samples
@@ -192,14 +219,30 @@ def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:
     if law.objection:
         warnings.append(f"{law.objection}; fitted all the same, outside the theorems")
     if details["exact"]:
-        if certificate.passed:
+        n_off = _n_off(network, drawn.X, drawn.y, certificate.tolerance)
+        if certificate.passed and not n_off:
             status = Status.RECOVERED
+        elif certificate.passed:
+            status = Status.PARTIAL
+            evidence.append(
+                f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
+                f"{certificate.tolerance:.2g}: they come from another function, or from neurons "
+                "that hardly ever fire"
+            )
         elif certificate.fraction_within >= _MOSTLY:
             status = Status.PARTIAL
             evidence.append(
                 "all but a few samples agree: neurons that hardly ever fire are missing"
             )
     else:
+        limit = float(norm.isf(_BY_CHANCE / len(drawn.y))) * noise
+        n_off = _n_off(network, drawn.X, drawn.y, limit)
+        if n_off:
+            warnings.append(
+                f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
+                f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
+                "another function"
+            )
         enough = len(drawn.y) >= _FEWEST_SAMPLES * network.n_parameters
         if (
             certificate.passed
@@ -213,7 +256,13 @@ def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:
                 f"the answers are taken to have noise of {noise:.2g}, which is what no further "
                 "neuron explains; a difference smaller than it would go unnoticed"
             )
-    if status is Status.UNVERIFIED:
+    if drawn.disagreement > _explained(drawn, certificate.tolerance, noise):
+        status = Status.UNVERIFIED
+        evidence.append(
+            f"the same input has answers that differ by {drawn.disagreement:.2g}, and what was "
+            "fitted is their mean: samples of two functions are not those of one"
+        )
+    elif status is Status.UNVERIFIED:
         evidence.append(
             f"no network of up to {widest(*drawn.X.shape)} neurons that samples kept apart agree "
             "with was found; more samples may help"

@@ -21,6 +21,10 @@ from revelu.types import BoolArray, FloatArray
 _LEAN = 0.5
 
 # Keeps the random choices apart from those that found the span with the same seed.
+# Numbers count as the same answer when they differ by less than this share of the largest:
+# a multiple of what a float32 target's rounding does to them.
+_SAME_NUMBER = 8.0 * float(np.finfo(np.float32).eps)
+
 _STREAM = 0x6F62_6675
 
 
@@ -110,7 +114,9 @@ class Answers:
     Attributes
     ----------
     labels : ndarray, shape (2, m)
-        The largest answer's index, or the answer itself where there is one.
+        The largest answer's index, or the answer itself where there is one.  A single
+        answer that is no whole number is no label: it is as before to six digits of the
+        largest.
     confidences : ndarray, shape (2, m)
         Softmax probability of the label; NaN where only labels are answered.
     largest_change : float
@@ -127,7 +133,10 @@ class Answers:
     @property
     def same(self) -> BoolArray:
         """Whether the label of each input is as before, shape (m,)."""
-        return np.asarray(self.labels[0] == self.labels[1])
+        before, after = self.labels
+        if (self.labels == np.round(self.labels)).all():
+            return np.asarray(before == after)
+        return np.asarray(np.abs(after - before) <= _SAME_NUMBER * np.abs(self.labels).max())
 
 
 def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:

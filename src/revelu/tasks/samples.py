@@ -36,6 +36,10 @@ class Drawn:
     n_samples : int
     chunks : iterable of CheckedChunk, optional
         Where there are more than are kept in memory.
+    n_repeats : int
+        Most answers that one input has; their mean is what is kept.
+    disagreement : float
+        Largest difference between two answers to one input.
     """
 
     X: FloatArray
@@ -44,6 +48,8 @@ class Drawn:
     y_held: FloatArray
     n_samples: int
     chunks: Iterable[CheckedChunk] | None
+    n_repeats: int
+    disagreement: float
 
 
 def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | None) -> Drawn:
@@ -78,12 +84,13 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
         n = len(rows)
         by_chance = np.random.default_rng(seed).permutation(n)
         rows, answers = rows[by_chance], answers[by_chance]
-    rows, answers = _each_once(rows, answers)
+    rows, answers, n_repeats, disagreement = _each_once(rows, answers)
     if n < 2 or np.ptp(answers) == 0:
         raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
     held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
     held = min(held, len(rows) // 4)
-    return Drawn(rows[held:], answers[held:], rows[:held], answers[:held], n, chunks)
+    kept, apart = (rows[held:], answers[held:]), (rows[:held], answers[:held])
+    return Drawn(*kept, *apart, n, chunks, n_repeats, disagreement)
 
 
 @dataclass(frozen=True)
@@ -144,22 +151,27 @@ def _sampled(
     return kept[:, :d], kept[:, d].copy(), n
 
 
-def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Merge rows that repeat, their answers averaged.
+def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int, float]:
+    """Merge rows that repeat, their answers averaged; how many at most, and how far apart.
 
     An input that is fitted says nothing where it is kept apart as well, and as evidence it
     counts once.
     """
     if np.unique(X[:, 0]).size == len(X):
-        return X, y
+        return X, y, 1, 0.0
     # Adding 0 makes -0 the same as 0.
     keys = np.fromiter((hash((row + 0.0).tobytes()) for row in X), dtype=np.int64, count=len(X))
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) == len(X):
-        return X, y
+        return X, y, 1, 0.0
     order = np.argsort(first)  # as before, which is random
-    mean = np.bincount(group, weights=y) / np.bincount(group)
-    return X[first[order]], mean[order]
+    counts = np.bincount(group)
+    mean = np.bincount(group, weights=y) / counts
+    highest, lowest = np.full(len(first), -np.inf), np.full(len(first), np.inf)
+    np.maximum.at(highest, group, y)
+    np.minimum.at(lowest, group, y)
+    apart = float((highest - lowest).max())
+    return X[first[order]], mean[order], int(counts.max()), apart
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:

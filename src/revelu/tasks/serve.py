@@ -20,6 +20,7 @@ from revelu.adapters.open_inference import (
     Tensor,
     decode,
     encode,
+    whole_number_of,
 )
 from revelu.errors import InputError, ReveluError, TargetError
 from revelu.oracle.oracle import Ask
@@ -236,11 +237,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _content(self) -> bytes:
         """The body of a request, whole and within the limit."""
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
+        size = whole_number_of(self.headers.get("Content-Length", ""))
+        if size is None or "Transfer-Encoding" in self.headers:
             self.close_connection = True
             raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "a body says its Content-Length")
-        size, most = int(length), self.server.most_bytes
+        most = self.server.most_bytes
         if size <= most:
             return self._read(size)
         self.close_connection = True

@@ -219,8 +219,10 @@ class _Job:
         self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
+        journal = self.oracle.journal
         return replace(
             found,
+            warnings=(*found.warnings, *(journal.notes() if journal is not None else ())),
             ledger=self.oracle.ledger(),
             evidence=(*found.evidence, *((advice,) if advice else ())),
         )

@@ -1,0 +1,103 @@
+"""Activations under a threshold, and their coefficients in *normalised* Hermite polynomials.
+
+``u_t(a) = u(a - t)`` with ``h_k = He_k / sqrt(k!)``: ``u_hat_k = E[u_t(g) h_k(g)]``, g ~ N(0, 1)
+(GP18, Section 1.3).  A high threshold makes all of them small, and products of several
+activations smaller still (Lemma 1): that is why the linear part of what is above stands out.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from revelu.numerics.hermite import density, hermite, relu_coefficient
+from revelu.types import FloatArray
+
+# Nodes of the quadrature for the sigmoid, whose poles are pi away from the real line.
+_NODES = 160
+
+
+def _sign(a: FloatArray) -> FloatArray:
+    return np.asarray(a >= 0, dtype=np.float64)
+
+
+def _relu(a: FloatArray) -> FloatArray:
+    return np.maximum(a, 0.0)
+
+
+def _sigmoid(a: FloatArray) -> FloatArray:
+    return np.asarray(expit(a))
+
+
+# GP18's sgn is 0 or 1.
+ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "relu": _relu,
+    "sign": _sign,
+    "sigmoid": _sigmoid,
+}
+
+
+def coefficient(activation: str, k: int, t: FloatArray) -> FloatArray:
+    """Evaluate ``E[u(g - t) h_k(g)]``.
+
+    Parameters
+    ----------
+    activation : {"relu", "sign", "sigmoid"}
+    k : int
+        Not negative.
+    t : ndarray
+        Thresholds.
+
+    Returns
+    -------
+    ndarray, the shape of ``t``
+
+    Notes
+    -----
+    Closed forms for ReLU and sign, by parts: ``E[1[g > t] He_k] = He_{k-1}(t) phi(t)``.  GP18,
+    Lemmas 10 to 12, bound them; Gauss-Hermite quadrature for the sigmoid.
+
+    Examples
+    --------
+    >>> round(float(coefficient("sign", 2, np.array(1.0))), 6)  # He_1(1) phi(1) / sqrt(2)
+    0.171099
+    """
+    t = np.asarray(t, dtype=np.float64)
+    norm = math.sqrt(math.factorial(k))
+    if activation == "relu":
+        return np.asarray(relu_coefficient(k, -t) / norm)
+    if activation == "sign":
+        if k == 0:
+            return np.asarray(ndtr(-t))
+        return np.asarray(hermite(k - 1, t) * density(t) / norm)
+    return expected(lambda g: _sigmoid(g - t[..., None]), k)
+
+
+def expected(function: Callable[[FloatArray], FloatArray], k: int) -> FloatArray:
+    """``E[function(g) h_k(g)]`` by quadrature, over the last axis of what it returns.
+
+    Parameters
+    ----------
+    function : callable
+        Smooth; called once with the nodes, shape (m,).
+    k : int
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    weights = weights * hermite(k, nodes) / math.sqrt(2.0 * math.pi * math.factorial(k))
+    return np.asarray(function(nodes) @ weights)
+
+
+def threshold_of(activation: str, ratio: FloatArray) -> FloatArray:
+    """Invert ``E[u_t He_3] / E[u_t He_2]``, which grows with t.
+
+    The ratio is ``t`` for ReLU, and ``(t^2 - 1) / t`` for sign and t > 0; for the sigmoid it is
+    read from a table, and NaN outside of it: for large t all its coefficients decay alike.
+    """
+    if activation == "relu":
+        return np.asarray(ratio, dtype=np.float64)
+    if activation == "sign":
+        return np.asarray((ratio + np.sqrt(np.square(ratio) + 4.0)) / 2.0)
+    grid = np.linspace(0.25, 8.0, 200)
+    table = np.sqrt(3.0) * coefficient("sigmoid", 3, grid) / coefficient("sigmoid", 2, grid)
+    return np.asarray(np.interp(ratio, table, grid, left=np.nan, right=np.nan))

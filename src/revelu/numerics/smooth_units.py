@@ -1,0 +1,132 @@
+"""Least squares over units and the polynomial above them, where units are smooth.
+
+``f(x) = sum_S c_S prod_{i in S} u(w_i x - t_i)`` over all sets of at most so many units: what
+moments cannot tell apart, products of units, is fitted with them, so that nothing biases the
+directions.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import expit
+
+from revelu.types import FloatArray
+
+_STEPS = 200
+
+# Rows are kept at norm 1 by equations of this weight beside those of the answers.
+_NORM_WEIGHT = 10.0
+
+
+@dataclass(frozen=True)
+class SmoothFit:
+    """Units and what is above them.
+
+    Attributes
+    ----------
+    W : ndarray, shape (k, d)
+        Rows of norm 1.
+    t : ndarray, shape (k,)
+    terms : tuple of tuple of int
+        Sets of units.
+    c : ndarray, shape (p,)
+        Their coefficients.
+    rms : float
+        What is left of the answers.
+    errors, threshold_errors : ndarray, shape (k,)
+        Standard errors, of angles in radians and of thresholds.
+    """
+
+    W: FloatArray
+    t: FloatArray
+    terms: tuple[tuple[int, ...], ...]
+    c: FloatArray
+    rms: float
+    errors: FloatArray
+    threshold_errors: FloatArray
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Evaluate, (n, d) -> (n,)."""
+        return np.asarray(_monomials(expit(X @ self.W.T - self.t), self.terms) @ self.c)
+
+
+def sets_of(k: int, degree: int) -> tuple[tuple[int, ...], ...]:
+    """All sets of at most ``degree`` of k units, the empty one first."""
+    return tuple(S for r in range(degree + 1) for S in combinations(range(k), r))
+
+
+def fit_smooth_units(
+    X: FloatArray, y: FloatArray, W: FloatArray, t: FloatArray, degree: int
+) -> SmoothFit:
+    """Fit sigmoid units and a polynomial, linear in each of them.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        More than there are parameters.
+    y : ndarray, shape (n,)
+    W : ndarray, shape (k, d)
+        A start, rows of norm 1.
+    t : ndarray, shape (k,)
+    degree : int
+        Of the polynomial.
+    """
+    k, d = W.shape
+    terms = sets_of(k, degree)
+    scale = max(float(y.std()), np.finfo(np.float64).tiny)
+
+    def unpack(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return p[: k * d].reshape(k, d), p[k * d : k * (d + 1)], p[k * (d + 1) :]
+
+    def residual(p: FloatArray) -> FloatArray:
+        V, s, c = unpack(p)
+        rest = (_monomials(expit(X @ V.T - s), terms) @ c - y) / scale
+        return np.concatenate([rest, _NORM_WEIGHT * (np.sum(V**2, axis=1) - 1.0)])
+
+    def jacobian(p: FloatArray) -> FloatArray:
+        V, s, c = unpack(p)
+        U = expit(X @ V.T - s)
+        slopes = _slopes(U, terms, c) * U * (1.0 - U) / scale
+        inner = (slopes[:, :, None] * X[:, None, :]).reshape(len(X), k * d)
+        top = np.hstack([inner, -slopes, _monomials(U, terms) / scale])
+        norms = np.zeros((k, len(p)))
+        for i in range(k):
+            norms[i, i * d : (i + 1) * d] = 2.0 * _NORM_WEIGHT * V[i]
+        return np.vstack([top, norms])
+
+    c = np.linalg.lstsq(_monomials(expit(X @ W.T - t), terms), y, rcond=None)[0]
+    start = np.concatenate([W.ravel(), t, c])
+    options = {"max_nfev": _STEPS, "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    fit = least_squares(residual, start, jac=jacobian, x_scale="jac", **options)
+    V, s, c = unpack(fit.x)
+    norms = np.linalg.norm(V, axis=1)
+    rms = float(np.sqrt(np.mean(fit.fun[: len(y)] ** 2)))
+    variance = np.diag(np.linalg.pinv(fit.jac.T @ fit.jac)) * max(rms, _EPS) ** 2
+    return SmoothFit(
+        V / norms[:, None],
+        s,
+        terms,
+        c,
+        rms * scale,
+        np.sqrt(variance[: k * d].reshape(k, d).sum(axis=1)),
+        np.sqrt(variance[k * d : k * (d + 1)]),
+    )
+
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def _monomials(U: FloatArray, terms: tuple[tuple[int, ...], ...]) -> FloatArray:
+    """Products of units, (n, k) -> (n, p)."""
+    return np.column_stack([np.prod(U[:, list(S)], axis=1) for S in terms])
+
+
+def _slopes(U: FloatArray, terms: tuple[tuple[int, ...], ...], c: FloatArray) -> FloatArray:
+    """Derivative of the polynomial by each unit, (n, k)."""
+    slopes = np.zeros_like(U)
+    for S, a in zip(terms, c, strict=True):
+        for i in S:
+            slopes[:, i] += a * np.prod(U[:, [j for j in S if j != i]], axis=1)
+    return slopes

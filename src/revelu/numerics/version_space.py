@@ -1,0 +1,138 @@
+"""All halfspaces that agree with labels: their mean, and how far they are apart.
+
+Labels without noise leave a polytope of ``(w, t)``.  A walk inside it (hit and run; Smith,
+1984) gives its mean, which errs least on average, and its covariance, which is the error.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from revelu.types import BoolArray, FloatArray
+
+# Samples that may touch the polytope, for each of its dimensions; the rest is checked after.
+_NEAREST = 60
+
+# Steps of the walk, for each dimension squared, and the share that only warms up.
+_STEPS = 40
+_WARM_UP = 0.25
+
+# A hyperplane is moved at most so far from where the search begins, in units of the start.
+_BOX = 1.0
+
+_ROUNDS = 6
+
+
+@dataclass(frozen=True)
+class VersionSpace:
+    """Halfspaces ``w x >= t`` that agree with labels.
+
+    Attributes
+    ----------
+    w : ndarray, shape (d,)
+        The mean, of norm 1.
+    t : float
+    angle : float
+        Root mean square angle of a halfspace of the polytope with the mean.
+    deviation : float
+        Of the threshold.
+    n_wrong : int
+        Labels that no halfspace near the start explains; the mean is the start then.
+    """
+
+    w: FloatArray
+    t: float
+    angle: float
+    deviation: float
+    n_wrong: int
+
+
+def version_space(
+    X: FloatArray, inside: BoolArray, w: FloatArray, t: float, rng: np.random.Generator
+) -> VersionSpace:
+    """Walk among the halfspaces that agree with labels.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    inside : ndarray of bool, shape (n,)
+    w, t : ndarray, shape (d,), and float
+        Near one of them, ``|w| = 1``.
+    rng : numpy.random.Generator
+    """
+    d = X.shape[1]
+    # Coordinates: w + U' a, t + s; the row's norm is put right at the end.
+    U = np.linalg.svd(w[None], full_matrices=True)[2][1:]
+    side = np.where(inside, 1.0, -1.0)
+    rows = side[:, None] * np.column_stack([X @ U.T, -np.ones(len(X))])
+    lengths = np.linalg.norm(rows, axis=1)
+    gaps = side * (X @ w - t)
+    rows, gaps = rows / lengths[:, None], gaps / lengths
+    # rows @ p + gaps >= 0
+    near = np.argsort(np.abs(gaps))[: _NEAREST * d]
+    for _ in range(_ROUNDS):
+        near = np.union1d(near, np.flatnonzero(gaps < 0)) if len(near) < len(gaps) else near
+        centre = _deepest(rows[near], gaps[near])
+        if centre is None:
+            return VersionSpace(w, t, np.inf, np.inf, int((gaps < 0).sum()))
+        points = _walk(rows[near], gaps[near], centre, rng)
+        p = points.mean(axis=0)
+        broken = np.flatnonzero(rows @ p + gaps < 0)
+        if not len(broken):
+            break
+        near = np.union1d(near, broken)
+    mean = w + U.T @ p[:-1]
+    norm = float(np.linalg.norm(mean))
+    spread = points.std(axis=0)
+    return VersionSpace(
+        mean / norm,
+        (t + p[-1]) / norm,
+        float(np.sqrt(np.sum(spread[:-1] ** 2))),
+        float(spread[-1]),
+        len(broken),
+    )
+
+
+def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
+    """The centre of the largest ball; None where the constraints contradict each other."""
+    m, d = rows.shape
+    # Units of a typical gap, for the solver's own tolerances.
+    unit = max(float(np.median(np.abs(gaps))), np.finfo(np.float64).tiny)
+    bounds = [(-_BOX / unit, _BOX / unit)] * d + [(0.0, None)]
+    A = np.column_stack([-rows, np.ones(m)])
+    best = linprog(np.append(np.zeros(d), -1.0), A, gaps / unit, bounds=bounds, method="highs")
+    if best.status != 0 or best.x[-1] <= 0:
+        return None
+    return np.asarray(best.x[:-1] * unit)
+
+
+def _walk(
+    rows: FloatArray, gaps: FloatArray, start: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Points of the polytope, (m, d); directions follow the spread seen in the warm-up."""
+    d = len(start)
+    n_steps = _STEPS * d * d
+    n_warm = int(_WARM_UP * n_steps)
+    points = np.empty((n_steps, d))
+    shape, p, depth = np.eye(d), start, rows @ start + gaps
+    directions = rng.standard_normal((n_steps, d))
+    shares = rng.random(n_steps)
+    for i in range(n_steps):
+        if i in (n_warm // 4, n_warm):
+            seen = points[i // 4 : i]
+            scale = np.cov(seen.T) + np.eye(d) * np.finfo(np.float64).tiny
+            shape = np.linalg.cholesky(scale + 1e-3 * np.trace(scale) / d * np.eye(d))
+            depth = rows @ p + gaps
+        v = shape @ directions[i]
+        slope = rows @ v
+        with np.errstate(divide="ignore"):
+            reach = -depth / slope
+        lo = np.max(reach, where=slope > 0, initial=-np.inf)
+        hi = np.min(reach, where=slope < 0, initial=np.inf)
+        if not (np.isfinite(lo) and np.isfinite(hi)):
+            lo, hi = max(lo, -_BOX), min(hi, _BOX)
+        step = lo + shares[i] * (hi - lo)
+        p, depth = p + step * v, depth + step * slope
+        points[i] = p
+    return points[n_warm:]

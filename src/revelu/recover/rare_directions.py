@@ -1,0 +1,163 @@
+"""Directions of a layer from moments of what is rarely anything but constant (GP18, 2.1).
+
+Under a high threshold the products of units are rarer still, so that the moments are those
+of the linear part, ``T_k = sum_i c_i E[u_t He_k] w_i^(k)``, nearly (Lemma 2).  The second one
+whitens, the third and the fourth are diagonalised jointly: of the ways measured, no worse
+anywhere than the paper's landscape, and it loses no direction.  Order 3 carries a factor t,
+and less noise than order 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.common_rotation import common_rotation
+from revelu.numerics.high_threshold import threshold_of
+from revelu.numerics.jennrich import directions_of_pencil, power_weights
+from revelu.numerics.matching import match_rows
+from revelu.probe.moments import Moments
+from revelu.probe.rare import RareSamples, rare_moments, second_moment
+from revelu.types import FloatArray
+
+# Second moments with random signs, whose largest eigenvalue is noise, and its multiple that
+# a direction must pass.
+_N_SHUFFLES = 4
+_ABOVE_NOISE = 1.5
+
+# Order 4 beside order 3 has so many more matrices than it has information.
+_ORDER = 4
+
+
+@dataclass(frozen=True)
+class Start:
+    """Estimated units.
+
+    Attributes
+    ----------
+    directions : ndarray, shape (k, d)
+        Rows of norm 1, leading to where units fire.
+    thresholds : ndarray, shape (k,)
+    errors : ndarray, shape (k,)
+        Half of the angle between the estimates of two halves of the samples; what products
+        of units add is not in it.
+    weights : ndarray, shape (k,)
+        ``c_i E[u_t He_2]``.
+    eigenvalues : ndarray, shape (d,)
+        Of the second moment, largest first in size.
+    noise : float
+        What noise alone makes of the largest.
+    """
+
+    directions: FloatArray
+    thresholds: FloatArray
+    errors: FloatArray
+    weights: FloatArray
+    eigenvalues: FloatArray
+    noise: float
+
+
+def estimate_directions(
+    samples: RareSamples, activation: str, n_units: int | None, rng: np.random.Generator
+) -> Start | None:
+    """Estimate directions and thresholds, and their errors.
+
+    Parameters
+    ----------
+    samples : RareSamples
+    activation : {"relu", "sign", "sigmoid"}
+    n_units : int, optional
+        At most the number of inputs; else told from noise.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Start or None
+        None where the second moment shows no direction above its noise.
+    """
+    values, U = np.linalg.eigh(second_moment(samples))
+    order = np.argsort(-np.abs(values))
+    values, U = values[order], U[:, order]
+    noise = _shuffled(samples, rng)
+    k = int((np.abs(values) > _ABOVE_NOISE * noise).sum()) if n_units is None else n_units
+    k = min(k, len(values))
+    if not k:
+        return None
+    whole = _directions(samples, U[:, :k].T, rng)
+    if whole is None:
+        return None
+    W, moments, basis = whole
+    coordinates = W @ basis.T
+    second = power_weights(coordinates, moments.tensor(2))
+    first = np.linalg.lstsq(coordinates.T, moments.tensor(1), rcond=None)[0]
+    # E[u_t He_1] and E[u_t He_2] are positive: where their signs differ the row is turned.
+    turn = np.where(first * second < 0, -1.0, 1.0)
+    third = turn * power_weights(coordinates, moments.tensor(3))
+    return Start(
+        W * turn[:, None],
+        threshold_of(activation, third / second),
+        _halves_differ(samples, W, rng),
+        second,
+        values,
+        noise,
+    )
+
+
+def _shuffled(samples: RareSamples, rng: np.random.Generator) -> float:
+    """Largest eigenvalue of second moments whose values have random signs."""
+    sizes = []
+    for _ in range(_N_SHUFFLES):
+        signs = rng.choice([-1.0, 1.0], size=len(samples.values))
+        noise = RareSamples(samples.X, signs * samples.values, samples.n, samples.effective)
+        sizes.append(float(np.abs(np.linalg.eigvalsh(second_moment(noise))).max()))
+    return max(sizes)
+
+
+def _directions(
+    samples: RareSamples, basis: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, Moments, FloatArray] | None:
+    """Rows of norm 1 inside the span, signs arbitrary."""
+    moments = rare_moments(samples, basis, _ORDER)
+    second, third, fourth = (moments.tensor(j) for j in (2, 3, 4))
+    k = len(basis)
+    values, V = np.linalg.eigh(second)
+    if values[0] <= 0:
+        # Coefficients of both signs: no rotation diagonalises, a pencil does.
+        found = directions_of_pencil(second, third, fourth, k, 1, rng)
+        return (np.asarray(found[0] @ basis), moments, basis) if found else None
+    white = V / np.sqrt(values)
+    A = np.einsum("ijk,ia,jb,kc->abc", third, white, white, white, optimize=True)
+    B = np.einsum("ijkl,ia,jb,kc,ld->abcd", fourth, *[white] * 4, optimize=True)
+    stacks = [
+        T.reshape(-1, k, k) / np.sqrt(T.size / k**2) / max(np.linalg.norm(T) * noise, 1e-300)
+        for T, noise in ((A, _noise(moments, 3)), (B, _noise(moments, 4)))
+    ]
+    Q = common_rotation(np.concatenate(stacks))
+    W = np.asarray(Q @ np.linalg.inv(white) @ basis)
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    return W, moments, basis
+
+
+def _noise(moments: Moments, order: int) -> float:
+    """Noise of the entries of one order, in units of the order's size."""
+    size = float(np.linalg.norm(moments.values[order]))
+    return float(np.linalg.norm(moments.errors[order])) / max(size, np.finfo(np.float64).tiny)
+
+
+def _halves_differ(samples: RareSamples, W: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Half of the angle between two halves' estimates, each in its own span."""
+    half = rng.random(len(samples.X)) < 0.5
+    found = []
+    for kept in (half, ~half):
+        part = RareSamples(
+            samples.X[kept], samples.values[kept], samples.n // 2, samples.effective / 2.0
+        )
+        values, U = np.linalg.eigh(second_moment(part))
+        own = _directions(part, U[:, np.argsort(-np.abs(values))[: len(W)]].T, rng)
+        if own is None:
+            return np.full(len(W), np.pi / 2.0)
+        rows, signs = match_rows(own[0], W, up_to_sign=True)
+        found.append(signs[:, None] * own[0][rows])
+    cosines = np.abs(np.sum(found[0] * found[1], axis=1))
+    angles = np.arccos(np.clip(cosines, 0.0, 1.0)) / 2.0
+    # One pair of halves tells a direction's error loosely: none is said to beat the typical.
+    return np.asarray(np.maximum(angles, np.sqrt(np.mean(angles**2))))

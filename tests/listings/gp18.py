@@ -1,0 +1,89 @@
+"""Goel and Panigrahy (2018), their listings as printed, errata applied; small and plain.
+
+EstimateTanAlpha is used in Algorithm 1 but not listed; it follows Lemma 3's proof.
+"""
+
+import numpy as np
+from scipy.stats import norm
+
+
+def estimate_tan_alpha(fires, z, n, rng, levels=30):
+    """Angle of z with the direction whose halfspace fires near it, by two bisections.
+
+    Print takes t_1 and t_2 from [0, t / cos(alpha)] (Lemma 6), which fails at level 0.6: they
+    are sought in [0, 6].
+    """
+    found = []
+    for share in (0.4, 0.6):
+        lo, hi = 0.0, 6.0
+        for _ in range(levels):
+            s = (lo + hi) / 2
+            X = rng.standard_normal((n, len(z)))
+            X += (s - X @ z)[:, None] * z
+            lo, hi = (s, hi) if fires(X).mean() < share else (lo, s)
+        found.append((lo + hi) / 2)
+    return (found[1] - found[0]) / (norm.ppf(0.6) - norm.ppf(0.4))
+
+
+def refine_estimate(tan_alpha, z, epsilon, rng, most=100_000, c=0.004):
+    """Algorithm 1.  Print accepts at alpha' <= 0.01 alpha / d, which never happens."""
+    d = len(z)
+    alpha = np.arctan(tan_alpha(z))
+    for _ in range(most):
+        if alpha <= epsilon:
+            break
+        step = rng.standard_normal(d)
+        step -= (step @ z) * z
+        moved = z + 0.1 * np.sin(alpha / d) * step
+        moved /= np.linalg.norm(moved)
+        after = np.arctan(tan_alpha(moved))
+        if after <= (1 - c / d) * alpha:
+            z, alpha = moved, after
+    return z
+
+
+def construct_correlation_graph(X, f, cutoff):
+    """Algorithm 3; the diagonal, which is large for every coordinate, is skipped."""
+    n = X.shape[1]
+    graph = set()
+    for i in range(n):
+        for j in range(i + 1, n):
+            if np.mean(f * X[:, i] * X[:, j]) >= cutoff:
+                graph.add((i, j))
+    return graph
+
+
+def expected_correlations(linear, pairs, rho, t, d):
+    """E[f x_i x_j] inside the blocks of unit r, and between those of r and s (Theorem 8).
+
+    mu = exp(-rho t + rho^2 d / 2), d coordinates a block; print has half of the exponent.
+    """
+    mu = np.exp(-rho * t + rho**2 * d / 2)
+    inside = rho**2 * (linear * mu + pairs.sum(axis=1) * mu**2)
+    return inside, rho**2 * pairs * mu**2
+
+
+def tilted(blocks, weights):
+    """log g of Theorem 9 and its gradient, for linear terms: g = sum_i c_i prod e^(1/2 + z_p)."""
+
+    def log_g(z):
+        terms = np.array(
+            [c * np.exp(len(b) / 2 + z[b].sum()) for b, c in zip(blocks, weights, strict=True)]
+        )
+        gradient = np.zeros(len(z))
+        for b, term in zip(blocks, terms, strict=True):
+            gradient[b] = term / terms.sum()
+        return np.log(terms.sum()), gradient
+
+    return log_g
+
+
+def maximise_on_simplex(log_g, start, total, gamma, steps=2000, rate=0.1):
+    """Maximise log g - gamma |z|^2 on {z >= 0, sum z = total}: print's objective has no bound."""
+    z = start
+    for _ in range(steps):
+        z = z + rate * (log_g(z)[1] - 2 * gamma * z)
+        ordered = np.sort(z)[::-1]
+        shifts = (np.cumsum(ordered) - total) / np.arange(1, len(z) + 1)
+        z = np.maximum(z - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)
+    return z
