@@ -363,3 +363,13 @@ def test_a_failure_of_the_runtime_is_told_in_one_line(saved):
     target._session = Session()
     with pytest.raises(TargetError, match=r"network\.onnx failed on a query: out of memory$"):
         Oracle(target, 3)(X)
+
+
+def test_a_dimension_that_is_no_text_is_a_damaged_file(tmp_path):
+    path = tmp_path / "n.onnx"
+    zoo.random_network([3, 2, 1], seed=0).save(path)
+    content = path.read_bytes()
+    assert b"\x01N" in content
+    path.write_bytes(content.replace(b"\x01N", b"\x01\xf7"))
+    with pytest.raises(FormatError, match="not text"):
+        open_oracle(path)

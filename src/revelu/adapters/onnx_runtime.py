@@ -41,8 +41,11 @@ class OnnxTarget:
         # Another process, or this one later, may work in another folder.
         self.path = path.absolute()
         self._session: Any = None
-        source = _only_vector(path, "input", self.session.get_inputs())
-        answer = _only_vector(path, "output", self.session.get_outputs())
+        try:
+            source = _only_vector(path, "input", self.session.get_inputs())
+            answer = _only_vector(path, "output", self.session.get_outputs())
+        except UnicodeDecodeError as error:  # names and dimensions of a damaged file
+            raise FormatError(f"{path}: a name is not text: {error}") from None
         self._input, self._output, shape = source.name, answer.name, source.shape
         self._dtype = _DTYPES[source.type]
         # A fixed first dimension is a batch size: rows are asked so many at a time.

@@ -290,7 +290,8 @@ class _Reader:
         array = self.constants.get(name)
         if array is None or array.dtype.kind != "f" or not array.size:
             raise FormatError(f"{self.path}: {node.op_type} needs a constant array {name!r}")
-        return array.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # a network's numbers are finite: that is checked
+            return array.astype(np.float64)
 
     def _matrix(self, node: Any) -> np.ndarray:
         matrix = self._constant(node, node.input[1])
