@@ -11,7 +11,7 @@ from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
-from revelu.oracle import Oracle, whole_number
+from revelu.oracle import Oracle, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
@@ -157,7 +157,7 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
         labels, confidences = answers[:, 0], np.full(len(answers), np.nan)
     else:
         labels = answers.argmax(axis=1).astype(np.float64)
-        confidences = _softmax(answers).max(axis=1)
+        confidences = _probabilities(answers).max(axis=1)
     m = len(X)
     return Answers(
         labels=labels.reshape(2, m),
@@ -167,12 +167,11 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
     )
 
 
-def _softmax(Y: FloatArray) -> FloatArray:
+def _probabilities(Y: FloatArray) -> FloatArray:
     """Probabilities; answers that are such already stay as they are."""
     if (Y >= 0).all() and np.allclose(Y.sum(axis=1), 1.0, rtol=0.0, atol=1e-5):
         return Y
-    E = np.exp(Y - Y.max(axis=1, keepdims=True))
-    return np.asarray(E / E.sum(axis=1, keepdims=True))
+    return softmax(Y)
 
 
 def _correlations(X: FloatArray, Y: FloatArray) -> FloatArray:
