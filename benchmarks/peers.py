@@ -1,10 +1,11 @@
 """What else extracts networks, in one run: ART's attack and a student trained by Adam.
 
     pip install ".[bench]"
-    python benchmarks/peers.py                 print the table (some ten minutes)
-    python benchmarks/peers.py --quick         one network of a shape
-    python benchmarks/peers.py --write         and keep it in benchmarks/README.md
+    python benchmarks/peers.py                     print the table (some ten minutes)
+    python benchmarks/peers.py --networks 1        one network of a shape
+    python benchmarks/peers.py --results FILE      go on where an earlier run stopped
     python benchmarks/peers.py --environment DIR   where ART's environment is, or is made
+    python benchmarks/peers.py --write             and keep it in benchmarks/README.md
 
 ``FunctionallyEquivalentExtraction`` of adversarial-robustness-toolbox 1.20.1 is told the
 width, asks in float64, and has a limit of CPU seconds, which only endless loops met.  The
@@ -21,7 +22,7 @@ import tempfile
 import time
 import venv
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ import revelu
 ART = "adversarial-robustness-toolbox==1.20.1"
 FIRST_SEED = 19_000_000
 EXACT = 1e-7
+
+METHODS = ("revelu", "ART", "Adam")
 
 # The student's passes over its samples, at most.
 PASSES = 400
@@ -53,7 +56,7 @@ class Row:
     seconds: float
 
 
-ROWS = (Row((10, 4, 10), 10, 10.0), Row((10, 8, 10), 10, 10.0), Row((784, 32, 10), 2, 240.0))
+ROWS = (Row((10, 4, 10), 6, 10.0), Row((10, 8, 10), 6, 10.0), Row((784, 32, 10), 1, 240.0))
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,31 @@ def environment(folder: Path) -> Path:
     return python
 
 
+def one(row: Row, seed: int, python: Path) -> dict[str, Run]:
+    """All methods on one target."""
+    target = revelu.zoo.random_network(list(row.widths), seed=seed)
+    own = ours(target, seed)
+    student, attack = adam(target, seed, own.queries), art(target, seed, python, row.seconds)
+    return dict(zip(METHODS, (own, attack, student), strict=True))
+
+
+def read(results: Path | None) -> dict[int, dict[str, Run]]:
+    """The runs kept so far, by seed."""
+    if results is None or not results.exists():
+        return {}
+    kept = [json.loads(text) for text in results.read_text(encoding="utf-8").splitlines()]
+    return {seed: {name: Run(**run) for name, run in runs.items()} for seed, runs in kept}
+
+
+def record(results: Path | None, seed: int, runs: dict[str, Run]) -> None:
+    """Print the runs of a target, and keep them."""
+    text = json.dumps([seed, {name: asdict(run) for name, run in runs.items()}])
+    print(text, flush=True)
+    if results is not None:
+        with results.open("a", encoding="utf-8") as lines:
+            lines.write(text + "\n")
+
+
 def line(row: Row, name: str, runs: list[Run]) -> str:
     """One line of the table."""
     errors = np.array([run.error for run in runs])
@@ -161,25 +189,25 @@ def line(row: Row, name: str, runs: list[Run]) -> str:
 def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one network of a shape")
+    parser.add_argument("--networks", type=int, help="of each shape, at most")
+    parser.add_argument("--results", type=Path, help="where the runs are, and are added")
     parser.add_argument("--write", action="store_true", help="keep the table in README.md")
     parser.add_argument(
         "--environment", type=Path, default=Path(tempfile.gettempdir()) / "revelu-peers"
     )
     options = parser.parse_args()
     python = environment(options.environment)
+    kept = read(options.results)
     lines = [HEAD, "|" + "---|" * 9]
     for i, row in enumerate(ROWS):
-        runs: dict[str, list[Run]] = {"revelu": [], "ART": [], "Adam": []}
-        for j in range(1 if options.quick else row.n_networks):
+        runs: dict[str, list[Run]] = {name: [] for name in METHODS}
+        for j in range(min(row.n_networks, options.networks or row.n_networks)):
             seed = FIRST_SEED + 1000 * i + j
-            target = revelu.zoo.random_network(list(row.widths), seed=seed)
-            own = ours(target, seed)
-            runs["revelu"].append(own)
-            runs["Adam"].append(adam(target, seed, own.queries))
-            runs["ART"].append(art(target, seed, python, row.seconds))
-            for name, done in runs.items():
-                print(row.widths, seed, name, done[-1], flush=True)
+            found = kept.get(seed) or one(row, seed, python)
+            if seed not in kept:
+                record(options.results, seed, found)
+            for name, run in found.items():
+                runs[name].append(run)
         lines += [line(row, name, done) for name, done in runs.items()]
     versions = (
         f"Seeds from {FIRST_SEED:,}; {ART.replace('==', ' ')}, NumPy {np.__version__}, "

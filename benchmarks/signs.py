@@ -1,6 +1,6 @@
 """Wide networks in their plain shape: signs that k d equations determine.
 
-    python benchmarks/signs.py            print the table (some five minutes)
+    python benchmarks/signs.py            print the table (some two minutes)
     python benchmarks/signs.py --quick    a tenth of it
     python benchmarks/signs.py --write    and keep it in benchmarks/README.md
 
@@ -37,16 +37,16 @@ class Row:
 
 
 ROWS = (
-    Row((10, 16, 1), 300, 0.99),
-    Row((20, 40, 1), 200, 0.95),
-    Row((10, 30, 1), 200),
-    Row((10, 45, 1), 20),
-    Row((10, 53, 1), 10),
+    Row((10, 16, 1), 200, 0.99),
+    Row((20, 40, 1), 100, 0.95),
+    Row((10, 30, 1), 100),
+    Row((10, 45, 1), 10),
+    Row((10, 53, 1), 5),
     Row((10, 70, 1), 5),
-    Row((5, 60, 5), 20),
-    Row((3, 30, 1), 20),
-    Row((1, 12, 1), 20),
-    Row((1, 24, 1), 20),
+    Row((5, 60, 5), 10),
+    Row((3, 30, 1), 10),
+    Row((1, 12, 1), 10),
+    Row((1, 24, 1), 10),
 )
 
 

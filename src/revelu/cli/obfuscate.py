@@ -106,7 +106,9 @@ def obfuscate(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu.adapters import open_oracle
-        from revelu.tasks.obfuscate import checked_inputs, obfuscate_target
+        from revelu.formats.inputs import read_inputs
+        from revelu.oracle import checked_inputs
+        from revelu.tasks.obfuscate import obfuscate_target
 
         _check_outputs(output, png)
         started = time.monotonic()
@@ -114,7 +116,7 @@ def obfuscate(
             oracle = open_oracle(
                 target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds
             )
-            X = checked_inputs(_read(inputs), oracle.dim_in, box)
+            X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
             done = obfuscate_target(
                 oracle, X, span=known, norm=norm, box=box, labels=labels, seed=seed, progress=line
             )
@@ -145,16 +147,6 @@ def _check_outputs(output: Path, png: Path | None) -> None:
         from revelu.formats.pictures import check_picture
 
         check_picture(png)
-
-
-def _read(path: Path) -> FloatArray:
-    try:
-        with path.open("rb") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise FormatError(f"{path}: not a readable .npy file: {error}") from None
 
 
 def _write(path: Path, Y: FloatArray) -> None:

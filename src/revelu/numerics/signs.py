@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 # The limit of work: 2^22 sums on either side of the middle (300 MB, seconds), and so
 # many pairs of them that agree in one equation and are looked at in the others.
@@ -174,5 +174,5 @@ def _subset_sums(values: FloatArray) -> FloatArray:
     return sums
 
 
-def _bits(numbers: FloatArray, n: int) -> FloatArray:
+def _bits(numbers: IntArray, n: int) -> FloatArray:
     return np.asarray((numbers[:, None] >> np.arange(n)) & 1, dtype=np.float64)

@@ -1,6 +1,6 @@
 """The black box: counts, budgets, batches, box, noise floor, degradations."""
 
-from revelu.oracle.arguments import whole_number
+from revelu.oracle.arguments import checked_inputs, whole_number
 from revelu.oracle.degradations import Float32, Labels, Noisy, Rounded, degrade
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
@@ -19,6 +19,7 @@ __all__ = [
     "Noisy",
     "Oracle",
     "Rounded",
+    "checked_inputs",
     "degrade",
     "log_ratios",
     "measure_noise",
