@@ -86,11 +86,9 @@ class Job:
         first = min(_FIRST_CHECKS, self.checks)
         try:
             given = self._on_inputs(network, noise)
-            seen = examine(network, self.oracle, noise, first, self.rng)
+            seen = self._examine(network, noise, first, structural=True)
             if seen.passed and self.checks > first:
-                seen += examine(
-                    network, self.oracle, noise, self.checks - first, self.rng, structural=False
-                )
+                seen += self._examine(network, noise, self.checks - first, structural=False)
         except LimitReachedError as error:
             evidence = (*recovery.evidence, str(error))
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
@@ -116,6 +114,19 @@ class Job:
         if self.given is None:
             self.given = examine_given(self.inputs, network, self.oracle, noise)
         return replace(self.given, predicted=network(self.given.X))
+
+    def _examine(
+        self, network: Network, noise: NoiseFloor, n_drawn: int, *, structural: bool
+    ) -> Examination:
+        """Ask the checks; where an earlier run's journal leaves less room, those that fit."""
+        room = self.oracle.remaining
+        try:
+            return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
+        except LimitReachedError:
+            # What that run paid for is not asked again, which shows at the first new batch.
+            if not self.oracle.remaining or self.oracle.remaining == room:
+                raise
+            return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
 
     def certify_again(self, recovery: Recovery) -> tuple[Recovery, Examination]:
         """Certify another network by the checks asked so far, without a query.
