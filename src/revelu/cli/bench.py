@@ -28,6 +28,9 @@ TABLES = {
     "streamed_samples": "streamed_samples.py",
     "served": "served.py",
     "polish": "polish.py",
+    "signs": "signs.py",
+    "peers": "peers.py",
+    "many_targets": "many_targets.py",
     "hostile_files": "hostile_files.py",
     "jwz20": "span_figures.py",
 }
