@@ -38,7 +38,7 @@ def largest_error(found, truth):
 @pytest.mark.parametrize(
     ("d", "m", "n"),
     [
-        (5, 3, 180),  # 10 samples a parameter
+        (5, 3, 240),  # 13 samples a parameter
         (10, 5, 550),  # 10
         (4, 7, 700),  # 20; more neurons than inputs
         (16, 4, 2000),  # 30; inside the span of the rows
@@ -99,8 +99,20 @@ def test_few_samples_are_not_called_recovered_wrongly():
     assert recovery.status is revelu.Status.UNVERIFIED
 
 
+def test_what_is_exact_but_hardly_checked_is_not_certified():
+    truth = draw(5, 3, 5)
+    few, enough = (revelu.learn(*samples(truth, n, 1), seed=3) for n in (180, 232))
+    assert largest_error(few.network, truth) < 1e-9
+    assert few.status is revelu.Status.UNVERIFIED
+    assert few.certificate.fraction_within == 1.0
+    assert "232 samples" in few.evidence[-1]
+    assert enough.status is revelu.Status.RECOVERED
+    # What a tenth of all inputs contradict passes at most one certificate in twenty.
+    assert 0.9**enough.certificate.n_checks < 0.05 < 0.9 ** (enough.certificate.n_checks - 1)
+
+
 def test_an_affine_function_has_no_neurons():
-    X = np.random.default_rng(10).standard_normal((100, 3))
+    X = np.random.default_rng(10).standard_normal((240, 3))
     recovery = revelu.learn(X, X @ [1.0, -2.0, 0.5] + 3.0)
     assert recovery.status is revelu.Status.RECOVERED
     assert recovery.network.architecture == (3, 0, 1)

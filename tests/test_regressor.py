@@ -19,7 +19,7 @@ def test_it_keeps_the_contract():
 
 def test_it_is_exact_from_few_samples():
     truth = draw(4, 2, 50)
-    X, y = samples(truth, 200, 1)  # 20 a parameter
+    X, y = samples(truth, 240, 1)  # 24 a parameter
     model = revelu.HermiteRegressor().fit(X, y)
     Z, true = samples(truth, 500, 2)
     np.testing.assert_allclose(model.predict(Z), true, atol=1e-9)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.certify.held_out import FEWEST_CHECKS
 from revelu.errors import FormatError, InputError
 from revelu.formats.samples import CheckedChunk, check_samples, find_shards
 from revelu.numerics.reservoir import Reservoir
@@ -19,10 +20,13 @@ from revelu.types import FloatArray
 # What is kept in memory for fits, in numbers; moments see all samples.
 _MOST_NUMBERS = 40_000_000
 
-# Kept apart for the certificate: this share, within limits.
+# Kept apart for the certificate: this share of many samples, and of few as many as certify
+# something, but no more than every eighth while that leaves a few.
 _HELD_OUT = 0.05
-_LEAST_HELD_OUT = 16
 _MOST_HELD_OUT = 3000
+_EVERY = 8
+_LEAST_HELD_OUT = 16
+FEWEST_TO_CERTIFY = _EVERY * FEWEST_CHECKS
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,16 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
     rows, answers, n_repeats, disagreement = _each_once(rows, answers)
     if n < 2 or np.ptp(answers) == 0:
         raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
-    held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
-    held = min(held, len(rows) // 4)
+    held = _n_held(len(rows))
     kept, apart = (rows[held:], answers[held:]), (rows[:held], answers[:held])
     return Drawn(*kept, *apart, n, chunks, n_repeats, disagreement)
+
+
+def _n_held(n: int) -> int:
+    """How many of n samples are kept apart."""
+    certifying = int(np.clip(n // _EVERY, _LEAST_HELD_OUT, FEWEST_CHECKS))
+    wanted = int(np.clip(_HELD_OUT * n, certifying, _MOST_HELD_OUT))
+    return min(wanted, n // 4)
 
 
 @dataclass(frozen=True)
