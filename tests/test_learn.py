@@ -193,7 +193,7 @@ def broken(X, y, what):
         ("few", "too few"),
         ("lengths", "shape"),
         ("text", "not real numbers"),
-        ("outputs", "one output"),
+        ("outputs", "one is learned at a time"),
     ],
 )
 def test_bad_samples_are_refused(what, message):
@@ -224,6 +224,13 @@ def test_samples_that_repeat_count_once():
     corners = np.random.default_rng(1).choice([-1.0, 0.0, -0.0, 1.0], (500, 2))
     with pytest.raises(revelu.InputError, match="500 samples of 9 different inputs are too few"):
         revelu.learn(corners, corners[:, 0] * corners[:, 1])
+
+
+@pytest.mark.parametrize(("m", "order"), [(3, 1), (6, 2)])
+def test_the_order_at_which_theorems_apply_is_told(m, order):
+    recovery = revelu.learn(*samples(draw(4, m, 1), 100 * m, 1), order="1")
+    assert recovery.details["order"] == order
+    assert any("order 1 was given" in w for w in recovery.warnings) == (order > 1)
 
 
 def test_progress_is_told():

@@ -66,7 +66,8 @@ def learn(
         each call anew, an iterable of chunks, each of them a pair ``(X, y)`` or a function
         that returns one, which is called where the chunk is worked on.
     y : array_like, shape (n,)
-        The network's outputs, with or without independent noise.
+        The network's outputs, with or without independent noise.  Of several outputs each is
+        learned for itself.
     n_neurons : int, optional
         If known; else found.
     order : {"auto", 1, 2}
@@ -88,8 +89,10 @@ def learn(
         Rows of weights have norm 1.  The certificate rests on samples kept apart; of fewer
         than 232 different inputs too few can be, and the status is never ``RECOVERED``.
         ``details`` has ``exact``, ``noise`` (its standard deviation), ``standard_errors`` of
-        all parameters, in coordinates in which inputs have mean 0 and covariance I, and
-        ``sign_patterns``, where more than one explains the samples.
+        all parameters, in coordinates in which inputs have mean 0 and covariance I,
+        ``sign_patterns``, where more than one explains the samples, and ``order``, the least
+        at which the theorems apply to the rows found, with ``independence``, the least singular
+        value of their products of that order.
 
     Raises
     ------
