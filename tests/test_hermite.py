@@ -26,7 +26,7 @@ from revelu.numerics.quadratic import Quadratic, fit_quadratic, weighted_gram
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.probe.moments import estimate_moments, estimate_second_moment, hermite_features
 from revelu.recover.limits import least_order
-from revelu.recover.tensors import Units, estimate_units, fix_signs
+from revelu.recover.tensors import Units, estimate_units, fix_signs, recover_units
 
 
 def draw(d, m, seed):
@@ -183,6 +183,18 @@ def test_neurons_from_estimated_moments_are_near():
     order = [int(np.argmax(units.W @ w)) for w in W]
     np.testing.assert_allclose(units.W[order], W, atol=0.15)
     np.testing.assert_allclose(units.b[order], b, atol=0.3)
+
+
+def test_nearly_dependent_rows_come_back_to_the_last_digits():
+    a, W, b = draw(5, 5, 7)
+    W[4] = W[:4].sum(axis=0) + 1e-4 * W[4]
+    W[4] /= np.linalg.norm(W[4])
+    assert np.linalg.svd(W, compute_uv=False)[-1] < 1e-4  # a pencil loses eight digits
+    tensors = {k: network_coefficient(k, a, W, b) for k in range(1, 5)}
+    units = recover_units(tensors, 5, 1, np.random.default_rng(1))[0]
+    order = [int(np.argmax(units.W @ w)) for w in W]
+    for found, true in ((units.W, W), (units.b, b), (units.a, a)):
+        np.testing.assert_allclose(found[order], true, atol=1e-12)
 
 
 def test_signs_follow_from_the_first_coefficient():
