@@ -174,6 +174,10 @@ def broken(X, y, what):
         X[7, 1] = np.nan
     elif what == "constant":
         y[:] = 2.0
+    elif what == "masked":
+        X = np.ma.masked_array(X, np.abs(X) > 2)
+    elif what == "rounding":
+        y = 3.0 + 4e-16 * (y > 0)
     elif what == "few":
         X, y = X[:5], y[:5]
     elif what == "lengths":
@@ -190,6 +194,8 @@ def broken(X, y, what):
     [
         ("nan", "row 7"),
         ("constant", "same y"),
+        ("masked", "masked"),
+        ("rounding", "rounding"),
         ("few", "too few"),
         ("lengths", "shape"),
         ("text", "not real numbers"),
@@ -210,6 +216,33 @@ def test_arguments_that_make_no_sense_are_refused(arguments):
     X, y = samples(draw(3, 2, 1), 100, 1)
     with pytest.raises(revelu.InputError):
         revelu.learn(X, **{"y": y, **arguments})
+
+
+@pytest.mark.parametrize("power", [-1000, -100, -40, 40, 90])
+def test_any_unit_of_the_answers_gives_the_same_network(power):
+    X, y = samples(draw(3, 2, 5), 300, 1)
+    one, other = revelu.learn(X, y), revelu.learn(X, np.ldexp(y, power))
+    assert other.status is revelu.Status.RECOVERED
+    np.testing.assert_array_equal(one.network.weights[0], other.network.weights[0])
+    np.testing.assert_array_equal(np.ldexp(one.network.weights[1], power), other.network.weights[1])
+    bars = (np.ldexp(one.details["standard_errors"].A, power), other.details["standard_errors"].A)
+    np.testing.assert_array_equal(*bars)
+
+
+def test_inputs_in_units_of_their_own_are_learned():
+    truth, units = draw(3, 2, 6), np.array([1e-7, 1.0, 1e7])
+    X, y = samples(truth, 300, 1)
+    recovery = revelu.learn(X * units, y)
+    assert recovery.status is revelu.Status.RECOVERED
+    Z, true = samples(truth, 100, 2)
+    np.testing.assert_allclose(recovery.network(Z * units)[:, 0], true, atol=1e-9)
+
+
+def test_an_offset_is_no_excuse_for_errors():
+    X, y = samples(draw(3, 2, 7), 300, 1)
+    recovery = revelu.learn(X, y + 2.0**20)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert recovery.certificate.tolerance < 2e-8  # y varies by some 5
 
 
 def test_samples_that_repeat_count_once():

@@ -15,8 +15,10 @@ CONFIDENCE = 0.95
 # often than the confidence allows: 0.9^28 > 0.05 > 0.9^29.
 FEWEST_CHECKS = 29
 
-# Of exact answers: the largest error that is rounding, relative to the largest answer.
+# Of exact answers: the largest error that is rounding, relative to what varies, and what is
+# lost where that is small beside the answers themselves.
 _RTOL = 1e-9
+_ROUNDINGS = 16.0
 
 # With noise: the root mean square may pass its expectation by this many deviations, which
 # are 1 / sqrt(2 n) of it.
@@ -45,7 +47,8 @@ def certify_held_out(
     errors = np.abs(network(X)[:, 0] - y)
     # An error of pure noise passes this for one sample in twenty such sets.
     factor = float(norm.isf(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
-    rounding = _RTOL * float(np.abs(y).max(initial=0.0))
+    largest, varies = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if n else 0.0
+    rounding = _RTOL * varies + _ROUNDINGS * np.finfo(np.float64).eps * largest
     tolerance = max(factor * noise, rounding)
     within = errors <= tolerance
     rms = float(np.sqrt(np.mean(errors**2))) if n else np.inf

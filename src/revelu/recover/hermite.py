@@ -174,6 +174,8 @@ class _Learner:
         if found is None:
             found = self._search(start)
         network, used = self._refine(found)
+        # What stopped short of the last digits may have come to them.
+        found = replace(found, cost=min(found.cost, used.cost(network)))
         patterns = self._resolve(network, used, exact=found.is_exact)
         return self._finished(patterns, used, found)
 

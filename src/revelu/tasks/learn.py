@@ -136,9 +136,9 @@ def learn(
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
     _check_enough(drawn, n_neurons)
-    law = measure_law(drawn.X)
+    law, unit = measure_law(drawn.X), _unit(drawn.y)
     recovery = recover_from_samples(
-        _whitened(drawn, law),
+        _whitened(drawn, law, unit),
         n_neurons,
         str(order),
         seeds.spawn(1)[0],
@@ -147,16 +147,48 @@ def learn(
         executor,
     )
     tell("verifying on samples kept apart")
-    return _certified(_as_before(recovery, law), drawn, law)
+    return _certified(_as_before(_with_unit(recovery, unit), law), drawn, law)
 
 
-def _whitened(drawn: Drawn, law: Law) -> GaussianSamples:
-    """The samples in coordinates of mean 0 and covariance I."""
+def _unit(y: FloatArray) -> float:
+    """The power of 2 that answers vary by: dividing by it loses nothing."""
+    return float(np.ldexp(1.0, int(np.frexp(np.ptp(y))[1])))
+
+
+def _whitened(drawn: Drawn, law: Law, unit: float) -> GaussianSamples:
+    """The samples in coordinates of mean 0 and covariance I, answers in a unit of theirs."""
     chunks: Iterable[Chunk] | None = drawn.chunks
-    if chunks is not None and not law.is_standard:
-        chunks = Mapped(chunks, law.whiten)
-    X = drawn.X if law.is_standard else law.whiten(drawn.X)
-    return GaussianSamples(X, drawn.y, chunks, is_gaussian=not law.objection)
+    whiten = _as_they_are if law.is_standard else law.whiten
+    if chunks is not None:
+        chunks = Mapped(chunks, whiten, unit)
+    return GaussianSamples(whiten(drawn.X), drawn.y / unit, chunks, is_gaussian=not law.objection)
+
+
+def _as_they_are(X: FloatArray) -> FloatArray:
+    return X
+
+
+def _with_unit(recovery: Recovery, unit: float) -> Recovery:
+    """The network, and all that is known of its answers, in the samples' own unit."""
+    if recovery.network is None:  # pragma: no cover - a fit always leaves one
+        return recovery
+    (W, A), (b, c), skip = recovery.network.weights, recovery.network.biases, recovery.network.skip
+    if skip is not None:
+        skip = (unit * skip[0], unit * skip[1])
+    details = dict(recovery.details)
+    details["noise"] = unit * details["noise"]
+    for name in ("eigenvalues", "moment_errors"):
+        if name in details:
+            details[name] = [unit * value for value in details[name]]
+    if (errors := details["standard_errors"]) is not None:
+        V = None if errors.V is None else unit * errors.V
+        errors = replace(errors, A=unit * errors.A, c=unit * errors.c, V=V)
+        details["standard_errors"] = errors
+    if (start := details.get("tensor_estimate")) is not None:
+        details["tensor_estimate"] = {**start, "a": unit * start["a"]}
+    return replace(
+        recovery, network=Network([W, unit * A], [b, unit * c], skip=skip), details=details
+    )
 
 
 def _n_off(network: Network, X: FloatArray, y: FloatArray, tolerance: float) -> int:

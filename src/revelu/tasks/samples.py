@@ -20,6 +20,9 @@ from revelu.types import FloatArray
 # What is kept in memory for fits, in numbers; moments see all samples.
 _MOST_NUMBERS = 40_000_000
 
+# Answers that differ by no more than so many roundings of the largest are one constant.
+_ROUNDINGS = 16.0
+
 # Kept apart for the certificate: this share of many samples, and of few as many as certify
 # something, but no more than every eighth while that leaves a few.
 _HELD_OUT = 0.05
@@ -89,8 +92,8 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
         by_chance = np.random.default_rng(seed).permutation(n)
         rows, answers = rows[by_chance], answers[by_chance]
     rows, answers, n_repeats, disagreement = _each_once(rows, answers)
-    if n < 2 or np.ptp(answers) == 0:
-        raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
+    if n < 2 or np.ptp(answers) <= _ROUNDINGS * np.finfo(np.float64).eps * np.abs(answers).max():
+        raise InputError(f"{n:,} samples, all with the same y but for rounding: nothing to learn")
     held = _n_held(len(rows))
     kept, apart = (rows[held:], answers[held:]), (rows[:held], answers[:held])
     return Drawn(*kept, *apart, n, chunks, n_repeats, disagreement)
@@ -185,6 +188,8 @@ def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, in
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} is a masked array with entries that are masked: leave them out")
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
