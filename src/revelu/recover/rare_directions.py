@@ -24,6 +24,9 @@ from revelu.types import FloatArray
 _N_SHUFFLES = 4
 _ABOVE_NOISE = 1.5
 
+# Moments of order 4 in more coordinates are more numbers than are worth their while.
+MOST_UNITS = 32
+
 # Order 4 beside order 3 has so many more matrices than it has information.
 _ORDER = 4
 
@@ -66,7 +69,7 @@ def estimate_directions(
     samples : RareSamples
     activation : {"relu", "sign", "sigmoid"}
     n_units : int, optional
-        At most the number of inputs; else told from noise.
+        At most the number of inputs, and ``MOST_UNITS``; else told from noise.
     rng : numpy.random.Generator
 
     Returns
@@ -79,8 +82,8 @@ def estimate_directions(
     values, U = values[order], U[:, order]
     noise = _shuffled(samples, rng)
     k = int((np.abs(values) > _ABOVE_NOISE * noise).sum()) if n_units is None else n_units
-    k = min(k, len(values))
-    if not k:
+    k = min(k, len(values), MOST_UNITS)
+    if not k or not np.abs(values).max() > 0:
         return None
     whole = _directions(samples, U[:, :k].T, rng)
     if whole is None:
