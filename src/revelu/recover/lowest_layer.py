@@ -1,37 +1,20 @@
-"""The first layer of a network that fires rarely (GP18, Sections 2.1 and 2.2).
+"""The first layer of a network that fires rarely (GP18, Sections 2.1 and 2.2), from an oracle.
 
 ``f(x) = P(u(w_1 x - t_1), ..., u(w_k x - t_k))``, P a polynomial or any network.  Where no
-unit fires f is constant, and that region is convex.  With an oracle its faces are the layer
-(:mod:`revelu.recover.facets`).  From samples: directions from moments (Section 2.1), then, in
-place of RefineEstimate, for ReLU a robust regression where one unit fires alone, which is
-exact; for sign the halfspaces that agree with where f leaves its constant.
+unit fires f is constant, and that region is convex: its faces are the layer
+(:mod:`revelu.recover.facets`).  From samples: :mod:`revelu.recover.sampled_layer`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import Oracle
-from revelu.probe.rare import Constant, RareSamples, find_constant, rare_samples
+from revelu.probe.rare import Constant, find_constant
 from revelu.recover.facets import Facets, recover_facets
-from revelu.recover.firing import fit_firing
-from revelu.recover.halfspaces import (
-    FEWEST,
-    GUESS,
-    MOST_MORE,
-    NO_QUERIES,
-    Units,
-    find_centre,
-    fit_rare_union,
-    too_few,
-    verdict,
-    with_start,
-)
-from revelu.recover.rare_directions import estimate_directions
-from revelu.recover.smooth_layer import ask_smooth_layer, learn_smooth_layer, nothing
+from revelu.recover.halfspaces import find_centre, verdict
+from revelu.recover.smooth_layer import ask_smooth_layer, nothing
 from revelu.recovery import LayerRecovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -39,16 +22,7 @@ from revelu.types import BoolArray, FloatArray
 # inputs that must be quiet.
 _N_INPUTS = 448
 _BATCHES = (1, 2, 13, 64)
-_COMMON = 0.2
-
-# Below this share of quiet samples products of units are no longer rare.
-_QUIET = 0.5
-
-# A unit fires alone where its estimated margin is the only one above this.
-_ALONE = 0.15
-
-# A slope so small beside the values is rounding: what least_deviations takes for exact.
-_FLAT = 1e-8
+COMMON = 0.2
 
 # A rise is measured so far beyond a threshold.
 _BESIDE = 1e-2
@@ -88,7 +62,7 @@ def recover_by_queries(
         X = rng.standard_normal((_N_INPUTS, oracle.dim_in))
         answers = oracle(X)
         constant = find_constant(answers)
-        if constant.share < _COMMON:
+        if constant.share < COMMON:
             return nothing(oracle.dim_in, Status.NOT_IN_CLASS, no_constant(constant.share), oracle)
         # A matrix product may round by its shape: a quiet input again, in other batches.
         quiet = X[np.argmax(constant.is_answer(answers))]
@@ -137,221 +111,6 @@ def _late(oracle: Oracle, found: Facets, constant: Constant) -> FloatArray:
     return np.asarray(constant.tolerance * _BESIDE / np.maximum(rises, constant.tolerance))
 
 
-def recover_from_samples(
-    X: FloatArray,
-    y: FloatArray,
-    quiet: Constant,
-    activation: str,
-    n_units: int | None,
-    seed: int | np.random.SeedSequence,
-    tell: Tell,
-) -> LayerRecovery:
-    """Recover the layer from samples of N(0, I).
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    y : ndarray, shape (n,)
-    quiet : Constant
-        c_0, the answer given most often: the median, where units fire rarely.
-    activation : {"relu", "sign", "sigmoid"}
-    n_units : int, optional
-    seed : int or SeedSequence
-    tell : callable
-
-    Returns
-    -------
-    LayerRecovery
-        As from :func:`recover_by_queries`; ``PARTIAL`` where units are known from moments.
-    """
-    rng = np.random.default_rng(seed)
-    d = X.shape[1]
-    if activation == "sigmoid":
-        return learn_smooth_layer(X, y, n_units, seed, tell)
-    constant, share = float(quiet.value[0]), quiet.share
-    if share < (_COMMON if activation == "relu" else _QUIET):
-        return nothing(d, Status.NOT_IN_CLASS, no_constant(share))
-    fires = ~quiet.is_answer(y[:, None])
-    y = np.where(fires, y, constant)
-    details: dict[str, object] = {
-        "constant": constant,
-        "rounding": quiet,
-        "quiet": share,
-        "n_samples": len(y),
-    }
-    warning = (_LOW.format(share=share),) if share < _QUIET else ()
-    if activation == "sign":
-        union, status, reasons = fit_rare_union(X, fires, n_units, rng, tell)
-        return LayerRecovery(
-            status,
-            union.directions,
-            union.thresholds,
-            union.errors,
-            NO_QUERIES,
-            evidence=reasons,
-            method="samples",
-            details={**details, "threshold_errors": union.threshold_errors},
-        )
-    samples = rare_samples(X, y, constant)
-    needed = int(np.ceil(FEWEST * (n_units or 1) * (d + 1)))
-    if len(samples.X) < needed:
-        return nothing(d, Status.PARTIAL, too_few(len(samples.X), needed, len(y)))
-    tell("estimating directions")
-    start = estimate_directions(samples, activation, n_units, rng)
-    if start is None:
-        more = 4 * max(len(samples.X), needed)
-        return nothing(d, Status.PARTIAL, too_few(len(samples.X), more, len(y)))
-    first = Units(start.directions, start.thresholds, start.errors)
-    units, begun = _regressed(samples, first, quiet.tolerance, n_units is None, tell)
-    evidence: tuple[str, ...] = ()
-    if not all(u.is_exact for u in units):
-        # Where no linear function fits, a unit is still known by where it fires.
-        tell("fitting where units fire")
-        units, evidence = _by_firing(X, y - constant, fires, units, begun, rng)
-    details["start"] = start
-    found = _collected(units, d, evidence, len(samples.X), len(y), details)
-    return replace(found, evidence=(*found.evidence, *warning))
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A unit, with c where a linear function fits the samples at which it fires alone."""
-
-    w: FloatArray
-    t: float
-    error: float
-    threshold_error: float
-    c: float = np.nan
-    is_exact: bool = False
-
-
-def _regressed(
-    samples: RareSamples, start: Units, tolerance: float, may_add: bool, tell: Tell
-) -> tuple[list[_Unit], Units]:
-    """Regress on every unit; one more, while many samples that fire are no unit's."""
-    d = samples.X.shape[1]
-    for left in reversed(range(MOST_MORE + 1)):
-        tell(f"regression on {len(start.errors)} units")
-        units = [_alone(samples, start, i, tolerance) for i in range(len(start.errors))]
-        margins = np.column_stack([samples.X @ u.w - u.t for u in units])
-        sure = np.array([u.is_exact for u in units])
-        if sure.any() and not sure.all() and (margins[:, sure].max(axis=1) > 0).all():
-            # The others are not needed, wherever they came from.
-            kept = np.flatnonzero(sure)
-            return [units[i] for i in kept], start
-        rest = samples.X[(margins < -_ALONE).all(axis=1)]
-        if not (left and may_add and sure.all()) or len(rest) < FEWEST * (d + 1):
-            break
-        start = start.with_one_more(rest)
-    return units, start
-
-
-def _alone(samples: RareSamples, start: Units, i: int, tolerance: float) -> _Unit:
-    """L1 regression of f - c_0 = c (w x - t) where the other units do not fire."""
-    margins = samples.X @ start.directions.T - start.thresholds
-    others = np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf)
-    alone = (margins[:, i] > -_ALONE) & (others < -_ALONE)
-    X, v = samples.X[alone], samples.values[alone]
-    d = X.shape[1]
-    w, t = start.directions[i], float(start.thresholds[i])
-    as_it_is = _Unit(w, t, float(start.errors[i]), float(start.errors[i]))
-    if len(X) < FEWEST * (d + 1):
-        return as_it_is
-    fit = least_deviations(np.column_stack([X, np.ones(len(X))]), v)
-    size = float(np.linalg.norm(fit.x[:d]))
-    # A step has the slope that its rounding makes.
-    if not fit.is_exact or size <= _FLAT * float(np.abs(v).max()):
-        return as_it_is
-    # f = c_0 + c relu(w x - t): where it fires alone the sign of c is that of f - c_0.
-    c = size * float(np.sign(np.median(v[fit.exact])))
-    across = np.trace(fit.covariance[:d, :d])
-    # What is taken for the constant's rounding may be a slope of its own.
-    hidden = tolerance / size
-    return _Unit(
-        fit.x[:d] / c,
-        -float(fit.x[d]) / c,
-        float(np.sqrt(across)) / size + hidden,
-        float(np.sqrt(across * start.thresholds[i] ** 2 + fit.covariance[d, d])) / size + hidden,
-        c,
-        is_exact=True,
-    )
-
-
-def _by_firing(
-    X: FloatArray,
-    values: FloatArray,
-    fires: BoolArray,
-    units: list[_Unit],
-    start: Units,
-    rng: np.random.Generator,
-) -> tuple[list[_Unit], tuple[str, ...]]:
-    """Units by the halfspaces at whose union f leaves its constant; exact ones stay.
-
-    So far GP18's B.7 asks for no more than that ``q_i`` leaves 0 at the threshold.
-    """
-    W, t = np.array([u.w for u in units]), np.array([u.t for u in units])
-    if not np.isfinite(t).all():
-        return units, (_NO_THRESHOLD,)
-    fit = fit_firing(X, fires, W, t, rng)
-    found, evidence = with_start(X, fires, fit, Units(W, t, start.errors))
-    margins = X @ found.directions.T - found.thresholds
-    fitted = []
-    for i, unit in enumerate(units):
-        # A rise from 0 is seen as late as its smallest value says.
-        near = fires & (np.abs(margins[:, i]) <= _ALONE) & (margins[:, i] > 0)
-        alone = near & (np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf) < 0)
-        sizes = np.abs(values[alone])
-        slope = float(np.median(sizes / margins[alone, i])) if alone.any() else 0.0
-        late = float(sizes.min()) / slope if slope else 0.0
-        fitted.append(
-            unit
-            if unit.is_exact
-            else _Unit(
-                found.directions[i],
-                float(found.thresholds[i]),
-                float(found.errors[i]),
-                float(found.threshold_errors[i]) + late,
-            )
-        )
-    return fitted, evidence
-
-
-def _collected(
-    units: list[_Unit],
-    d: int,
-    evidence: tuple[str, ...],
-    n_rare: int,
-    n: int,
-    details: dict[str, object],
-) -> LayerRecovery:
-    kept = [u for u in units if u.error <= GUESS]
-    if len(kept) < len(units):
-        worst = min(max(u.error for u in units), np.pi / 2.0)
-        needed = int(n_rare * (2.0 * worst / GUESS) ** 2)
-        left_out = len(units) - len(kept)
-        evidence = (
-            f"{left_out} directions are left out: {too_few(n_rare, needed, n)}",
-            *evidence,
-        )
-    status = Status.PARTIAL if evidence else Status.UNVERIFIED
-    if inexact := sum(not u.is_exact for u in kept):
-        evidence = (*evidence, _INEXACT.format(m=inexact, k=len(units)))
-    return LayerRecovery(
-        status,
-        np.array([u.w for u in kept]).reshape(-1, d),
-        np.array([u.t for u in kept]),
-        np.array([u.error for u in kept]),
-        NO_QUERIES,
-        evidence=evidence,
-        method="samples",
-        details={
-            **details,
-            "threshold_errors": np.array([u.threshold_error for u in kept]),
-            "coefficients": np.array([u.c for u in kept]),
-        },
-    )
-
-
 def no_constant(share: float) -> str:
     """Say that no constant was seen."""
     return _NO_CONSTANT.format(share=share)
@@ -361,16 +120,4 @@ _NO_CONSTANT = (
     "no answer is given to more than {share:.1%} of the inputs, so that units do not fire "
     "rarely: the threshold is too low for the method, answers have noise, or the activation is "
     "smooth (activation='sigmoid')"
-)
-_LOW = (
-    "only {share:.0%} of the samples are quiet: under so low a threshold products of units are "
-    "not rare, and their moments may hide a unit"
-)
-_INEXACT = (
-    "{m} of {k} units are known by where they fire alone, to the errors given: no linear "
-    "function fits there, so that they are no ReLUs, or answers are rounded"
-)
-_NO_THRESHOLD = (
-    "moments do not tell every threshold: products of units outweigh them, or units are others "
-    "than was said"
 )

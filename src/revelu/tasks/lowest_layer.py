@@ -10,11 +10,13 @@ from revelu.adapters import open_oracle
 from revelu.certify.firing import Borders
 from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError, LimitReachedError
+from revelu.formats.samples import check_samples
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
 from revelu.probe.rare import find_constant
-from revelu.recover.lowest_layer import recover_by_queries, recover_from_samples
+from revelu.recover.lowest_layer import recover_by_queries
 from revelu.recover.rare_directions import MOST_UNITS
+from revelu.recover.sampled_layer import recover_from_biased, recover_from_samples
 from revelu.recover.structured import recover_even, recover_exponential
 from revelu.recovery import LayerRecovery, Status
 from revelu.tasks.firing import (
@@ -46,6 +48,7 @@ def recover_lowest_layer(
     n_neurons: int | None = None,
     seed: int = 0,
     *,
+    biased: bool = False,
     budget: int | None = None,
     checks: int = 1000,
     dim_in: int | None = None,
@@ -70,6 +73,9 @@ def recover_lowest_layer(
         If known, for samples; at most the number of inputs.
     seed : int
         Decides every random choice.
+    biased : bool
+        ``X`` holds samples of N(0, I) that were each kept with a probability proportional to
+        the answer (reports of faults, say), and there is no ``y``.
     budget : int, optional
         Most queries that may be asked, those of the certificate included.
     checks : int
@@ -116,6 +122,8 @@ def recover_lowest_layer(
     if activation == "even" and n_neurons is None:
         raise InputError("'even' units need n_neurons")
     seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
+    if biased:
+        return _from_biased(target, X, y, activation, n_neurons, seeds)
     if activation in _STRUCTURED:
         return _structured(X, y, activation, n_neurons, seeds)
     if target is None:
@@ -192,6 +200,22 @@ def _from_samples(
     if activation == "sigmoid":
         return _agreeing(found, law.whiten(drawn.X_held), drawn.y_held)
     return checked_by_samples(found, borders_of(found), drawn, fires)
+
+
+def _from_biased(
+    target: Any,
+    X: Any,
+    y: Any,
+    activation: str,
+    n_neurons: int | None,
+    seeds: list[np.random.SeedSequence],
+) -> LayerRecovery:
+    if target is not None or y is not None or activation in _STRUCTURED:
+        raise InputError("biased samples are X alone, of relu, sign or sigmoid units")
+    rows = np.atleast_1d(np.asarray(X))
+    X, _ = check_samples(rows, np.zeros(len(rows)))
+    _check_width(n_neurons, min(X.shape[1], MOST_UNITS))
+    return recover_from_biased(X, activation, n_neurons, seeds[0])
 
 
 def borders_of(found: LayerRecovery) -> Borders:
