@@ -166,7 +166,6 @@ SAMPLES = (
     Row(
         "union of 5 in 10, t = 2, 2e6 labels",
         lambda seed: from_samples(10, 5, 1.0, 2.0, 2_000_000, "sign", seed),
-        5,
     ),
 )
 
