@@ -11,14 +11,16 @@ from scipy.optimize import linprog
 
 from revelu.types import BoolArray, FloatArray
 
-# Samples that may touch the polytope, for each of its dimensions; the rest is checked after.
+# Samples that may touch the polytope, for each of its dimensions and at most; the rest is
+# checked after.
 _NEAREST = 60
+_MOST_NEAREST = 4000
 
 # Steps of the walk, for each dimension squared; as many as so many operations allow, but some
 # for each dimension; and the share that only warms up.
 _STEPS = 40
 _MOST_OPERATIONS = 3e9
-_FEWEST_STEPS = 40
+_FEWEST_STEPS = 10
 _WARM_UP = 0.25
 
 # Stretches of a walk whose means tell how far its mean is off.
@@ -80,7 +82,7 @@ def version_space(
     rows = np.vstack([rows, np.eye(d), -np.eye(d)])
     gaps = np.append(gaps, np.full(2 * d, _BOX))
     box = np.arange(len(X), len(gaps))
-    near = np.union1d(np.argsort(np.abs(gaps))[: _NEAREST * d], box)
+    near = np.union1d(np.argsort(np.abs(gaps))[: min(_NEAREST * d, _MOST_NEAREST)], box)
     for _ in range(_ROUNDS):
         near = np.union1d(near, np.flatnonzero(gaps < 0)) if len(near) < len(gaps) else near
         centre = _deepest(rows[near], gaps[near])
