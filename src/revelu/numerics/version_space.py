@@ -29,7 +29,7 @@ _STRETCHES = 10
 # A hyperplane is moved at most so far from where the search begins, in units of the start.
 _BOX = 1.0
 
-_ROUNDS = 6
+_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ def version_space(
         if not len(broken):
             break
         near = np.union1d(near, broken)
+    if len(broken):
+        return VersionSpace(w, t, np.inf, np.inf, len(broken))
     mean = w + U.T @ p[:-1]
     norm = float(np.linalg.norm(mean))
     means = [part.mean(axis=0) for part in np.array_split(points, _STRETCHES)]
@@ -103,7 +105,7 @@ def version_space(
         (t + p[-1]) / norm,
         float(np.sqrt(np.sum(spread[:-1] ** 2))),
         float(spread[-1]),
-        len(broken),
+        0,
     )
 
 
