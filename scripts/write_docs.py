@@ -184,8 +184,14 @@ def draw(content: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     columns = content["columns"]
-    network, by, queries = (columns.index(n) for n in ("network", "by", "queries, median"))
-    bars = [(row[network], row[by], _power(row[queries])) for row in content["rows"]]
+    network, by, queries, certified = (
+        columns.index(name) for name in ("network", "by", "queries, median", "certified")
+    )
+    # A search that found nothing has no cost to compare.
+    bars = [
+        (row[network], row[by], _power(row[queries]) if row[certified] != "0" else 0.0)
+        for row in content["rows"]
+    ]
     names = list(dict.fromkeys(name for name, _, _ in bars))
     kinds = {"revelu": "#33658a", "revelu, polished": "#86bbd8", "printed": "#f26419"}
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "revelu"}):
@@ -194,9 +200,11 @@ def draw(content: dict[str, Any], path: Path) -> None:
         for i, (kind, color) in enumerate(kinds.items()):
             found = [(names.index(n) + 0.27 * (i - 1), q) for n, k, q in bars if k == kind]
             axes.bar(*zip(*found, strict=True), width=0.25, color=color, label=kind)
+            for x, _ in (bar for bar in found if not bar[1]):
+                axes.text(x, 0.3, "not recovered", rotation=90, ha="center", va="bottom")
         axes.set_xticks(range(len(names)), names)
         axes.set(ylabel="queries, as a power of two")
-        axes.legend()
+        figure.legend(loc="outside upper center", ncols=len(kinds))
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
