@@ -134,7 +134,9 @@ def extract(
                 progress=line,
             )
         seconds = time.monotonic() - started
-        further = advice(recovery, method=method, budget=budget, checks=checks)
+        further = advice(
+            recovery, method=method, budget=budget, checks=checks, journaled=journal is not None
+        )
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
         written, unwritten = write(recovery, outputs)
         warnings = [*recovery.warnings, *unwritten]

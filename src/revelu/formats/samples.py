@@ -195,7 +195,9 @@ def _reading_parquet(path: Path) -> Iterator[Any]:
     try:
         from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError:
-        raise MissingExtraError(f"{path}: reading Parquet needs pyarrow: revelu[parquet]") from None
+        raise MissingExtraError(
+            f'{path}: reading Parquet needs pyarrow: pip install "revelu[parquet]"'
+        ) from None
     try:
         with naming_system_errors(path, "read"):
             yield parquet

@@ -375,6 +375,7 @@ class Oracle:
     def _check_fresh(self, n_queries: int) -> None:
         """Whatever is asked anew must fit the budget beside all that was ever answered."""
         if n_queries and not self._affords_fresh(n_queries):
+            self._asked_anew = True  # the ways have parted, see `remaining`
             asked = self.journal.n_queries if self.journal else self.n_queries
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "

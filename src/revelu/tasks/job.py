@@ -80,11 +80,9 @@ class Job:
         self.tell("verifying on fresh queries")
         first = min(_FIRST_CHECKS, self.checks)
         try:
-            seen = examine(network, self.oracle, noise, first, self.rng)
+            seen = self._examine(network, noise, first, structural=True)
             if seen.passed and self.checks > first:
-                seen += examine(
-                    network, self.oracle, noise, self.checks - first, self.rng, structural=False
-                )
+                seen += self._examine(network, noise, self.checks - first, structural=False)
         except LimitReachedError as error:
             evidence = (*recovery.evidence, str(error))
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
@@ -100,6 +98,19 @@ class Job:
             short = self.oracle.remaining == 0
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
         return replace(recovery, status=status, certificate=certificate), seen
+
+    def _examine(
+        self, network: Network, noise: NoiseFloor, n_drawn: int, *, structural: bool
+    ) -> Examination:
+        """Ask the checks; where an earlier run's journal leaves less room, those that fit."""
+        room = self.oracle.remaining
+        try:
+            return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
+        except LimitReachedError:
+            # What that run paid for is not asked again, which shows at the first new batch.
+            if not self.oracle.remaining or self.oracle.remaining == room:
+                raise
+            return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
 
     def certify_again(self, recovery: Recovery) -> tuple[Recovery, Examination]:
         """Certify another network by the checks asked so far, without a query.
