@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
     parser.add_argument("--row", action="append", help="only this network; may be given again")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--results", type=Path, help="record the table here, as JSON")
+    parser.add_argument("--tables", type=Path, help="write the table here, as JSON")
     parser.add_argument("--write", action="store_true", help="keep it in README.md and results/")
     options = parser.parse_args()
     n = 2 if options.quick else options.networks
@@ -169,7 +169,7 @@ def main() -> None:
         f", {MAX_SECONDS:.0f} s at most for each."
     )
     present(
-        "carlini20", "\n".join(text) + f"\n\n{note}", write=options.write, results=options.results
+        "carlini20", "\n".join(text) + f"\n\n{note}", write=options.write, tables=options.tables
     )
 
 

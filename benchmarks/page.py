@@ -18,32 +18,32 @@ def keep(mark: str, text: str) -> None:
     before, rest = PAGE.read_text(encoding="utf-8").split(start)
     PAGE.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
     RESULTS.mkdir(exist_ok=True)
-    record(RESULTS / f"{mark}.json", mark, text)
+    write_tables(RESULTS / f"{mark}.json", mark, text)
 
 
-def record(path: Path, mark: str, text: str) -> None:
+def write_tables(path: Path, mark: str, text: str) -> None:
     """Write the tables of ``text`` as JSON, with what measured them."""
     content = {
         "schema": SCHEMA,
         "table": mark,
         "machine": machine(),
         "versions": versions(),
-        "tables": tables(text),
-        "notes": notes(text),
+        "tables": tables_of(text),
+        "notes": notes_of(text),
     }
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def present(mark: str, text: str, *, write: bool, results: Path | None) -> None:
-    """Print a table; keep it if it is to be kept, and record it where a caller wants it."""
+def present(mark: str, text: str, *, write: bool, tables: Path | None) -> None:
+    """Print a table; keep it if it is to be kept, and write it as JSON where that is wanted."""
     print(f"\n{text}")
     if write:
         keep(mark, text)
-    if results is not None:
-        record(results, mark, text)
+    if tables is not None:
+        write_tables(tables, mark, text)
 
 
-def tables(text: str) -> list[dict[str, Any]]:
+def tables_of(text: str) -> list[dict[str, Any]]:
     """Read the Markdown tables of a text: the columns' names, and the cells of each row."""
     found: list[dict[str, Any]] = []
     inside = False
@@ -60,7 +60,7 @@ def tables(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def notes(text: str) -> str:
+def notes_of(text: str) -> str:
     """Return what a text says beside its tables."""
     lines = [line for line in text.splitlines() if not line.startswith("|")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -45,9 +45,9 @@ def test_a_script_runs_and_its_failure_shows(monkeypatch, tmp_path, text, code):
     assert (tmp_path / "ran").exists()
 
 
-RECORDS = """
+WRITES = """
 import sys
-path = sys.argv[sys.argv.index("--results") + 1]
+path = sys.argv[sys.argv.index("--tables") + 1]
 with open(path, "w") as file:
     file.write('{"options": %d, "quick": %d}' % (len(sys.argv) - 1, "--quick" in sys.argv))
 print("a line")
@@ -74,16 +74,16 @@ def run(*arguments):
     )
 
 
-def test_published_tables_have_quick_runs_and_record_them():
+def test_published_tables_have_quick_runs_and_are_written_as_json():
     for name in PUBLISHED:
         source = (CLONE / "benchmarks" / TABLES[name]).read_text(encoding="utf-8")
         assert "--quick" in source
-        assert "--results" in source
+        assert "--tables" in source
 
 
 def test_quick_alone_runs_the_published_tables(clone):
     for name in PUBLISHED:
-        (clone / TABLES[name]).write_text(RECORDS)
+        (clone / TABLES[name]).write_text(WRITES)
     done = run("--quick", "--json")
     assert done.returncode == 0
     assert "a line" in done.stderr
@@ -101,8 +101,8 @@ def test_the_machine_and_the_versions_come_first(clone):
     assert "cores" in lines[0]
 
 
-def test_what_a_script_fails_to_record_is_not_there(clone):
-    (clone / TABLES["spans"]).write_text("'--results'; raise SystemExit(2)")
+def test_what_a_script_fails_to_write_is_not_there(clone):
+    (clone / TABLES["spans"]).write_text("'--tables'; raise SystemExit(2)")
     done = run("spans", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["results"] == {}
@@ -127,11 +127,11 @@ def page():
 
 def test_tables_and_notes_are_read_from_markdown(page):
     text = "| a | b |\n|---|---:|\n| 1 | x \\| y |\n\nA note.\n\n| c |\n|---|\n\nAnother."
-    assert page.tables(text) == [
+    assert page.tables_of(text) == [
         {"columns": ["a", "b"], "rows": [["1", "x \\| y"]]},
         {"columns": ["c"], "rows": []},
     ]
-    assert page.notes(text).split("\n\n") == ["A note.", "Another."]
+    assert page.notes_of(text).split("\n\n") == ["A note.", "Another."]
 
 
 def test_what_is_kept_is_between_the_marks_and_in_results(page, tmp_path, monkeypatch):
@@ -152,4 +152,4 @@ def test_results_are_those_of_the_readme(page):
         content = json.loads(path.read_text(encoding="utf-8"))
         mark = content["table"]
         text = readme.split(f"<!-- {mark} -->")[1].split(f"<!-- /{mark} -->")[0]
-        assert content["tables"] == page.tables(text)
+        assert content["tables"] == page.tables_of(text)

@@ -115,15 +115,15 @@ def _heading() -> str:
 def _run(
     name: str, mnist: Path | None, quick: bool, write: bool, *, quiet: bool
 ) -> tuple[int, dict[str, Any] | None]:
-    """Run a script; return its exit code and the table that it has recorded, if it does."""
+    """Run a script; return its exit code and its tables, if it writes them as JSON."""
     source = _source(name)
     options = ["--mnist", str(mnist)] if mnist and "--mnist" in source else []
     options += ["--quick"] * quick + ["--write"] * (write and "--write" in source)
     with tempfile.TemporaryDirectory() as folder:
-        recorded = Path(folder) / "results.json"
-        options += ["--results", str(recorded)] if "--results" in source else []
+        written = Path(folder) / "tables.json"
+        options += ["--tables", str(written)] if "--tables" in source else []
         command = [sys.executable, str(FOLDER / TABLES[name]), *options]
         # The names are ours, and nothing goes through a shell.
         done = subprocess.run(command, check=False, stdout=sys.stderr if quiet else None)  # noqa: S603
-        found = json.loads(recorded.read_text(encoding="utf-8")) if recorded.exists() else None
+        found = json.loads(written.read_text(encoding="utf-8")) if written.exists() else None
     return done.returncode, found
