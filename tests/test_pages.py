@@ -1,6 +1,8 @@
 """The documentation runs: every block of every page; and what is generated is up to date."""
 
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -126,6 +128,17 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == [path.relative_to(DOCS).as_posix() for path in ALL]
 
 
+def test_every_public_name_is_in_the_reference():
+    text = (DOCS / "reference/python.md").read_text(encoding="utf-8")
+    shown = set()
+    for path in re.findall(r"^::: (\S+)$", text, re.MULTILINE):
+        room, _, last = path.rpartition(".")
+        found = getattr(importlib.import_module(room), last)
+        # Of a module all that it has is shown.
+        shown |= {last, *(vars(found) if inspect.ismodule(found) else ())}
+    assert set(revelu.__all__) - {"__version__"} <= shown
+
+
 def test_help_pages_are_up_to_date(written):
     shown = (DOCS / "reference/commands.md").read_text(encoding="utf-8")
     assert shown == written.help_pages(), "run scripts/write_docs.py"
@@ -137,15 +150,31 @@ def test_help_pages_have_the_options_of_the_program(written):
     for section in sections:
         title = section.splitlines()[0]
         help_text = runner.invoke(app, [*title.split()[1:], "--help"]).stdout
-        names = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help_text)) - {"--help"}
+        names = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", help_text)) - {"--help"}
         options = re.findall(r"^\| `([^`]*)`", section, re.MULTILINE)
-        listed = {n for option in options for n in re.findall(r"--[a-z][a-z-]*", option)}
+        listed = {n for option in options for n in re.findall(r"--[a-z][a-z0-9-]*", option)}
         assert listed, title
         assert listed <= names, title
         in_first_column = {
             n for n in names if re.search(rf"^\W*(\* +)?(-\w,? +)?{n}\b", help_text, re.MULTILINE)
         }
         assert in_first_column <= listed, title
+
+
+@pytest.mark.parametrize("path", ALL, ids=name)
+def test_commands_and_options_in_the_text_exist(path, written):
+    found = dict(written.commands("revelu", app))
+    takes = {
+        command: {flag for names, _, _ in written.parameters(callback) for flag in names.split()}
+        for command, callback in found.items()
+    }
+    options = {flag.strip(",") for flags in takes.values() for flag in flags} | {"--help"}
+    for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", path.read_text(encoding="utf-8")):
+        said = re.match(r"(revelu [a-z]+(?: show)?)\b", code)
+        if said and path.name != "commands.md":
+            assert said[1] in found, code
+        if code.startswith(("revelu ", "--")):
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code)) <= options, code
 
 
 def test_published_tables_are_those_of_the_results(written):
