@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
@@ -154,23 +154,6 @@ def one(row: Row, seed: int, python: Path) -> dict[str, Run]:
     return dict(zip(METHODS, (own, attack, student), strict=True))
 
 
-def read(results: Path | None) -> dict[int, dict[str, Run]]:
-    """The runs kept so far, by seed."""
-    if results is None or not results.exists():
-        return {}
-    kept = [json.loads(text) for text in results.read_text(encoding="utf-8").splitlines()]
-    return {seed: {name: Run(**run) for name, run in runs.items()} for seed, runs in kept}
-
-
-def record(results: Path | None, seed: int, runs: dict[str, Run]) -> None:
-    """Print the runs of a target, and keep them."""
-    text = json.dumps([seed, {name: asdict(run) for name, run in runs.items()}])
-    print(text, flush=True)
-    if results is not None:
-        with results.open("a", encoding="utf-8") as lines:
-            lines.write(text + "\n")
-
-
 def line(row: Row, name: str, runs: list[Run]) -> str:
     """One line of the table."""
     errors = np.array([run.error for run in runs])
@@ -197,7 +180,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     python = environment(options.environment)
-    kept = read(options.results)
+    kept = {
+        seed: {name: Run(**run) for name, run in runs.items()}
+        for seed, runs in records(options.results)
+    }
     lines = [HEAD, "|" + "---|" * 9]
     for i, row in enumerate(ROWS):
         runs: dict[str, list[Run]] = {name: [] for name in METHODS}
@@ -205,7 +191,8 @@ def main() -> None:
             seed = FIRST_SEED + 1000 * i + j
             found = kept.get(seed) or one(row, seed, python)
             if seed not in kept:
-                record(options.results, seed, found)
+                print(seed, found, flush=True)
+                record(options.results, [seed, {name: asdict(run) for name, run in found.items()}])
             for name, run in found.items():
                 runs[name].append(run)
         lines += [line(row, name, done) for name, done in runs.items()]
