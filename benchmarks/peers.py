@@ -172,6 +172,7 @@ def line(row: Row, name: str, runs: list[Run]) -> str:
 def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--row", action="append", help="only this shape, such as 10-4-10")
     parser.add_argument("--networks", type=int, help="of each shape, at most")
     parser.add_argument("--results", type=Path, help="where the runs are, and are added")
     parser.add_argument("--write", action="store_true", help="keep the table in README.md")
@@ -186,6 +187,8 @@ def main() -> None:
     }
     lines = [HEAD, "|" + "---|" * 9]
     for i, row in enumerate(ROWS):
+        if options.row and "-".join(map(str, row.widths)) not in options.row:
+            continue
         runs: dict[str, list[Run]] = {name: [] for name in METHODS}
         for j in range(min(row.n_networks, options.networks or row.n_networks)):
             seed = FIRST_SEED + 1000 * i + j
