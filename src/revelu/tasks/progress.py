@@ -20,7 +20,9 @@ class Progress:
     message : str
         What is being done.
     fraction : float or None
-        Of the present step, where it is known.
+        Of the present step, or of a task of many, where it is known.
+    seconds_left : float or None
+        What is left at most, where that is known.
     """
 
     phase: str
@@ -28,6 +30,7 @@ class Progress:
     n_rounds: int
     message: str
     fraction: float | None = None
+    seconds_left: float | None = None
 
 
 Listener = Callable[[Progress], None]
