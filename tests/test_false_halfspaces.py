@@ -259,6 +259,15 @@ def test_units_of_opposite_directions_are_found_without_their_number():
     assert angles(found.directions, np.vstack([E[0], -E[0]])).max() < 1e-10
 
 
+def test_a_unit_behind_another_of_the_same_direction_is_hinted_at():
+    found = revelu.recover_lowest_layer(X=X6, y=ramps(X6, (0, 1.5), (0, 2.8), (1, 1.5)))
+    assert len(found.directions) == 2
+    assert angles(found.directions, E[:2]).max() < 1e-10
+    assert sum("behind it" in text for text in found.evidence) == 1
+    alone = revelu.recover_lowest_layer(X=X6, y=TWO_RAMPS)
+    assert not alone.evidence
+
+
 def test_products_alone_show_no_direction():
     found = revelu.recover_lowest_layer(X=X6, y=ramps(X6, (0, 0.8)) * ramps(X6, (1, 0.8)))
     assert found.status is not Status.RECOVERED
