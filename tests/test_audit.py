@@ -1,5 +1,7 @@
 """The audit: what is found behind each defence, against known truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -264,3 +266,12 @@ def test_advice_takes_the_coarsest_of_what_serves():
     assert not serves(made("2 digits", "nothing", shift=0.02), 1)
     assert "no answer of numbers" in advice(rows[3:], 3, "10 inputs")[0]
     assert advice([], 3, "") == ()
+
+
+def test_advice_takes_no_comfort_in_attacks_that_were_cut():
+    rows = [made("none", "weights"), replace(made("3 digits", "nothing"), cut=True)]
+    said = advice([*rows, replace(made("labels", "nothing", shift=None), cut=True)], 3, "10 inputs")
+    assert "the answers as they are (100.0% of classes) give away the least: the weights" in said[0]
+    assert "attacks on 3 digits were cut, and judge nothing" in said[0]
+    assert "not known" in said[1]
+    assert "came to an end" in advice(rows[1:], 3, "10 inputs")[0]

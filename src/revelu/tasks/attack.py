@@ -39,18 +39,21 @@ class Limits:
     Attributes
     ----------
     seconds : float
-        Of computing: what else the machine does, or waits for, decides nothing.
     queries : int or None
         None where there is no limit.
+    clock : callable, () -> float
+        What counts the seconds: those of computing, so that what else the machine does, or
+        waits for, decides nothing; or those of a limit that a user gave.
     """
 
     seconds: float
     queries: int | None
+    clock: Callable[[], float] = time.process_time
 
     def share(self, share: float) -> "Limits":
         """Return a part of both."""
         queries = None if self.queries is None else int(share * self.queries)
-        return Limits(share * self.seconds, queries)
+        return Limits(share * self.seconds, queries, self.clock)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ class _Attack:
     ) -> None:
         self.base, self.ask, self.limits, self.seed = base, ask, limits, seed
         self.progress = progress
-        self.started, self.began = time.process_time(), time.monotonic()
+        self.started, self.began = limits.clock(), time.monotonic()
         self.n_asked = self.n_queries = 0
         self.cut = False
         self.notes: list[str] = []
@@ -188,8 +191,9 @@ class _Attack:
     def find_span(self, *, labels: bool) -> SpanRecovery | None:
         queries = self.limits.queries
         left = Limits(
-            max(self.limits.seconds - (time.process_time() - self.started), 1.0),
+            max(self.limits.seconds - (self.limits.clock() - self.started), 1.0),
             None if queries is None else max(queries - self.n_asked, 0),
+            self.limits.clock,
         )
         outer = self._oracle(left)
         try:
@@ -227,7 +231,7 @@ class _Attack:
             budget=limits.queries,
             batch_rows=_WHOLE,
             max_seconds=round(limits.seconds, 1),
-            clock=time.process_time,
+            clock=limits.clock,
         )
         return outer
 
