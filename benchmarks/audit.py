@@ -34,7 +34,7 @@ from revelu.tasks.defences import Defence, defences
 FIRST_SEED = 31_000_000
 
 # Seconds of computing for an audit of a target, and for trying a row again.
-SECONDS, AGAIN = 50.0, 8.0
+SECONDS, AGAIN = 30.0, 6.0
 
 COPY, SPAN_ANGLE = 0.99, 0.01
 

@@ -29,6 +29,7 @@ TABLES = {
     "served": "served.py",
     "polish": "polish.py",
     "hostile_files": "hostile_files.py",
+    "audit": "audit.py",
     "jwz20": "span_figures.py",
 }
 
