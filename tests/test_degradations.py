@@ -245,7 +245,11 @@ def test_a_nan_gets_no_label(row):
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_answers_are_columns_of_float64(degradation, target, n):
     got = degradation(target)(X[:n])
-    k = 1 if isinstance(degradation, Labels | TopProbability) else target(X).reshape(len(X), -1).shape[1]
+    k = (
+        1
+        if isinstance(degradation, Labels | TopProbability)
+        else target(X).reshape(len(X), -1).shape[1]
+    )
     assert (got.shape, got.dtype) == ((n, k), np.float64)
 
 

@@ -38,7 +38,6 @@ from revelu.cli.options import (
 from revelu.cli.output import SCHEMA, STYLES, print_json, versions
 from revelu.cli.progress import ProgressLine
 from revelu.cli.reporting import Reporting
-from revelu.formats.arrays import read_rows
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit_rows import Audit, document_rows
 
@@ -109,11 +108,12 @@ def audit(
         logs(verbose),
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
+        from revelu.formats.inputs import read_inputs
         from revelu.tasks.audit import audit as examine
 
         reporting = Reporting("audit", report, target, inputs, journal)
         asking.check_outputs([report])
-        X = None if inputs is None else read_rows(inputs)
+        X = None if inputs is None else read_inputs(inputs)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
         with line, redirect_stdout(sys.stderr), asking.opened() as oracle:

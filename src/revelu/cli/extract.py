@@ -66,6 +66,12 @@ def extract(
         tuple[float, float] | None,
         typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="X.npy", help="Inputs that must agree, too, one a row.", show_default=False
+        ),
+    ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     report: Report = None,
     budget: Budget = None,
@@ -118,6 +124,7 @@ def extract(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu import formats
+        from revelu.formats.inputs import read_inputs
         from revelu.tasks.extract import extract as recover
 
         reporting = Reporting("extract", report, target, journal, *outputs)
@@ -126,6 +133,7 @@ def extract(
             if path.resolve() == Path(target).resolve():
                 raise InputError(f"{path}: is the target itself; write to another file")
             formats.check_writable(path)
+        rows = None if inputs is None else read_inputs(inputs)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
         with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
@@ -134,6 +142,7 @@ def extract(
                 method=method,
                 polish=polish,
                 seed=seed,
+                inputs=rows,
                 checks=checks,
                 progress=line,
             )

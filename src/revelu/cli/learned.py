@@ -9,6 +9,7 @@ from rich.text import Text
 
 from revelu.cli.output import STYLES, Run, describe
 from revelu.cli.output import document as document_of_run
+from revelu.recovery import Status
 from revelu.report.verdicts import VERDICTS
 
 
@@ -45,6 +46,9 @@ def print_learned(run: Run, *, verdict_only: bool = False) -> None:
     recovery = run.recovery
     console = Console(highlight=False, soft_wrap=verdict_only)
     verdict, tone = VERDICTS[recovery.status]
+    checks = recovery.certificate
+    if recovery.status is Status.UNVERIFIED and checks and checks.fraction_within == 1.0:
+        verdict = "NOT certified"
     verdict = verdict.replace("fresh queries", "samples kept apart")
     console.print(Text.assemble(f"{run.target}: ", (verdict, STYLES[tone])))
     if verdict_only:

@@ -33,7 +33,6 @@ from revelu.cli.progress import ProgressLine
 from revelu.cli.reporting import Reporting
 from revelu.cli.span import document
 from revelu.errors import FormatError, InputError
-from revelu.formats.arrays import read_rows
 from revelu.types import FloatArray
 
 if TYPE_CHECKING:
@@ -110,7 +109,9 @@ def obfuscate(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu.adapters import open_oracle
-        from revelu.tasks.obfuscate import checked_inputs, obfuscate_target
+        from revelu.formats.inputs import read_inputs
+        from revelu.oracle import checked_inputs
+        from revelu.tasks.obfuscate import obfuscate_target
 
         reporting = Reporting("obfuscate", report, target, inputs, known, output, png)
         _check_outputs(output, png)
@@ -119,7 +120,7 @@ def obfuscate(
             oracle = open_oracle(
                 target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds
             )
-            X = checked_inputs(read_rows(inputs), oracle.dim_in, box)
+            X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
             done = obfuscate_target(
                 oracle, X, span=known, norm=norm, box=box, labels=labels, seed=seed, progress=line
             )

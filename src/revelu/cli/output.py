@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -166,6 +167,15 @@ def versions() -> dict[str, str]:
     """Versions of what decides the digits."""
     parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
     return {"revelu": __version__, "python": platform.python_version(), **parts}
+
+
+def machine() -> dict[str, str | int | None]:
+    """Return what of the machine decides the seconds."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -60,20 +60,3 @@ def replace_file(path: Path, content: bytes) -> None:
     finally:
         with suppress(OSError):  # moved away, or never made
             temporary.unlink()
-
-
-def read_rows(path: Path) -> np.ndarray:
-    """Read the array of an ``.npy`` file.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or holds objects.
-    """
-    try:
-        with path.open("rb") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise FormatError(f"{path}: not a readable .npy file: {error}") from None

@@ -1,6 +1,6 @@
 """The black box: counts, budgets, batches, box, noise floor, degradations."""
 
-from revelu.oracle.arguments import whole_number
+from revelu.oracle.arguments import checked_inputs, whole_number
 from revelu.oracle.degradations import (
     Degradation,
     Float32,
@@ -32,6 +32,7 @@ __all__ = [
     "Oracle",
     "Rounded",
     "TopProbability",
+    "checked_inputs",
     "degrade",
     "log_ratios",
     "measure_noise",

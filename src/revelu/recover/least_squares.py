@@ -294,7 +294,7 @@ class _LeastSquares:
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING)
+        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING, 1.0)
         if notes or network.skip is not None:
             return notes
         (W, A), (b, c) = network.weights, network.biases

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from logging import Logger
+
+from revelu.oracle import Oracle
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,30 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+
+def teller(
+    log: Logger, progress: Listener | None, oracle: Oracle | None = None
+) -> Callable[[str], None]:
+    """Return what tells messages of a task, with what its oracle has been asked.
+
+    Parameters
+    ----------
+    log : logging.Logger
+        Gets every message.
+    progress : callable, optional
+    oracle : Oracle, optional
+        None where a task has samples only.
+    """
+
+    def tell(message: str) -> None:
+        log.debug("%s", message)
+        if progress is None:
+            return
+        if oracle is None:
+            progress(Progress("recover", 0, 0, message))
+            return
+        ledger = oracle.ledger()
+        progress(Progress(oracle.current_phase, ledger.n_queries, ledger.n_rounds, message))
+
+    return tell
