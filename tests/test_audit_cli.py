@@ -51,7 +51,7 @@ def test_a_spent_budget_is_its_own_exit_code(invoke, budget):
     [
         (("truth.npz", "--inputs", "wrong.npy"), "inputs must have shape (n, 4)"),
         (("truth.npz", "--inputs", "text.npy"), "not a readable .npy file"),
-        (("truth.npz", "--inputs", "missing.npy"), "cannot be read"),
+        (("truth.npz", "--inputs", "missing.npy"), "missing.npy: "),
         (("truth.npz", "--price", "-1"), "--price must be"),
         (("missing.npz",), "no such file"),
         (("truth.npz", "--report", "x.pdf"), "ends in .html"),

@@ -70,6 +70,8 @@ class Finding:
         The end of the search for the span, where there was one.
     cut : bool
         Whether time or queries ran out before the attack came to an end.
+    out_of_queries : bool
+        Whether it was the queries.
     notes : tuple of str
         What was seen, in sentences.
     """
@@ -78,6 +80,7 @@ class Finding:
     network: Recovery | None
     span: SpanRecovery | None
     cut: bool
+    out_of_queries: bool
     notes: tuple[str, ...]
 
     @property
@@ -172,7 +175,7 @@ class _Attack:
         self.progress = progress
         self.started, self.began = limits.clock(), time.monotonic()
         self.n_asked = self.n_queries = 0
-        self.cut = False
+        self.cut = self.out_of_queries = False
         self.notes: list[str] = []
 
     def find_network(self) -> Recovery | None:
@@ -213,7 +216,7 @@ class _Attack:
 
     def finding(self, network: Recovery | None, span: SpanRecovery | None) -> Finding:
         notes = tuple(dict.fromkeys(self.notes))
-        return Finding(self.n_queries, network, span, self.cut, notes)
+        return Finding(self.n_queries, network, span, self.cut, self.out_of_queries, notes)
 
     def _oracle(self, limits: Limits) -> Oracle:
         """The target behind the defence, with limits of its own."""
@@ -240,6 +243,11 @@ class _Attack:
         self.n_asked += ledger.n_queries
         self.n_queries += ledger.n_queries - ledger.by_phase["verify"]
         self.cut = self.cut or cut
+        try:
+            outer.check_time()
+        except LimitReachedError:
+            return
+        self.out_of_queries |= cut and outer.budget is not None
 
     def _listen(self, event: Progress) -> None:
         self.progress(event)

@@ -294,7 +294,7 @@ class _Job:
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
         rows = tuple(self.rows)
         missing = tuple(defence.name for defence in self.all[len(rows) :])
-        limited = self.oracle.budget is not None and any(row.cut for row in rows)
+        limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
         short = not error and (bool(missing) or not rows or limited)
         if self.oracle.journal is not None:
             self.warnings.extend(self.oracle.journal.notes())
