@@ -27,7 +27,7 @@ class AuditRow:
     recovered : str
         ``weights`` (certified, every neuron and its sign known), ``function`` (a copy that
         answers like the target, certified or not), ``span`` (the directions of the input that
-        matter, or the first layer alone) or ``nothing``, by the attacks that there are.
+        matter, or the first layer alone; where it is not certified, to 0.1 rad) or ``nothing``, by the attacks that there are.
     fidelity, label_agreement : float or None
         Of the copy found with the undefended target, on N(0, I): the share of the answers'
         variance that it explains, and of inputs with the same class.  None without a copy.
