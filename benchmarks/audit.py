@@ -204,7 +204,8 @@ def one(place: int) -> str:
         elif says != does:
             ended = "NO"
         off = error(target, row)
-        words = f"{row.recovered}{', cut' if row.cut else ''}; {does}"
+        mark = ", cut" * row.cut + ", implied" * row.extrapolated
+        words = f"{row.recovered}{mark}; {does}"
         cells += [listed[i].name] * (i > 0)
         cells += [words, "-" if off is None else f"{off:.1e}"]
     cpu = time.process_time() - cpu

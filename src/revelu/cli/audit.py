@@ -229,7 +229,7 @@ def _lines(account: dict[str, Any]) -> list[tuple[str, str]]:
     if any(row["cut"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
     if any(row["extrapolated"] for row in rows):
-        lines.append(("~", "extrapolated: not asked of the served model"))
+        lines.append(("~", "extrapolated: not seen behind this defence"))
     lines += [("missing", ", ".join(account["missing"]))] if account["missing"] else []
     by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
     lines.append(("queries", f"{account['queries']:,} in {account['rounds']:,} rounds"))

@@ -15,7 +15,7 @@ from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softm
 from revelu.recovery import Status
 from revelu.tasks.attack import COPY, Finding, Limits, attack
 from revelu.tasks.audit_advice import advice
-from revelu.tasks.audit_rows import Audit, AuditRow, Reference, facts
+from revelu.tasks.audit_rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.defences import Defence, defences
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
@@ -292,9 +292,9 @@ class _Job:
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        rows = tuple(self.rows)
+        rows = tuple(with_implied(self.rows))
         missing = tuple(defence.name for defence in self.all[len(rows) :])
-        limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
+        limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
         short = not error and (bool(missing) or not rows or limited)
         if self.oracle.journal is not None:
             self.warnings.extend(self.oracle.journal.notes())
