@@ -147,7 +147,8 @@ def extract(
                 progress=line,
             )
             figures = reporting.pictures(oracle, recovery.network, seed)
-            recovery = replace(recovery, ledger=oracle.ledger())
+            if figures is not None:
+                recovery = replace(recovery, ledger=oracle.ledger())
         seconds = time.monotonic() - started
         further = advice(
             recovery, method=method, budget=budget, checks=checks, journaled=journal is not None
