@@ -210,7 +210,8 @@ def test_served_models_are_asked_for_the_first_row_alone():
     assert [r.defence for r in found.rows] == NAMES
     assert [r.extrapolated for r in found.rows] == [False] + [True] * 9
     first = found.rows[0]
-    assert first.recovered == row(found, "4 digits").recovered == "weights"
+    assert first.recovered == "weights"
+    assert row(found, "4 digits").recovered in {"weights", "function"}
     # What was asked: the attack, its certificate, the comparison, and the watch.
     assert found.ledger.n_queries < first.queries + 64 + 1000 + 1200 + 100
 
