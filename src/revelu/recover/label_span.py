@@ -15,6 +15,7 @@ negative; its loops run once too often; its line 7 restarts before the Gaussian 
 import itertools
 import logging
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -47,6 +48,8 @@ from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
+Watch: TypeAlias = Callable[[FloatArray, FloatArray], None]
+
 # Places of a look around.  Where none of two looks has anything to add, less than a sixth
 # of all would have, at 95% confidence.
 _N_PLACES = 8
@@ -67,9 +70,7 @@ _NEAR, _FARTHER = 1e-9, 1e-5
 
 # Lines through a place that choose its step.  What it takes to weigh a place by them, in
 # coordinates of a normal: where it is little, the best of several is taken.
-_N_LINES = 2
-_COST = 20
-
+_N_LINES, _COST = 2, 20
 _EPS = float(np.finfo(np.float64).eps)
 
 # Places where the even part of the heights tells a smooth border from one with kinks.
@@ -79,7 +80,6 @@ _N_VOTES = 3
 # while the usual one is that of one direction.  Where others only wait, the best is taken.
 _POSTPONED, _FEW = 5.0, 4.0
 _HOPELESS = 1e4
-
 # So often the other kind of border is looked for before a direction is given up.
 _MAX_CHANGES = 4
 
@@ -87,14 +87,14 @@ _MAX_CHANGES = 4
 class _Search:
     """The state of a search: a basis, its complement, and how borders behave."""
 
-    def __init__(self, oracle: Oracle, rng: np.random.Generator) -> None:
+    def __init__(self, oracle: Oracle, rng: np.random.Generator, watch: Watch | None) -> None:
         self.oracle, self.rng = oracle, rng
+        self.watch: Watch | None = watch
         self.rest = Complement(oracle.dim_in, rng)
         self.radius, self.near = 1.0, _NEAR
         self.inputs = np.empty((0, oracle.dim_in))
         self.labels = np.empty(0)
-        self.errors: list[float] = []
-        self.leaks: list[float] = []
+        self.errors, self.leaks = list[float](), list[float]()
         self.noise = np.empty(0)
         self.triangle = np.empty((0, 0))
         self.votes: list[bool] = []
@@ -125,9 +125,14 @@ class _Search:
         return float(np.linalg.norm(np.linalg.solve(self.triangle.T, known) * self.noise))
 
     @property
+    def angles(self) -> FloatArray:
+        """About how far off each direction is, in radians, shape (r,)."""
+        return np.asarray(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise, axis=1))
+
+    @property
     def angle(self) -> float:
         """About how far off the span is, in radians: the norm of all errors of its basis."""
-        return float(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise))
+        return float(np.linalg.norm(self.angles))
 
     @property
     def is_blurred(self) -> bool:
@@ -172,7 +177,12 @@ class _Search:
         sides = np.vstack([X - self.width * E, X + self.width * E])
         Y = self.oracle(np.vstack([sides, sides + np.vstack([moves, moves])]))[:, 0]
         inside = Y.reshape(4, m) == labels
-        return inside[0] & ~inside[1], ~(inside[2] & ~inside[3])
+        clean = inside[0] & ~inside[1]
+        if self.watch is not None and clean.any():
+            rows = np.flatnonzero(np.tile(clean, 2))
+            self.watch(sides[rows], Y[rows])
+            self.watch = None
+        return clean, ~(inside[2] & ~inside[3])
 
     def _borders(self) -> list[Border]:
         """Places on borders between random inputs of different labels."""
@@ -185,17 +195,18 @@ class _Search:
     def weigh(self, border: Border) -> Place | None:
         """Choose a step at a place, and estimate how well it shows a direction."""
         atol = float(_EPS * np.abs(border.x).max())
-        here = np.zeros((1, self.oracle.dim_in))
-        t = heights(self.oracle, border, here, np.zeros(1), self.width, atol)
+        t = heights(
+            self.oracle, border, np.zeros((1, len(border.x))), np.zeros(1), self.width, atol
+        )
         if np.isnan(t[0]):
             return None
         border = Border(border.x + t[0] * border.e, border.e, border.label)
-        lines = unit_rows(self.rng, _N_LINES, len(self.rest.basis)) @ self.rest.basis
+        n_left = len(self.rest.basis)
+        lines = unit_rows(self.rng, _N_LINES, n_left) @ self.rest.basis
         step = self._step_at(border, lines, atol)
         if step is None:
             return None
         known = rough_slopes(self.oracle, border, self.rest.taken, step)
-        n_left = len(self.rest.basis)
         place = Place(border, step, known, self.leak(known), lines, step.slopes, n_left)
         return place if np.isfinite(place.angle) else None
 
@@ -242,8 +253,8 @@ class _Search:
 
     def learn_from_best(self) -> bool:
         """Learn a direction at the best of the places that wait; return whether one was added."""
-        usual = float(np.median(self.errors)) if self.errors else np.inf
-        self.places = [p for p in self.places if p.error < _HOPELESS * usual * p.size]
+        hopeless = _HOPELESS * float(np.median(self.errors)) if self.errors else np.inf
+        self.places = [place for place in self.places if place.error < hopeless * place.size]
         while self.places:
             if self.learn_at(min(self.places, key=lambda place: place.angle)):
                 return True
@@ -301,6 +312,7 @@ def recover_label_span(
     seed: int | np.random.SeedSequence,
     *,
     tell: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
 ) -> SpanRecovery:
     """Recover the row span of the first layer of a classifier that answers labels.
 
@@ -311,6 +323,9 @@ def recover_label_span(
     seed : int or SeedSequence
     tell : callable, (str) -> None
         Told what is being done.
+    watch : callable, ((m, n), (m,)) -> None
+        Told rows on both sides of borders, and their labels, once: another target would
+        answer them otherwise.
 
     Returns
     -------
@@ -323,7 +338,7 @@ def recover_label_span(
     -----
     Source: JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
     """
-    search = _Search(oracle, np.random.default_rng(seed))
+    search = _Search(oracle, np.random.default_rng(seed), watch)
     status, reason = Status.UNVERIFIED, ""
     try:
         # 1. Inputs on both sides of a border.
@@ -358,7 +373,7 @@ def recover_label_span(
         status, reason = Status.BUDGET_EXHAUSTED, str(error)
     return SpanRecovery(
         status,
-        Span(search.rest.taken),
+        Span(search.rest.taken, errors=search.angles),
         oracle.ledger(),
         evidence=(reason,) if reason else (),
         method="labels",

@@ -82,7 +82,8 @@ class _Search:
         self.rest = Complement(oracle.dim_in, rng)
         self.sizes: list[float] = []
         self.errors: list[float] = []
-        self.largest = self.worst = 0.0
+        self.leaked: list[float] = []
+        self.largest = 0.0
         self.share = _SHARE / self.n_outputs
         self.steps: list[float] = []
         self.change = 0.0
@@ -121,7 +122,7 @@ class _Search:
         that is weakest beside it: rows all but parallel are told apart no better.
         """
         own = float(np.linalg.norm(self.errors))
-        return float(np.sqrt(self.leak**2 + own**2 + self.worst**2))
+        return float(np.sqrt(self.leak**2 + own**2 + max(self.leaked, default=0.0) ** 2))
 
     def look_around(self) -> list[_Place]:
         """Points where a move inside the complement changes an answer."""
@@ -213,8 +214,8 @@ class _Search:
             # Along the lines that weighed it they are known.
             others = complement(self.lines)
             found = self._measure(place, others @ self.rest.basis)
-            known = place.slopes.T @ self.lines
-            gradients = None if found is None else known + found[0].T @ others
+            across = place.slopes.T @ self.lines
+            gradients = None if found is None else across + found[0].T @ others
         if found is None or gradients is None:
             return 0
         self.steps.append(found[1].h)
@@ -263,7 +264,9 @@ class _Search:
         new = int((values >= max(least, self._least(step))).sum())
         error = step.error * np.sqrt(self.n_left)
         self.errors += [float(error / value) for value in values[:new]]
-        self.worst = max(self.worst, *(leaks[:new] / values[:new]), 0.0)
+        self.leaked += [
+            float(leak / value) for leak, value in zip(leaks, values[:new], strict=False)
+        ]
         self.sizes += [float(value) for value in values[:new]]
         self.rest.take(vt[:new])
         return new
@@ -280,7 +283,8 @@ class _Search:
     def span(self) -> Span:
         """What was found."""
         sizes = np.sort(self.sizes)[::-1] / max(self.largest, 1e-300)
-        return Span(self.rest.taken, sizes, floor=self.floor if self.rank else 0.0)
+        floor = self.floor if self.rank else 0.0
+        return Span(self.rest.taken, sizes, floor, np.hypot(self.errors, self.leaked))
 
 
 def recover_span(
