@@ -31,13 +31,14 @@ def extract(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("checks", [3000, 40])
 @pytest.mark.parametrize("left", [1, 20, 50])
-def test_budget_that_is_said_to_do_does(extract, checks, left):
+@pytest.mark.parametrize("journal", [(), ("--journal", "run.db")], ids=["", "journal"])
+def test_budget_that_is_said_to_do_does(extract, checks, left, journal):
     _, whole = extract("truth.npz")
     cost = whole["by_phase"]["noise"] + whole["by_phase"]["recover"]
-    code, report = extract("truth.npz", "--budget", cost + left, "--checks", checks)
+    code, report = extract("truth.npz", "--budget", cost + left, "--checks", checks, *journal)
     assert code == ExitCode.EXHAUSTED
     enough = int(re.search(r"--budget (\d+) should do", report["evidence"][-1])[1])
-    code, report = extract("truth.npz", "--budget", enough, "--checks", checks)
+    code, report = extract("truth.npz", "--budget", enough, "--checks", checks, *journal)
     assert code == ExitCode.CERTIFIED
     assert report["queries"] <= enough
 

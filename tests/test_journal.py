@@ -330,6 +330,15 @@ def test_show_says_what_a_journal_is(tmp_path, monkeypatch):
     assert as_json["facts"]["seed"] == "0"
 
 
+def test_show_looks_into_a_journal_that_a_run_writes(tmp_path):
+    with opened(tmp_path / "run.db", Counting()) as oracle:
+        for rows in ([[1.0]], [[2.0], [3.0]]):
+            ask(oracle, rows)
+            done = CliRunner().invoke(app, ["journal", "show", str(tmp_path / "run.db"), "--json"])
+            assert one_object(done.stdout)["n_queries"] == oracle.n_queries
+        assert len(list(tmp_path.iterdir())) == 2  # the journal and its log
+
+
 @pytest.mark.parametrize("name", ["missing.db", "text.db"])
 def test_show_refuses_in_one_line(tmp_path, name):
     (tmp_path / "text.db").write_text("no journal")

@@ -7,8 +7,11 @@ import revelu
 from revelu.adapters.demos import demo_path
 from revelu.certify import certify, examine
 from revelu.network import zoo
+from revelu.numerics.levenberg_marquardt import fit
+from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
+from revelu.recover.search import is_explained, refine, sharpen
 from revelu.recovery import Status
 
 SHAPE = [6, 5, 1]
@@ -42,6 +45,37 @@ def test_networks_come_back_to_the_digits_that_answers_have(degradations, error,
     assert recovery.network.architecture == tuple(SHAPE)
     assert any(law in warning for warning in recovery.warnings)
     assert recovery.ledger.n_recovery < 6 * truth.n_parameters
+
+
+def rounded_samples(truth, n, seed):
+    X = np.random.default_rng(seed).standard_normal((n, truth.dim_in))
+    Y = degrade(truth, Rounded(3))(X)
+    return Samples(X, Y, Grid(10, digits=3).spacing(Y) / np.sqrt(12.0))
+
+
+def test_answers_that_round_little_show_a_faint_neuron():
+    truth = zoo.random_network([10, 8, 1], seed=2)
+    (W, A), (b, c) = truth.weights, truth.biases
+    # Too faint for the even error, and well above that of small answers.
+    A = A * np.where(np.arange(8) == 0, 0.01, 1.0)
+    truth, without = revelu.Network([W, A], [b, c]), TwoLayer(W[1:], b[1:], A[:, 1:], c)
+    samples = rounded_samples(truth, 800, 7)
+    even = fit(without, samples.evenly()).network
+    assert is_explained(even, samples, 1.2)
+    found = sharpen(np.random.default_rng(1), without, samples)
+    assert found.width == 8
+    assert nrmse(found, truth) < 0.5 * nrmse(even, truth)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_queries_where_answers_are_precise_beat_as_many_plain_ones(seed):
+    truth = zoo.random_network(SHAPE, seed=seed)
+    recovery = revelu.extract(degrade(truth, Rounded(3)), seed=seed)
+    assert recovery.status is Status.RECOVERED
+    plain = rounded_samples(truth, recovery.ledger.n_recovery, seed)
+    (W, A), (b, c) = truth.weights, truth.biases
+    from_truth = refine(TwoLayer(W, b, A, c), plain).network
+    assert nrmse(recovery.network, truth) < nrmse(from_truth, truth)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -6,7 +6,9 @@ from revelu.recovery import Recovery, Status
 _FEWEST_CHECKS = 59
 
 
-def advice(recovery: Recovery, *, method: str, budget: int | None, checks: int) -> list[str]:
+def advice(
+    recovery: Recovery, *, method: str, budget: int | None, checks: int, journaled: bool = False
+) -> list[str]:
     """Return what would help an extraction that did not succeed.
 
     Parameters
@@ -14,6 +16,8 @@ def advice(recovery: Recovery, *, method: str, budget: int | None, checks: int) 
     recovery : Recovery
     method, budget, checks
         As given on the command line.
+    journaled : bool
+        Whether the budget is that of all runs of a journal.
 
     Returns
     -------
@@ -25,17 +29,19 @@ def advice(recovery: Recovery, *, method: str, budget: int | None, checks: int) 
         needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
         return [f"{needs}; --method auto chooses by what it measures"]
     if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:
-        return [_for_budget(recovery, budget, min(checks, _FEWEST_CHECKS))]
+        return [_for_budget(recovery, budget, min(checks, _FEWEST_CHECKS), journaled=journaled)]
     return []
 
 
-def _for_budget(recovery: Recovery, budget: int, fewest: int) -> str:
+def _for_budget(recovery: Recovery, budget: int, fewest: int, *, journaled: bool) -> str:
     """How many queries are missing, as far as that is known."""
     # A tight budget is shared by halves: N(0, I), and hyperplanes with tails.
     room = 2 * fewest
     certificate = recovery.certificate
     if certificate is not None and (certificate.passed or not certificate.n_checks):
-        more = room - certificate.n_checks - certificate.n_structural
+        # A certificate that a budget cut short is asked in other batches the next time.
+        asked = 0 if journaled else certificate.n_checks + certificate.n_structural
+        more = room - asked
         return (
             f"only the certificate is missing, which takes {fewest} checks on N(0, I) and as "
             f"many elsewhere: --budget {budget + more} should do"

@@ -33,16 +33,12 @@ def show(
 ) -> None:
     """Show the target of a journal, what it was asked and when."""
     with failures(as_json=as_json):
-        from revelu.oracle import Journal
         from revelu.oracle.journal import shown_date
+        from revelu.oracle.snapshot import summary_of
 
         if not file.is_file():
             raise InputError(f"{file}: there is no such file")
-        opened = Journal(file)
-        try:
-            summary = opened.summary()
-        finally:
-            opened.close()
+        summary = summary_of(file)
     if as_json:
         print_json({"schema": SCHEMA, "journal": str(file), **dataclasses.asdict(summary)})
         return

@@ -39,7 +39,7 @@ from revelu.recover.growth import (
     price,
     widest,
 )
-from revelu.recover.limits import what_cannot_be_known
+from revelu.recover.limits import least_order, what_cannot_be_known
 from revelu.recover.sign_patterns import Patterns, resolve_patterns
 from revelu.recover.tensors import estimate_units
 from revelu.recovery import Recovery, Status
@@ -140,7 +140,8 @@ def recover_from_samples(
     -------
     Recovery
         ``UNVERIFIED``: samples that had no part in it decide.  ``details`` has ``exact``,
-        ``settled``, ``noise``, ``standard_errors`` and ``sign_patterns``.
+        ``settled``, ``noise``, ``standard_errors``, ``sign_patterns``, ``order`` and
+        ``independence``.
     """
     return _Learner(
         samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches, executor
@@ -173,6 +174,8 @@ class _Learner:
         if found is None:
             found = self._search(start)
         network, used = self._refine(found)
+        # What stopped short of the last digits may have come to them.
+        found = replace(found, cost=min(found.cost, used.cost(network)))
         patterns = self._resolve(network, used, exact=found.is_exact)
         return self._finished(patterns, used, found)
 
@@ -341,6 +344,12 @@ class _Learner:
             "sign_patterns": patterns.signs,
             "n_neurons": network.width,
         }
+        off = 0.0 if errors is None else float(errors.W.max(initial=0.0))
+        self.details["order"], self.details["independence"] = least_order(network.W, off)
+        if self.order == "1" and self.details["order"] != 1:
+            self.warnings.append(
+                "order 1 was given, and the rows of weights are not linearly independent"
+            )
         self.evidence += what_cannot_be_known(patterns, errors)
         if self.n_neurons is not None and network.width != self.n_neurons:
             self.warnings.append(

@@ -11,8 +11,8 @@ N(0, I), decided in advance of their answers, and the network that explains them
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them.
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Turn neurons round so that the affine rest vanishes.
-5. In all coordinates, refit everything to fresh Gaussian queries, and weigh each answer
-   by its own error.
+5. In all coordinates, refit everything to fresh Gaussian queries, of rounded answers to
+   those foretold to round least, and weigh each answer by its own error.
 """
 
 import logging
@@ -23,6 +23,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.interruption import interruptible
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradients import gradient_span
@@ -35,6 +36,7 @@ from revelu.recover.search import (
     is_near,
     refine,
     shape_of,
+    sharpen,
 )
 from revelu.recover.signs import resolve_signs
 from revelu.recovery import Recovery, Status
@@ -78,6 +80,9 @@ _FINAL_EQUATIONS_ONE_OUTPUT = 1.25
 _COARSE_NOISE = 4e-6
 _COARSE_EQUATIONS = 3.4
 _COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
+
+# Of so many places one is asked, that where the answer is foretold to round least.
+_CANDIDATES = 32
 
 # The affine rest that noise leaves is this share of the neurons' affine maps at most; a
 # refit without it decides, and a cost that grows by no more than this.
@@ -140,9 +145,9 @@ class _LeastSquares:
     def run(self) -> Recovery:
         status = Status.UNVERIFIED
         try:
-            self._find_span()
-            samples = self._search()
-            self._finish(samples)
+            with interruptible(self.oracle.check_time):
+                self._find_span()
+                self._finish(self._search())
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
             self.evidence.append(str(error))
@@ -234,7 +239,7 @@ class _LeastSquares:
         notes = self._drop_rest(samples)
         if self.basis is None:
             samples = self._enough(samples)
-            self.best = refine(self._best(), samples).network
+            self.best = self._refined(samples)
         else:
             samples = self._lift()
             if not is_explained(self._best(), samples, self.limit):
@@ -243,6 +248,13 @@ class _LeastSquares:
                 notes = self._drop_rest(samples)
                 self.best = refine(self._best(), samples).network
         self.evidence += notes
+
+    def _refined(self, samples: Samples) -> TwoLayer:
+        """The last fit, where errors differ step by step."""
+        if samples.sigma.ndim == 1 or samples.Y.shape[1] > 1:
+            return refine(self._best(), samples).network
+        self.tell("weighing each answer by its error")
+        return sharpen(self.rng, self._best(), samples)
 
     def _lift(self) -> Samples:
         """Refit in all coordinates, to fresh queries."""
@@ -266,12 +278,23 @@ class _LeastSquares:
         wanted = int(np.ceil(equations * network.n_parameters / k))
         if self.noise.coarseness < _COARSE_NOISE or wanted <= len(samples.X):
             return samples
-        return samples.joined(self._ask(wanted - len(samples.X)))
+        return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
+
+    def _ask_where_precise(self, n: int) -> Samples:
+        """Gaussian queries whose answers round least, as the network foretells them.
+
+        A grid of significant digits is finer by ten where an answer is smaller by ten.
+        """
+        if self.noise.grid is None or self._shape().k > 1:
+            return self._ask(n)
+        X = _as_float32(self.rng.standard_normal((_CANDIDATES * n, self.oracle.dim_in)))
+        order = np.argsort(self.noise.sigma(self._best()(X))[:, 0], kind="stable")
+        return self._answered(X[order[:n]])
 
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING)
+        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING, 1.0)
         if notes or network.skip is not None:
             return notes
         (W, A), (b, c) = network.weights, network.biases

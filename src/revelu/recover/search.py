@@ -6,15 +6,16 @@ equations a parameter.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from revelu.numerics.levenberg_marquardt import Fit, fit, is_dense
-from revelu.numerics.pruning import prune
+from revelu.numerics.pruning import by_worth, prune
 from revelu.numerics.two_layer import Samples, TwoLayer
-from revelu.numerics.wide_fit import searches
+from revelu.numerics.wide_fit import grow, searches
+from revelu.recover.growth import price
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,9 @@ _REFINE_RTOL = 0.02
 _REFINE_PATIENCE = 2
 _WEIGHTED_RTOL = 1e-3
 _ITERATIONS_A_CONDITION = 15.0
+
+# Shares of the even error that are added to each answer's own, until none is.
+_TEMPERS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.0)
 _LEAST_EQUATIONS = 1.5
 
 
@@ -195,6 +199,54 @@ def refine(network: TwoLayer, samples: Samples) -> Fit:
     if samples.sigma.ndim == 1:
         return found
     return fit(found.network, samples, max_steps=_REFINE_STEPS, rtol=_WEIGHTED_RTOL, damping=1e-6)
+
+
+def sharpen(rng: np.random.Generator, network: TwoLayer, samples: Samples) -> TwoLayer:
+    """Let the precise answers speak: they show neurons that are lost in the even error.
+
+    Rounding errs by less where an answer is small.  A search that weighs answers so from
+    the start ends in minima of a few precise ones; here their weights grow step by step,
+    and at each a neuron is added where Schwarz's criterion asks for it.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    network : TwoLayer
+        That explains the samples, all of them weighing alike.
+    samples : Samples
+        With an error of its own for each answer, shape (n, k).
+
+    Returns
+    -------
+    TwoLayer
+        Fitted to the samples as they weigh.
+    """
+    even = samples.evenly().sigma
+    best = refine(network, samples).network
+    found = network
+    for share in _TEMPERS:
+        tempered = replace(samples, sigma=np.hypot(samples.sigma, share * even))
+        found = fit(found, tempered, max_steps=_REFINE_STEPS, damping=1e-6).network
+        while True:
+            wider = grow(rng, tempered, found.width + 1, 0.0, found).network
+            if price(wider, tempered) >= price(found, tempered):
+                break
+            found = wider
+    found = _without_idle(found, samples)
+    log.debug("%d neurons sharpened to %d", network.width, found.width)
+    return found if price(found, samples) < price(best, samples) else best
+
+
+def _without_idle(network: TwoLayer, samples: Samples) -> TwoLayer:
+    """Take out neurons, the least worth first, while Schwarz's criterion gains."""
+    while network.width:
+        least = int(by_worth(network, samples)[0])
+        kept = np.arange(network.width) != least
+        smaller = fit(network.take(kept), samples, max_steps=_REFINE_STEPS, damping=1e-6).network
+        if price(smaller, samples) >= price(network, samples):
+            break
+        network = smaller
+    return network
 
 
 def _pruned(network: TwoLayer, samples: Samples, limit: float) -> TwoLayer:

@@ -1,0 +1,58 @@
+"""A look into a journal, even one that a run is writing."""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from revelu.errors import InputError
+from revelu.oracle.journal import Journal, Summary
+
+# A file that changes while it is copied is copied again, so often and after such a pause.
+_COPIES = 20
+_PAUSE_SECONDS = 0.05
+
+
+def summary_of(path: Path) -> Summary:
+    """Summarise a journal, even one that a run is writing.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Summary
+        Of what was on disk at one moment.
+
+    Raises
+    ------
+    FormatError, InputError, MissingExtraError
+        As :class:`Journal` does; InputError if it is written too fast to be copied.
+    """
+    try:
+        return _summary(Journal(path))
+    except InputError:
+        # Whoever writes holds the lock; what is committed can be copied all the same.
+        with tempfile.TemporaryDirectory() as folder:
+            return _summary(Journal(_copied(path, Path(folder))))
+
+
+def _summary(journal: Journal) -> Summary:
+    try:
+        return journal.summary()
+    finally:
+        journal.close()
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """The file and its log, both as they were at one moment."""
+    files = [path, Path(f"{path}-wal")]
+    for _ in range(_COPIES):
+        before = [(p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.exists()]
+        for source in (p for p in files if p.exists()):
+            shutil.copyfile(source, folder / source.name)
+        if before == [(p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.exists()]:
+            return folder / path.name
+        time.sleep(_PAUSE_SECONDS)
+    raise InputError(f"{path}: a run writes it too fast to be looked into; try again")
