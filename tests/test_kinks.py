@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.probe.kinks import find_kinks
+from revelu.probe.kinks import _MANY_PIECES, find_kinks
 from revelu.probe.line import random_line
 
 EPS = np.finfo(float).eps
@@ -114,3 +114,19 @@ def test_the_same_seed_asks_the_same_queries():
     first, asked[:] = list(asked), []
     search(record, 8, 2, 3)
     assert all(np.array_equal(a, b) for a, b in zip(first, asked, strict=True))
+
+
+@pytest.mark.parametrize("factor", [20.0, 200.0, 1e5])
+@pytest.mark.parametrize("widths", [(10, 16, 1), (20, 40, 3)])
+def test_answers_noisier_than_they_are_said_to_be_end_the_search(widths, factor):
+    d, _, k = widths
+    network, rng = zoo.random_network(list(widths), seed=5), np.random.default_rng(3)
+
+    def noisy(X):
+        sigma = factor * EPS * np.sqrt(d) * np.hypot(1.0, np.linalg.norm(X, axis=1) / np.sqrt(d))
+        return network(X) + sigma[:, None] * rng.standard_normal((len(X), k))
+
+    scan, _, ask = search(noisy, d, k, 1)
+    assert not scan.complete
+    assert "different pieces" in scan.message
+    assert ask.n_queries <= 4 * 4 * _MANY_PIECES  # the second look, at the latest

@@ -18,6 +18,7 @@ from revelu.types import BoolArray, FloatArray
 
 __all__ = [
     "Certificate",
+    "Fidelity",
     "HalfspaceRecovery",
     "LayerRecovery",
     "Ledger",
@@ -43,6 +44,28 @@ class Status(StrEnum):
     """Queries or seconds ran out; what was found so far is kept."""
     UNVERIFIED = "unverified"
     """Finished, but the certificate failed."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How a recovered network does on inputs that were given.
+
+    Attributes
+    ----------
+    n_inputs : int
+    max_abs_error : float
+        Largest |error| of any output.
+    fraction_within : float
+        Fraction of the inputs with every output within its tolerance; where a target is
+        saturated, its inputs are left out.
+    labels_equal : float or None
+        Fraction of the inputs whose largest output is the same one; None of one output.
+    """
+
+    n_inputs: int
+    max_abs_error: float
+    fraction_within: float
+    labels_equal: float | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,8 @@ class Certificate:
     structural_within : float
         Fraction of those that agree.
     passed : bool
+    fidelity : Fidelity or None
+        On the inputs given, where there were any; they must all agree for it to pass.
     """
 
     n_checks: int
@@ -85,6 +110,7 @@ class Certificate:
     n_structural: int = 0
     structural_within: float = 1.0
     passed: bool = False
+    fidelity: Fidelity | None = None
 
 
 @dataclass(frozen=True)

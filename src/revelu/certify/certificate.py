@@ -3,6 +3,7 @@
 import numpy as np
 
 from revelu.certify.examination import Examination
+from revelu.certify.given import fidelity_of, fidelity_statement
 from revelu.certify.tolerances import in_units
 from revelu.numerics.confidence import upper_bound
 from revelu.recovery import Certificate
@@ -29,12 +30,14 @@ _SIGNIFICANT = 4.0
 _ALIKE = 10.0
 
 
-def certify(examination: Examination) -> Certificate:
+def certify(examination: Examination, given: Examination | None = None) -> Certificate:
     """State what an examination proves.
 
     Parameters
     ----------
     examination : Examination
+    given : Examination, optional
+        Of inputs that somebody cares about: the certificate fails where one of them does.
     """
     compared = examination.is_compared
     gaussian = compared & examination.is_drawn
@@ -48,6 +51,10 @@ def certify(examination: Examination) -> Certificate:
     rms = float(np.sqrt((errors**2).mean())) if errors.size else 0.0
     objections = [*_disagreements(examination, structural & ~within), *_objections(examination)]
     sentences = [*objections, _statement(examination, gaussian, within, applied)]
+    fidelity = None if given is None else fidelity_of(given)
+    if fidelity is not None:
+        sentences.append(fidelity_statement(fidelity))
+    failed = given is not None and bool((given.ratio > 1.0).any())
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
@@ -58,7 +65,8 @@ def certify(examination: Examination) -> Certificate:
         statement="; ".join([*sentences, *_remarks(examination)]),
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
-        passed=examination.passed and n > 0 and not objections,
+        passed=examination.passed and n > 0 and not objections and not failed,
+        fidelity=fidelity,
     )
 
 

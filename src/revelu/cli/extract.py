@@ -26,6 +26,7 @@ from revelu.cli.options import (
     OutputName,
     Quiet,
     Rate,
+    Report,
     Seed,
     Target,
     Trust,
@@ -34,6 +35,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.cli.writing import write
 from revelu.errors import InputError
 
@@ -64,7 +66,14 @@ def extract(
         tuple[float, float] | None,
         typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="X.npy", help="Inputs that must agree, too, one a row.", show_default=False
+        ),
+    ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -115,13 +124,16 @@ def extract(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu import formats
+        from revelu.formats.inputs import read_inputs
         from revelu.tasks.extract import extract as recover
 
+        reporting = Reporting("extract", report, target, journal, *outputs)
         asking.check_outputs(outputs)
         for path in outputs:
             if path.resolve() == Path(target).resolve():
                 raise InputError(f"{path}: is the target itself; write to another file")
             formats.check_writable(path)
+        rows = None if inputs is None else read_inputs(inputs)
         started = time.monotonic()
         # What a target prints must not mix with the JSON object.
         with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
@@ -130,9 +142,13 @@ def extract(
                 method=method,
                 polish=polish,
                 seed=seed,
+                inputs=rows,
                 checks=checks,
                 progress=line,
             )
+            figures = reporting.pictures(oracle, recovery.network, seed)
+            if figures is not None:
+                recovery = replace(recovery, ledger=oracle.ledger())
         seconds = time.monotonic() - started
         further = advice(
             recovery, method=method, budget=budget, checks=checks, journaled=journal is not None
@@ -143,8 +159,9 @@ def extract(
         if outputs and recovery.network is None:
             warnings.append("nothing to write: no network was found")
         run = Run(target, recovery, seconds, seed, written, warnings)
+        account = reporting.finished(document(run), figures)
         if as_json:
-            print_json(document(run))
+            print_json(account)
         else:
-            print_summary(run, verdict_only=quiet)
+            print_summary(replace(run, outputs=account["outputs"]), verdict_only=quiet)
     raise typer.Exit(ExitCode.USAGE if unwritten else of_status(recovery.status))

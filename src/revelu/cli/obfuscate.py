@@ -22,6 +22,7 @@ from revelu.cli.options import (
     DimIn,
     MaxSeconds,
     Quiet,
+    Report,
     Seed,
     Target,
     Trust,
@@ -29,6 +30,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.cli.span import document
 from revelu.errors import FormatError, InputError
 from revelu.types import FloatArray
@@ -81,6 +83,7 @@ def obfuscate(
     labels: Annotated[
         bool, typer.Option("--labels", metavar="", help="Find the span from class labels alone.")
     ] = False,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -106,30 +109,34 @@ def obfuscate(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu.adapters import open_oracle
-        from revelu.tasks.obfuscate import checked_inputs, obfuscate_target
+        from revelu.formats.inputs import read_inputs
+        from revelu.oracle import checked_inputs
+        from revelu.tasks.obfuscate import obfuscate_target
 
+        reporting = Reporting("obfuscate", report, target, inputs, known, output, png)
         _check_outputs(output, png)
         started = time.monotonic()
         with line, redirect_stdout(sys.stderr):
             oracle = open_oracle(
                 target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds
             )
-            X = checked_inputs(_read(inputs), oracle.dim_in, box)
+            X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
             done = obfuscate_target(
                 oracle, X, span=known, norm=norm, box=box, labels=labels, seed=seed, progress=line
             )
         seconds = time.monotonic() - started
-        report = document(target, done.recovery, seconds, seed) | _figures(done)
+        account = document(target, done.recovery, seconds, seed) | _figures(done)
         if done.answers is not None:
             _write(output, done.outputs)
-            report["outputs"] = [str(output)]
+            account["outputs"] = [str(output)]
         if png is not None and done.answers is not None:
             _draw(png, X, done.outputs, done.answers)
-            report["outputs"].append(str(png))
+            account["outputs"].append(str(png))
+        account = reporting.of_span(account, done.recovery.span)
         if as_json:
-            print_json(report)
+            print_json(account)
         else:
-            _print(report, verdict_only=quiet)
+            _print(account, verdict_only=quiet)
     code = of_status(done.recovery.status)
     changed = done.answers is not None and not done.answers.same.all()
     raise typer.Exit(ExitCode.NOT_CERTIFIED if changed and not code else code)
@@ -145,16 +152,6 @@ def _check_outputs(output: Path, png: Path | None) -> None:
         from revelu.formats.pictures import check_picture
 
         check_picture(png)
-
-
-def _read(path: Path) -> FloatArray:
-    try:
-        with path.open("rb") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise FormatError(f"{path}: not a readable .npy file: {error}") from None
 
 
 def _write(path: Path, Y: FloatArray) -> None:

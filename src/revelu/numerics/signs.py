@@ -3,19 +3,28 @@
 A neuron of the last hidden layer may be turned round at the price of an affine
 term, ``relu(z) = relu(-z) + z``.  The plain network has none left, so the flips
 ``x`` solve ``G x = y`` with one column a neuron, which is linear over the reals
-when there are equations enough, and a small subset-sum problem when there are not.
+when there are equations enough, and a subset-sum problem when there are not.
+
+    Q R = G,  pivoted:  R x = Q' y  is a staircase of ``rank`` equations.
+
+The last equation knows ``m - rank + 1`` of the unknowns: a subset sum, solved by
+meeting in the middle (Horowitz and Sahni 1974), 2^(n/2) sums on either side.  Each
+equation above it has one unknown more, which the ones below determine.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
-# At most 2^20 combinations of the neurons that the equations leave free are tried.
-MAX_FREE = 20
-_CHUNK_BITS = 14
+# The limit of work: 2^22 sums on either side of the middle (300 MB, seconds), and so
+# many pairs of them that agree in one equation and are looked at in the others.
+MAX_BITS = 44
+MAX_PAIRS = 2**22
+_CHUNK = 2**14
 
 # A real solution this near 0 and 1 is worth checking; the check itself is `atol`.
 ROUNDING = 1e-2
@@ -24,9 +33,30 @@ ROUNDING = 1e-2
 _RANK_RTOL = 1e-7
 
 
+@dataclass(frozen=True)
+class BinarySolutions:
+    """What a search found.
+
+    Attributes
+    ----------
+    found : list of ndarray, shape (m,)
+        At most as many as were looked for.
+    complete : bool
+        Whether there are no others, up to that number; False where the limit of work was met.
+    """
+
+    found: list[FloatArray]
+    complete: bool = True
+
+    @property
+    def every(self) -> list[FloatArray]:
+        """What was found, if that is all there is; else nothing."""
+        return self.found if self.complete else []
+
+
 def find_binary_solutions(
     G: FloatArray, y: FloatArray, atol: float, rounding: float = ROUNDING, most: int = 2
-) -> list[FloatArray]:
+) -> BinarySolutions:
     """Find every ``x`` in {0, 1}^m with ``|G x - y| <= atol``.
 
     Parameters
@@ -36,48 +66,113 @@ def find_binary_solutions(
     atol : float
         On the Euclidean norm of the remainder.
     rounding : float
-        How far from 0 and 1 a solution over the reals may be.
+        Under 1/2: how far from 0 and 1 an unknown may be that the others determine.
     most : int
         How many to look for: two already mean that the answer is ambiguous.
 
     Returns
     -------
-    list of ndarray, shape (m,)
-        Empty where there is none, or where more than ``MAX_FREE`` unknowns are free.
+    BinarySolutions
     """
     m = G.shape[1]
-    if m == 0:
-        return [np.zeros(0)] if np.linalg.norm(y) <= atol else []
     norms = np.linalg.norm(G, axis=0)
     unit = np.where(norms > 0, norms, 1.0)
     Q, R, order = scipy.linalg.qr(G / unit, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > _RANK_RTOL * diagonal[0]).sum()) if len(diagonal) else 0
-    n_free = m - rank
-    if n_free > MAX_FREE:
-        return []
-    # G x = y  <=>  x_basic = R11^-1 (Q' y - R12 x_free), in units of the columns.
-    R11, R12 = R[:rank, :rank], R[:rank, rank:]
-    basic, free = unit[order[:rank]], unit[order[rank:]]
-    start = scipy.linalg.solve_triangular(R11, Q[:, :rank].T @ y) / basic
-    effect = scipy.linalg.solve_triangular(R11, R12) * free / basic[:, None]
+    R, q = R[:rank] * unit[order], Q[:, :rank].T @ y
+    if np.linalg.norm(y - Q[:, :rank] @ q) > atol:
+        return BinarySolutions([])
+    if m - rank + 1 > MAX_BITS:
+        return BinarySolutions([], complete=False)
     found: list[FloatArray] = []
-    for bits in _bit_chunks(n_free):
-        guesses = start - bits @ effect.T
-        near = (np.abs(guesses - np.rint(np.clip(guesses, 0, 1))) <= rounding).all(axis=1)
-        for row in np.flatnonzero(near):
+    n_pairs = 0
+    for chunk in _last_unknowns(R, q, atol, rounding):
+        n_pairs += len(chunk)
+        if n_pairs > MAX_PAIRS:
+            return BinarySolutions(found, complete=False)
+        bits = chunk
+        for i in reversed(range(rank - 1)):
+            bits = _with_one_more(bits, R[i], q[i], atol, rounding)
+        for row in bits:
             x = np.empty(m)
-            x[order[:rank]] = np.rint(guesses[row])
-            x[order[rank:]] = bits[row]
+            x[order] = row
             if np.linalg.norm(G @ x - y) <= atol:
                 found.append(x)
                 if len(found) >= most:
-                    return found
-    return found
+                    return BinarySolutions(found)
+    return BinarySolutions(found)
 
 
-def _bit_chunks(n: int) -> Iterator[FloatArray]:
-    """Yield all rows of {0, 1}^n, in chunks that fit the cache."""
-    for start in range(0, 2**n, 2**_CHUNK_BITS):
-        numbers = np.arange(start, min(start + 2**_CHUNK_BITS, 2**n))[:, None]
-        yield np.asarray((numbers >> np.arange(n)) & 1, dtype=np.float64)
+def expected_coincidences(G: FloatArray, atol: float) -> float:
+    """How many ``x`` in {0, 1}^m put ``G x`` within ``atol`` of a point by chance.
+
+    Parameters
+    ----------
+    G : ndarray, shape (n, m)
+    atol : float
+
+    Returns
+    -------
+    float
+        An upper bound for columns of random signs: a solution found where it is not small
+        is no evidence that it is the true one.
+
+    Notes
+    -----
+    Over random bits ``G x`` has covariance ``G G' / 4``; along each principal direction, of
+    singular value s, its density is at most ``1 / (sqrt(2 pi) s / 2)``.
+    """
+    s = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)
+    shares = np.minimum(4.0 * atol / (np.sqrt(2.0 * np.pi) * np.maximum(s, atol)), 1.0)
+    return float(np.exp2(G.shape[1] + np.log2(shares[s > 0]).sum()))
+
+
+def _last_unknowns(
+    R: FloatArray, q: FloatArray, atol: float, rounding: float
+) -> Iterator[FloatArray]:
+    """Yield all values of the unknowns that the last equation knows, (n, m - rank + 1)."""
+    if not len(R):
+        yield from _pairs(np.zeros(R.shape[1]), 0.0, 0.0)
+        return
+    i = len(R) - 1
+    yield from _pairs(R[i, i:], q[i], min(atol, rounding * abs(R[i, i])))
+
+
+def _with_one_more(
+    bits: FloatArray, row: FloatArray, q: float, atol: float, rounding: float
+) -> FloatArray:
+    """Prepend the unknown that an equation determines, where that is 0 or 1."""
+    i = len(row) - bits.shape[1] - 1
+    value = (q - bits @ row[i + 1 :]) / row[i]
+    bit = np.rint(np.clip(value, 0.0, 1.0))
+    near = np.abs(value - bit) <= min(rounding, atol / abs(row[i]))
+    return np.column_stack([bit[near], bits[near]])
+
+
+def _pairs(values: FloatArray, total: float, atol: float) -> Iterator[FloatArray]:
+    """Yield, in chunks, all bits with ``|bits @ values - total| <= atol``."""
+    half = len(values) // 2
+    left, right = _subset_sums(values[:half]), _subset_sums(values[half:])
+    left_order, right_order = np.argsort(left), np.argsort(right)
+    left, right = left[left_order], right[right_order]
+    start = np.searchsorted(right, total - left - atol, side="left")
+    stop = np.searchsorted(right, total - left + atol, side="right")
+    ends = np.cumsum(stop - start)
+    for first in range(0, int(ends[-1]), _CHUNK):
+        numbers = np.arange(first, min(first + _CHUNK, int(ends[-1])))
+        i = np.searchsorted(ends, numbers, side="right")
+        j = stop[i] - (ends[i] - numbers)
+        yield np.hstack([_bits(left_order[i], half), _bits(right_order[j], len(values) - half)])
+
+
+def _subset_sums(values: FloatArray) -> FloatArray:
+    """Sums of all subsets, shape (2^n,): bit j of an index takes ``values[j]``."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def _bits(numbers: IntArray, n: int) -> FloatArray:
+    return np.asarray((numbers[:, None] >> np.arange(n)) & 1, dtype=np.float64)

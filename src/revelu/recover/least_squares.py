@@ -23,6 +23,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.interruption import interruptible
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradients import gradient_span
@@ -144,9 +145,9 @@ class _LeastSquares:
     def run(self) -> Recovery:
         status = Status.UNVERIFIED
         try:
-            self._find_span()
-            samples = self._search()
-            self._finish(samples)
+            with interruptible(self.oracle.check_time):
+                self._find_span()
+                self._finish(self._search())
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
             self.evidence.append(str(error))
@@ -293,7 +294,7 @@ class _LeastSquares:
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING)
+        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING, 1.0)
         if notes or network.skip is not None:
             return notes
         (W, A), (b, c) = network.weights, network.biases

@@ -94,13 +94,13 @@ def _flips(network: TwoLayer, G: FloatArray, errors: StandardErrors | None) -> l
         atol = _SIGMAS * np.sqrt(2.0 * len(v))
         return find_binary_solutions(
             G * scale[:, None], -v * scale, atol, _NOISY_ROUNDING, MOST_PATTERNS
-        )
+        ).every
     # First as if the output had no constant: one equation more.
     full = np.vstack([G, network.A[0] * network.b])
     size = float(np.sqrt((full**2).sum()))
     right = -np.append(v, network.c[0])
-    found = find_binary_solutions(full, right, _RTOL * size, ROUNDING, MOST_PATTERNS)
-    return found or find_binary_solutions(G, -v, _RTOL * size, ROUNDING, MOST_PATTERNS)
+    found = find_binary_solutions(full, right, _RTOL * size, ROUNDING, MOST_PATTERNS).every
+    return found or find_binary_solutions(G, -v, _RTOL * size, ROUNDING, MOST_PATTERNS).every
 
 
 def _turned(network: TwoLayer, flip: FloatArray) -> TwoLayer:

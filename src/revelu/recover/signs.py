@@ -3,11 +3,20 @@
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.signs import ROUNDING, find_binary_solutions
+from revelu.numerics.signs import (
+    ROUNDING,
+    BinarySolutions,
+    expected_coincidences,
+    find_binary_solutions,
+)
+
+# Signs that chance would explain as often as this are no finding: what one certificate in
+# twenty may get wrong at its 95% confidence.
+CHANCE = 0.05
 
 
 def resolve_signs(
-    network: Network, rtol: float, rounding: float = ROUNDING
+    network: Network, rtol: float, rounding: float = ROUNDING, chance: float = CHANCE
 ) -> tuple[Network, list[str]]:
     """Turn neurons round so that the affine skip vanishes, where that can be done.
 
@@ -18,7 +27,9 @@ def resolve_signs(
     rtol : float
         Largest remainder that counts as none, relative to the neurons' affine maps.
     rounding : float
-        How far from 0 and 1 a solution over the reals may be.
+        How far from 0 and 1 an unknown may be that the others determine.
+    chance : float
+        The most choices of signs that may be expected to leave so little by chance alone.
 
     Returns
     -------
@@ -39,10 +50,22 @@ def resolve_signs(
         return network, []
     G = (A[:, None, :] * W.T[None]).reshape(-1, m)
     size = float(np.sqrt((G**2).sum()))
-    found = find_binary_solutions(G, -V.ravel(), rtol * size, rounding)
-    if len(found) != 1:
-        why = "several choices of signs fit" if found else "no choice of signs was found without it"
-        return network, [f"the affine skip is kept, {why}; the function is the same"]
-    flip = np.where(found[0] > 0.5, -1.0, 1.0)
-    constant = c + e + A @ (b * found[0])
+    atol = rtol * size
+    solutions = find_binary_solutions(G, -V.ravel(), atol, rounding)
+    if why := _doubt(solutions, expected_coincidences(G, atol) <= chance):
+        return network, [f"the affine skip is kept: {why}; the function is the same"]
+    found = solutions.found[0]
+    flip = np.where(found > 0.5, -1.0, 1.0)
+    constant = c + e + A @ (b * found)
     return Network([W * flip[:, None], A], [b * flip, constant]), []
+
+
+def _doubt(solutions: BinarySolutions, is_evidence: bool) -> str:
+    """Why no choice of signs is the true one, for all that is known."""
+    if len(solutions.found) > 1:
+        return "several choices of signs fit the digits that there are"
+    if not solutions.complete:
+        return "there are more choices of signs than can be searched"
+    if not solutions.found:
+        return "no choice of signs was found without it"
+    return "" if is_evidence else "the digits are too few to tell one choice of signs from others"

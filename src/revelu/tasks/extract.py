@@ -8,7 +8,7 @@ from typing import Any
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import from_log_ratios
-from revelu.oracle import NoiseFloor, measure_noise, whole_number
+from revelu.oracle import NoiseFloor, checked_inputs, measure_noise, whole_number
 from revelu.recover.least_squares import recover_by_least_squares
 from revelu.recovery import Recovery, Status
 from revelu.tasks.exact import extract_exactly, extract_in_box
@@ -69,8 +69,10 @@ def extract(
     polish : bool
         Refine the network to the last digits of float64 answers, by about one further query
         a parameter.
-    inputs
-        Not supported by this version; refused if given.
+    inputs : array_like, shape (n, d), optional
+        Inputs that matter to you: the target is asked at each of them, once.  The certificate
+        fails where one disagrees, its ``fidelity`` reports on them, and neurons that are
+        missing there are looked for there.
     box : (lo, hi), optional
         No coordinate of any query leaves it; what is recovered, and certified, is the
         function inside.  One hidden layer, exact answers.
@@ -112,8 +114,6 @@ def extract(
     seed = whole_number("seed", seed, 0)
     if not isinstance(polish, bool):
         raise InputError(f"polish must be True or False, got {polish!r}")
-    if inputs is not None:
-        raise InputError("inputs is not supported by this version")
     oracle = open_oracle(
         target,
         dim_in=dim_in,
@@ -130,7 +130,10 @@ def extract(
     if oracle.box is not None and method not in {"auto", "two_layer"}:
         raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
     oracle.declare(command="extract", seed=seed)
-    job = Job(oracle, checks, seed, progress)
+    rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
+    if rows is not None and not len(rows):
+        raise InputError("inputs has no row")
+    job = Job(oracle, checks, seed, progress, inputs=rows)
     return _finished(job, _run(job, method, polish=polish), method)
 
 

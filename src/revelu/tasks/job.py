@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.certify import Examination, certify, examine
+from revelu.certify import Examination, certify, examine, examine_given
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Recovery, Status
 from revelu.tasks.progress import Listener, Progress
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class Job:
     progress : callable, optional
     stream : int
         Tells the random choices of one task from another's with the same seed.
+    inputs : ndarray, shape (n, d), optional
+        On which the certificate is judged, too.
     earlier : list of Examination
         The answers of every certificate so far.
     """
@@ -48,8 +51,10 @@ class Job:
     seed: int
     progress: Listener | None = None
     stream: int = _STREAM
+    inputs: FloatArray | None = None
     message: str = field(default="", init=False)
     earlier: list[Examination] = field(default_factory=list, init=False)
+    given: Examination | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.seeds = np.random.SeedSequence([self.stream, self.seed])
@@ -80,6 +85,7 @@ class Job:
         self.tell("verifying on fresh queries")
         first = min(_FIRST_CHECKS, self.checks)
         try:
+            given = self._on_inputs(network, noise)
             seen = self._examine(network, noise, first, structural=True)
             if seen.passed and self.checks > first:
                 seen += self._examine(network, noise, self.checks - first, structural=False)
@@ -91,13 +97,23 @@ class Job:
         fresh, held = seen, [replace(e, predicted=network(e.X)) for e in self.earlier]
         seen = sum((e for e in held if seen.passed and not e.passed), start=seen)
         self.earlier.append(fresh)
-        certificate = certify(seen)
+        certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
             # The budget left no more, or the target is saturated nearly everywhere.
             short = self.oracle.remaining == 0
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
+        # What is wrong at an input given is looked for there.
+        seen = seen if given is None else seen + given
         return replace(recovery, status=status, certificate=certificate), seen
+
+    def _on_inputs(self, network: Network, noise: NoiseFloor) -> Examination | None:
+        """Compare on the inputs given, which are asked once."""
+        if self.inputs is None:
+            return None
+        if self.given is None:
+            self.given = examine_given(self.inputs, network, self.oracle, noise)
+        return replace(self.given, predicted=network(self.given.X))
 
     def _examine(
         self, network: Network, noise: NoiseFloor, n_drawn: int, *, structural: bool
@@ -120,7 +136,8 @@ class Job:
         network = network_of(recovery)
         first, *others = (replace(e, predicted=network(e.X)) for e in self.earlier)
         seen = sum(others, start=first)
-        certificate = certify(seen)
+        given = self.given and replace(self.given, predicted=network(self.given.X))
+        certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         return replace(recovery, status=status, certificate=certificate), seen
 

@@ -18,7 +18,7 @@ from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.growth import widest
 from revelu.recover.hermite import GaussianSamples, recover_from_samples
 from revelu.recovery import Certificate, Recovery, Status
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.progress import Listener, teller
 from revelu.tasks.samples import FEWEST_TO_CERTIFY, Drawn, gather
 from revelu.types import FloatArray
 
@@ -127,11 +127,7 @@ def learn(
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
 
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            progress(Progress("recover", 0, 0, message))
-
+    tell = teller(log, progress)
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)

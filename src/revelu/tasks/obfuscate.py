@@ -11,7 +11,7 @@ from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
-from revelu.oracle import Oracle, whole_number
+from revelu.oracle import Oracle, checked_inputs, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
@@ -82,31 +82,6 @@ def obfuscate(
     return np.array([nearest_in_box(x, start, span.basis, box) for x, start in pairs])
 
 
-def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> FloatArray:
-    """Return inputs as an array (m, n), or name what is wrong with them.
-
-    Raises
-    ------
-    InputError
-    """
-    try:
-        rows = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"inputs are no numeric array: {error}") from None
-    if rows.ndim != 2 or rows.shape[1] != n:
-        raise InputError(f"inputs have shape {rows.shape}; expected (m, {n})")
-    if not np.isfinite(rows).all():
-        raise InputError("an input holds a number that is not finite")
-    if box is not None:
-        lo, hi = box
-        if not lo < hi:
-            raise InputError(f"box needs lo < hi, got {box!r}")
-        outside = np.flatnonzero(((rows < lo) | (rows > hi)).any(axis=1))
-        if len(outside):
-            raise InputError(f"input {outside[0]} leaves the box [{lo:g}, {hi:g}]")
-    return rows
-
-
 @dataclass(frozen=True)
 class Answers:
     """What a target says to inputs before and after.
@@ -157,7 +132,7 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
         labels, confidences = answers[:, 0], np.full(len(answers), np.nan)
     else:
         labels = answers.argmax(axis=1).astype(np.float64)
-        confidences = _softmax(answers).max(axis=1)
+        confidences = _probabilities(answers).max(axis=1)
     m = len(X)
     return Answers(
         labels=labels.reshape(2, m),
@@ -167,12 +142,11 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
     )
 
 
-def _softmax(Y: FloatArray) -> FloatArray:
+def _probabilities(Y: FloatArray) -> FloatArray:
     """Probabilities; answers that are such already stay as they are."""
     if (Y >= 0).all() and np.allclose(Y.sum(axis=1), 1.0, rtol=0.0, atol=1e-5):
         return Y
-    E = np.exp(Y - Y.max(axis=1, keepdims=True))
-    return np.asarray(E / E.sum(axis=1, keepdims=True))
+    return softmax(Y)
 
 
 def _correlations(X: FloatArray, Y: FloatArray) -> FloatArray:

@@ -1,0 +1,247 @@
+"""Ten thousand targets: none may be silently wrong, hang, or raise what is no ReveluError.
+
+    python benchmarks/many_targets.py --results runs.jsonl --start 0 --stop 10000
+    python benchmarks/many_targets.py --results runs.jsonl --seconds 600   # a slice; again for more
+    python benchmarks/many_targets.py --results runs.jsonl --write         # the table, kept
+
+Target i is drawn from seed i alone: any kind of the zoo, in the class or outside it, 1 to 100
+inputs, 0 to 60 neurons, 1 to 12 outputs, at times in units of up to 1e12 or down to 1e-12,
+with hyperplanes as near as 1e-12 and as far as 1e6.  Nothing but the target is given.
+
+Wrong and silent: called recovered, while of 4,000 fresh inputs more differ by over the
+certificate's tolerance than twice what it allows.  Hung: over 120 CPU seconds.  Warnings count
+as crashes.
+"""
+
+import argparse
+import json
+import platform
+import signal
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from page import keep
+
+import revelu
+from revelu.errors import ReveluError
+from revelu.network import zoo
+
+FIRST_SEED = 20_000_000
+N_TARGETS = 10_000
+CPU_LIMIT = 120.0
+
+# Fresh inputs, and how many times the certificate's share of them may be off.
+N_FRESH = 4_000
+SLACK = 2.0
+
+HEAD = (
+    "| kind | targets | recovered | said to be something else, or left | refused "
+    "| wrong and silent | hung | crashed | CPU s, median, largest |"
+)
+FAULTS = ("wrong and silent", "hung", "crashed")
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+class HungError(BaseException):
+    """The CPU seconds allowed are over; nothing in the library may catch it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked, and how it was made."""
+
+    kind: str
+    widths: tuple[int, ...]
+    function: Function
+    input_scale: float = 1.0
+    output_scale: float = 1.0
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Answer, in the units drawn."""
+        return self.output_scale * self.function(X / self.input_scale)
+
+
+def draw(seed: int) -> Target:
+    """The target of a seed."""
+    rng = np.random.default_rng(seed)
+    d = int(np.rint(np.exp(rng.uniform(0.0, np.log(100.0)))))
+    m = int(np.rint(np.exp(rng.uniform(np.log(0.5), np.log(60.4)))))
+    k = int(rng.choice([1, 1, 2, 3, int(rng.integers(4, 13))]))
+    kinds = [*zoo.KINDS, "two_hidden", *zoo.OUTSIDE]
+    while True:
+        kind = str(rng.choice(kinds))
+        try:
+            function = _function(kind, (d, m, k), rng)
+        except revelu.InputError:  # the layer is too narrow for this kind
+            continue
+        break
+    scales = [1.0, 1.0]
+    if rng.random() < 0.3:
+        scales[int(rng.integers(2))] = 10.0 ** rng.uniform(-12.0, 12.0)
+    return Target(kind, (d, m, k), function, *scales)
+
+
+def _function(kind: str, widths: tuple[int, int, int], rng: np.random.Generator) -> Function:
+    """A function of that kind; what makes it hard is drawn, too."""
+    d, m, k = widths
+    seed = int(rng.integers(2**31))
+    if kind in zoo.OUTSIDE:
+        return zoo.OUTSIDE[kind]([d, max(m, 1), k], seed=seed)
+    if kind == "two_hidden":
+        first = min(max(m, 1), d)
+        return zoo.random_network([d, first, int(rng.integers(1, 21)), k], seed=seed)
+    if kind in {"affine", "constant"} or m == 0:
+        return zoo.KINDS[kind if kind == "constant" else "affine"]([d, k], seed=seed)
+    if kind == "sign_ambiguous":
+        return zoo.sign_ambiguous(min(max(d, 2), 40), seed=seed)
+    gap = 10.0 ** rng.uniform(-12.0, -1.0)
+    options = {
+        "near_duplicates": {"gap": gap},
+        "close_kinks": {"gap": gap},
+        "cancelling_pairs": {"gap": gap},
+        "tiny_weights": {"size": gap},
+        "clusters": {"angle": gap},
+        "bumps": {"width": 10.0 ** rng.uniform(-5.0, 0.0)},
+        "far_biases": {"scale": 10.0 ** rng.uniform(0.0, 6.0)},
+    }
+    return partial(zoo.KINDS[kind], **options.get(kind, {}))([d, m, k], seed=seed)
+
+
+def _dim_in(target: Target) -> int:
+    function = target.function
+    return function.dim_in if isinstance(function, revelu.Network) else target.widths[0]
+
+
+def one(seed: int) -> dict[str, object]:
+    """Extract one target and judge what came back."""
+    target = draw(seed)
+    record: dict[str, object] = {
+        "seed": seed,
+        "kind": target.kind,
+        "widths": target.widths,
+        "scales": [target.input_scale, target.output_scale],
+    }
+    cpu = time.process_time()
+    verdict = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            recovery = revelu.extract(target, dim_in=_dim_in(target), seed=seed)
+        record["status"] = recovery.status.value
+        record["queries"] = recovery.ledger.n_queries
+        if recovery.status is revelu.Status.RECOVERED and (share := _wrong(recovery, target, seed)):
+            verdict = "wrong and silent"
+            record["share"] = share
+    except ReveluError as error:
+        record["status"] = f"{type(error).__name__}: {error}"[:200]
+    except HungError:
+        verdict = "hung"
+    except Exception:  # noqa: BLE001 - what is looked for
+        verdict = "crashed"
+        record["traceback"] = traceback.format_exc()[-1500:]
+    record["verdict"] = verdict
+    record["cpu"] = round(time.process_time() - cpu, 2)
+    return record
+
+
+def _wrong(recovery: revelu.Recovery, target: Target, seed: int) -> float:
+    """The share of fresh inputs that differ, where it is more than was certified; else 0."""
+    certificate, network = recovery.certificate, recovery.network
+    if certificate is None or network is None:
+        return 1.0
+    X = np.random.default_rng([seed, 1]).standard_normal((N_FRESH, network.dim_in))
+    errors = np.abs(network(X) - target(X).reshape(N_FRESH, -1)).max(axis=1)
+    share = float((errors > certificate.tolerance).mean())
+    allowed = 1.0 - (1.0 - certificate.confidence) ** (1.0 / max(certificate.n_checks, 1))
+    return share if share > SLACK * allowed else 0.0
+
+
+def limit_cpu(seconds: float) -> None:
+    """Raise HungError when the process has computed for so long; 0 takes the limit back."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGVTALRM, _hung)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
+def _hung(*_: object) -> None:
+    raise HungError
+
+
+def run(seeds: range, seconds: float, results: Path) -> None:
+    """Attack targets that have no record yet, for so long, and append their records."""
+    done = {record["seed"] for record in read(results)}
+    started = time.process_time()
+    with results.open("a", encoding="utf-8") as lines:
+        for seed in seeds:
+            if seed in done:
+                continue
+            if time.process_time() - started > seconds:
+                break
+            limit_cpu(CPU_LIMIT)
+            record = one(seed)
+            limit_cpu(0.0)
+            lines.write(json.dumps(record) + "\n")
+            lines.flush()
+            if record["verdict"]:
+                print(json.dumps(record), flush=True)
+
+
+def read(results: Path) -> list[dict[str, object]]:
+    """The records kept so far."""
+    if not results.exists():
+        return []
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+
+
+def table(records: list[dict[str, object]]) -> str:
+    """Count by kind."""
+    lines = [HEAD, "|" + "---|" * 9]
+    kinds = sorted({str(record["kind"]) for record in records})
+    for kind in [*kinds, "all"]:
+        rows = [r for r in records if kind in ("all", r["kind"])]
+        statuses = Counter(str(r.get("status", "")) for r in rows)
+        known = {status: n for status, n in statuses.items() if status in set(revelu.Status)}
+        others = "; ".join(
+            f"{n} {status}" for status, n in sorted(known.items()) if status != "recovered"
+        )
+        refused = sum(": " in status for status in statuses.elements())
+        faults = " | ".join(str(sum(r["verdict"] == fault for r in rows)) for fault in FAULTS)
+        cpu = [float(str(r["cpu"])) for r in rows]
+        lines.append(
+            f"| {kind} | {len(rows):,} | {statuses['recovered']:,} | {others or '-'} | {refused} "
+            f"| {faults} | {np.median(cpu):.2f}, {max(cpu):.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run a slice, or print and keep what the slices gave."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--start", type=int, default=0, help="first target")
+    parser.add_argument("--stop", type=int, default=N_TARGETS, help="one past the last")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of this slice")
+    parser.add_argument("--results", type=Path, default=Path("many_targets.jsonl"))
+    parser.add_argument("--write", action="store_true", help="run none; keep the table")
+    options = parser.parse_args()
+    if not options.write:
+        seeds = range(FIRST_SEED + options.start, FIRST_SEED + options.stop)
+        run(seeds, options.seconds, options.results)
+    records = read(options.results)
+    share = f"{len(records):,} of {N_TARGETS:,} targets run, seeds from {FIRST_SEED:,}"
+    versions = f"NumPy {np.__version__}, Python {platform.python_version()}, one BLAS thread"
+    text = f"{table(records)}\n\n{share}; {versions}."
+    print(text)
+    if options.write:
+        keep("many_targets", text)
+
+
+if __name__ == "__main__":
+    main()
