@@ -36,6 +36,7 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The widths, input first."""
         return "-".join(map(str, self.widths))
 
 
@@ -65,6 +66,7 @@ class Run:
 
     @property
     def exact(self) -> bool:
+        """Whether both errors are within their limits."""
         return self.relative <= EXACT_L2 and self.largest <= EXACT_LARGEST
 
 

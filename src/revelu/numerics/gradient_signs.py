@@ -174,11 +174,11 @@ class _Spans:
     def of(
         cls, W: FloatArray, M: FloatArray, gradients: FloatArray, doubtful: BoolArray
     ) -> "_Spans":
-        extra = np.flatnonzero(doubtful.any(axis=0))
+        extra = np.flatnonzero(np.asarray(doubtful).any(axis=0))
         R = np.vstack([W, np.eye(W.shape[1])[extra]]) @ M
         flat = np.swapaxes(gradients, 1, 2)
         ranks = np.asarray(np.linalg.matrix_rank(M), dtype=np.intp)
-        live = M.any(axis=2)
+        live: BoolArray = np.asarray(M.any(axis=2))
         forced = np.column_stack([live @ doubtful.T, live[:, extra]])
         size = (gradients**2).sum(axis=(1, 2))
         return cls(R @ np.swapaxes(R, 1, 2), R @ flat, size, ranks, forced)

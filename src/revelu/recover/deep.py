@@ -11,6 +11,7 @@ there, and all is solved again from all kinks, which asks next to nothing.
 
 import logging
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
@@ -229,7 +230,8 @@ class Deep:
         return Network(found.weights, found.biases, skip=skip)
 
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
-        layers = [(layer.W, layer.b) for layer in self.layers if layer.is_complete]
+        exact = takewhile(lambda layer: layer.is_complete, self.layers)
+        layers = [(layer.W, layer.b) for layer in exact]
         return Recovery(
             status,
             self.network,
