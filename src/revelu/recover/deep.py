@@ -34,8 +34,16 @@ _MAX_LAYERS = 12
 # end, and looks that do not help.
 _LOOK = 1000
 _SPREADS = (1.0, 1.0, 1.5, 2.0)
-_LAST_LOOK = 8000
-_MAX_REPAIRS = 8
+_LAST_LOOK = 20_000
+_LOOKS_A_PARAMETER = 40
+
+# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state; how
+# often it may be in that, and how many of them are asked.
+_POOL = 20_000
+_RARELY = 200
+_MOST_RARE = 8
+_MAX_REPAIRS = 10
+_MAX_IN_VAIN = 4
 
 # Wrong points that one repair looks at, segments from each, and how long those are that lead
 # anywhere.
@@ -49,6 +57,9 @@ _BESIDE = 3.0
 
 # Errors of what is right before the last fit, relative to the size of the answers.
 _WRONG = 1e-6
+
+# Points for each unknown of an affine map that stands for what was not understood.
+_RATIO = 4
 
 # Answers a parameter of the last fit.
 _EQUATIONS = 1.3
@@ -82,7 +93,9 @@ class Deep:
         """Climb, then repair until fresh points find nothing wrong."""
         try:
             self._climb()
-            self._explain(_LAST_LOOK)
+            if self.network is not None:
+                self._hold_against(self._rare_inputs(self.network))
+                self._explain(min(_LAST_LOOK, _LOOKS_A_PARAMETER * self.network.n_parameters))
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
         return self._finish()
@@ -135,6 +148,18 @@ class Deep:
         if self.network is None or self._wrong(network).sum() <= self._wrong(self.network).sum():
             self.network, self.layers = network, layers
 
+    def _rare_inputs(self, network: Network) -> FloatArray:
+        """Inputs of N(0, I) at which a neuron is on that rarely is, or off."""
+        search = self.search
+        X = search.rng.standard_normal((_POOL, search.oracle.dim_in))
+        stack = Stack(search.oracle.dim_in, network.weights[:-1], network.biases[:-1])
+        chosen = [np.empty(0, dtype=np.intp)]
+        for on in stack.states(X):
+            rarer = np.where(on.mean(axis=0) < 0.5, on, ~on)
+            rare = np.flatnonzero(rarer.sum(axis=0) < _RARELY)
+            chosen += [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in rare]
+        return np.asarray(X[np.unique(np.concatenate(chosen))])
+
     def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
         """Fit what no kink has shown to the answers, where that explains more."""
         unseen = [layer.unseen for layer in layers]
@@ -159,11 +184,14 @@ class Deep:
         """Repair until so many fresh points in a row are right."""
         rng, d = self.search.rng, self.search.oracle.dim_in
         n_right = repairs = 0
-        while self.network is not None and repairs < _MAX_REPAIRS:
+        in_vain, fewest = 0, len(self.X) + n_last
+        while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
             wrong = self._wrong(self.network)
             if not wrong.any():
                 if n_right >= n_last:
                     return
+                if not n_right:
+                    self._hold_against(self._rare_inputs(self.network))
                 n = min(max(_LOOK, n_right), n_last)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)
@@ -174,6 +202,8 @@ class Deep:
             )
             n_right = 0
             repairs += 1
+            in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
+            fewest = int(wrong.sum())
             self._gather_around(self.network, wrong)
             self._solve_again()
 
@@ -207,17 +237,37 @@ class Deep:
 
     def _finish(self) -> Recovery:
         if self.network is None:
-            n = len(self.layers)
-            return self._recovery(
-                Status.PARTIAL if n else Status.NOT_IN_CLASS,
-                [f"{n} layers were found; what is above them was not understood"],
-            )
+            try:
+                self.network = self._lower()
+            except LimitReachedError as error:
+                return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+            n = len(self._exact_layers)
+            note = f"{n} layers were found; what is above them was not understood"
+            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, [note])
         wrong = self._wrong(self.network)
         notes = []
         if wrong.any():
             notes.append(f"the network agrees at {1 - wrong.mean():.1%} of the inputs asked")
         self.network = self._polished(self.network)
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
+
+    @property
+    def _exact_layers(self) -> list[FoundLayer]:
+        """The lowest layers, as far as all are complete."""
+        return list(takewhile(lambda layer: layer.is_complete, self.layers))
+
+    def _lower(self) -> Network | None:
+        """The exact layers, and what an affine map of the highest can do."""
+        layers = self._exact_layers
+        if not layers:
+            return None
+        weights, biases = [y.W for y in layers], [y.b for y in layers]
+        search = self.search
+        n = _RATIO * (len(biases[-1]) + 1)
+        X = search.rng.standard_normal((n, search.oracle.dim_in))
+        h = Stack(search.oracle.dim_in, weights, biases).outputs(X)
+        A = np.linalg.lstsq(np.column_stack([h, np.ones(n)]), search.oracle(X), rcond=None)[0].T
+        return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
 
     def _polished(self, network: Network) -> Network:
         n = int(np.ceil(_EQUATIONS * network.n_parameters / network.dim_out))
@@ -230,8 +280,7 @@ class Deep:
         return Network(found.weights, found.biases, skip=skip)
 
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
-        exact = takewhile(lambda layer: layer.is_complete, self.layers)
-        layers = [(layer.W, layer.b) for layer in exact]
+        layers = [(layer.W, layer.b) for layer in self._exact_layers]
         return Recovery(
             status,
             self.network,

@@ -11,6 +11,9 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.job import Job
 from revelu.types import FloatArray
 
+# A kink costs two gradients, and all of a layer's are compared with each other.
+_MOST_INPUTS = 128
+
 # Repairs after failed certificates, and wrong checks that one looks at.
 _MAX_REPAIRS = 6
 _MAX_WRONG = 16
@@ -32,6 +35,10 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
         ``PARTIAL`` where only some layers are exact (``details["layers"]``); its certificate
         then says at which share of the inputs the whole agrees.
     """
+    reason = _refusal(job)
+    if reason:
+        ledger = job.oracle.ledger()
+        return Recovery(Status.UNVERIFIED, None, ledger, evidence=(reason,), method="deep")
     job.tell("recovering layer by layer")
     with job.oracle.phase(phase):
         recovery, deep = search_deep(job.oracle, noise, job.new_seed())
@@ -48,6 +55,18 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
         with job.oracle.phase("repair"):
             recovery = deep.repair(_wrong_points(seen))
     return replace(recovery, status=Status.PARTIAL, evidence=(*recovery.evidence, _share(recovery)))
+
+
+def _refusal(job: Job) -> str:
+    """Why nothing is asked, if so."""
+    if job.oracle.takes_log_ratios:
+        return "networks of more than two hidden layers are not recovered from probabilities"
+    if job.oracle.dim_in > _MOST_INPUTS:
+        return (
+            f"networks of more than two hidden layers are recovered for {_MOST_INPUTS} inputs at "
+            f"most, not {job.oracle.dim_in:,}"
+        )
+    return ""
 
 
 def _wrong_points(seen: Examination) -> FloatArray:

@@ -102,9 +102,11 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     deep = _three_layers(job, noise, line, "recover")
     if deep.status in _DEEPER:
         deeper = extract_deep(job, noise, "recover")
-        if deeper.network is not None or deeper.status is Status.BUDGET_EXHAUSTED:
+        if deeper.status is Status.BUDGET_EXHAUSTED or _agreement(deeper) > _agreement(deep):
             details = {**deep.details, **deeper.details, "queries_before_depth": spent}
             return replace(deeper, details=details)
+        evidence = (*deep.evidence, *deeper.evidence)
+        deep = replace(deep, evidence=evidence, details={**deep.details, **deeper.details})
     if deep.network is None and deep.status is not Status.BUDGET_EXHAUSTED:
         # A first layer is worth having, more than a network that is none.
         only_first = recovery.network is None and deep.status is Status.PARTIAL
@@ -193,6 +195,13 @@ def _grown(
         with job.oracle.phase("repair"):
             recovery = search.repair(_wrong_points(seen))
     return recovery
+
+
+def _agreement(recovery: Recovery) -> float:
+    """At which share of the inputs a network agrees; a certified one agrees most."""
+    if recovery.network is None or recovery.certificate is None:
+        return -1.0
+    return recovery.certificate.fraction_within + (recovery.status is Status.RECOVERED)
 
 
 def _tolerance(recovery: Recovery) -> float:
