@@ -1,10 +1,15 @@
-"""Where tables are kept, between their marks in README.md, and runs, until they are one."""
+"""Where tables are kept, in README.md and as JSON in results/, and runs until they are one."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from revelu.cli.output import machine, versions
+
 PAGE = Path(__file__).parent / "README.md"
+RESULTS = Path(__file__).parent / "results"
+SCHEMA = 1
 
 
 def keep(mark: str, text: str) -> None:
@@ -12,6 +17,61 @@ def keep(mark: str, text: str) -> None:
     start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     before, rest = PAGE.read_text(encoding="utf-8").split(start)
     PAGE.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    RESULTS.mkdir(exist_ok=True)
+    write_tables(RESULTS / f"{mark}.json", mark, text)
+
+
+def keep_rows(mark: str, text: str) -> None:
+    """Replace the rows of a kept table that begin with the same cell; others stay."""
+    new = {line.split("|")[1]: line for line in text.splitlines()}
+    start, end = f"<!-- {mark} -->\n", f"\n<!-- /{mark} -->"
+    kept = PAGE.read_text(encoding="utf-8").split(start)[1].split(end)[0]
+    keep(mark, "\n".join(new.get(line.split("|")[1], line) for line in kept.splitlines()))
+
+
+def write_tables(path: Path, mark: str, text: str) -> None:
+    """Write the tables of ``text`` as JSON, with what measured them."""
+    content = {
+        "schema": SCHEMA,
+        "table": mark,
+        "machine": machine(),
+        "versions": versions(),
+        "tables": tables_of(text),
+        "notes": notes_of(text),
+    }
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def present(mark: str, text: str, *, write: bool, tables: Path | None) -> None:
+    """Print a table; keep it if it is to be kept, and write it as JSON where that is wanted."""
+    print(f"\n{text}")
+    if write:
+        keep(mark, text)
+    if tables is not None:
+        write_tables(tables, mark, text)
+
+
+def tables_of(text: str) -> list[dict[str, Any]]:
+    """Read the Markdown tables of a text: the columns' names, and the cells of each row."""
+    found: list[dict[str, Any]] = []
+    inside = False
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            inside = False
+            continue
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+        if not inside:
+            found.append({"columns": cells, "rows": []})
+        elif not set("".join(cells)) <= set("-: "):
+            found[-1]["rows"].append(cells)
+        inside = True
+    return found
+
+
+def notes_of(text: str) -> str:
+    """Return what a text says beside its tables."""
+    lines = [line for line in text.splitlines() if not line.startswith("|")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def records(results: Path | None) -> list[Any]:

@@ -2,6 +2,7 @@
 
     python benchmarks/sample_rivals.py                print the tables
     python benchmarks/sample_rivals.py --networks 3   so many networks a row
+    python benchmarks/sample_rivals.py --size 3       only so many samples a parameter
     python benchmarks/sample_rivals.py --write        and keep them, and the plot, beside README.md
 
 Networks of samples.py with 10 inputs and 5 neurons, p = 55.  Students begin at random and see
@@ -92,10 +93,10 @@ def one(n: int, seed: int) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def rows(networks: int) -> tuple[list[str], dict[str, list[float]]]:
+def rows(networks: int, sizes: tuple[int, ...]) -> tuple[list[str], dict[str, list[float]]]:
     """Lines of the table; the fraction exact at each size."""
     lines, exact = [], {}
-    for size in SIZES:
+    for size in sizes:
         found = []
         for seed in range(FIRST_SEED, FIRST_SEED + networks):
             found.append(one(round(size * P), seed))
@@ -180,14 +181,16 @@ def plot(exact: dict[str, list[float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--networks", type=int, default=NETWORKS, help="a row")
+    parser.add_argument("--size", type=int, choices=SIZES, help="samples a parameter; else all")
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
     options = parser.parse_args()
-    lines, exact = rows(options.networks)
+    lines, exact = rows(options.networks, (options.size,) if options.size else SIZES)
     heads = "(10, 5) | samples | networks | exact | relative L2, median | largest | CPU s, median"
     parts = [table(heads, lines)]
-    lines = [line for n in (10_000, 100_000) for line in tensor_row(n, options.networks)]
-    heads = "directions | samples | networks | largest error, median | largest | CPU s, median"
-    parts.append(table(heads, lines))
+    if not options.size:
+        lines = [line for n in (10_000, 100_000) for line in tensor_row(n, options.networks)]
+        heads = "directions | samples | networks | largest error, median | largest | CPU s, median"
+        parts.append(table(heads, lines))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     parts.append(
         f"The whole run took {peak:.0f} MiB at its peak.  revelu {revelu.__version__}, tensorly "
@@ -196,7 +199,7 @@ def main() -> None:
     )
     text = "\n\n".join(parts)
     print(f"\n{text}")
-    if options.write:
+    if options.write and not options.size:
         plot(exact)
         keep("sample_rivals", f"{text}\n\n![Fraction exact against samples](samples.png)")
 

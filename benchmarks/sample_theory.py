@@ -8,6 +8,8 @@ Networks as in samples.py, unless said.
 
 import argparse
 import platform
+import time
+from collections.abc import Callable
 
 import numpy as np
 from page import keep
@@ -22,6 +24,9 @@ from revelu.recover.tensors import estimate_units, recover_units
 DRAWS = 20
 NETWORKS = 3
 FACTORIALS = {2: 2.0, 3: 6.0, 4: 24.0}
+
+# Halvings of the interval that the multiplier of a ball is in.
+BISECTIONS = 60
 
 
 def smoothed_row(tau: float) -> str:
@@ -115,16 +120,16 @@ def _in_ball(
     """Least squares with ``|beta| <= ball``: the multiplier by bisection."""
     gram = kept.T @ kept / len(F)
     right = kept.T @ y[np.linalg.norm(F, axis=1) < radius] / len(F)
+    # Both signs of a neuron and the affine map are dependent: of all solutions the shortest.
     beta = np.linalg.lstsq(gram, right, rcond=None)[0]
-    low, high = 0.0, 1e3
-    while np.linalg.norm(beta) > ball * (1 + 1e-6) and high - low > 1e-12 * high:
+    if np.linalg.norm(beta) <= ball:
+        return beta
+    low, high = 0.0, float(np.linalg.norm(right)) / ball  # where |beta| <= |right| / high
+    for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        solved = np.linalg.solve(gram + middle * np.eye(len(gram)), right)
-        if np.linalg.norm(solved) > ball:
-            low = middle
-        else:
-            high, beta = middle, solved
-    return beta
+        beta = np.linalg.solve(gram + middle * np.eye(len(gram)), right)
+        low, high = (middle, high) if np.linalg.norm(beta) > ball else (low, middle)
+    return np.linalg.solve(gram + high * np.eye(len(gram)), right)
 
 
 def order_row(d: int, m: int, n: int) -> str:
@@ -142,44 +147,38 @@ def order_row(d: int, m: int, n: int) -> str:
     return f"| ({d}, {m}) | {n:,} | {', '.join(ranks)} |"
 
 
+def rows(row: Callable[..., str], *shapes: tuple[float, ...]) -> list[str]:
+    """A table's lines, each told as it comes."""
+    lines = []
+    for shape in shapes:
+        start = time.process_time()
+        lines.append(row(*shape))
+        print(f"  {lines[-1]}  {time.process_time() - start:.1f} s", flush=True)
+    return lines
+
+
 def tables() -> str:
     """All tables, as Markdown."""
+    taus = ((1.0,), (0.3,), (0.1,), (0.03,), (0.01,), (0.003,))
+    shapes = (4, 4, 10_000), (8, 4, 10_000), (12, 4, 10_000), (8, 8, 10_000), (8, 4, 40_000)
+    cuts = (np.inf, np.inf), (10.0, np.inf), (5.0, np.inf), (np.inf, 10.0), (np.inf, 3.0)
     parts = [
         table(
             "τ | s_m(W ⊙ W), median | least | median / τ² | error from exact moments, median",
-            [smoothed_row(tau) for tau in (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)],
+            rows(smoothed_row, *taus),
         ),
         table(
             "(d, m) | samples | order 2: error / standard error, N η² / d² | order 3, d³ "
             "| order 4, d⁴ | with control variates: 2 | 3 | 4",
-            [
-                lemma_row(*shape)
-                for shape in (
-                    (4, 4, 10_000),
-                    (8, 4, 10_000),
-                    (12, 4, 10_000),
-                    (8, 8, 10_000),
-                    (8, 4, 40_000),
-                )
-            ],
+            rows(lemma_row, *shapes),
         ),
         table(
             "features shorter than | norm ball | relative L2, median | largest",
-            [
-                truncated_row(radius, ball)
-                for radius, ball in (
-                    (np.inf, np.inf),
-                    (10.0, np.inf),
-                    (5.0, np.inf),
-                    (np.inf, 10.0),
-                    (np.inf, 3.0),
-                    (np.inf, 1.0),
-                )
-            ],
+            rows(truncated_row, *cuts, (np.inf, 1.0)),
         ),
         table(
             "(d, m) | samples | dimensions searched, by network",
-            [order_row(*shape) for shape in ((20, 5, 5000), (20, 18, 8000))],
+            rows(order_row, (20, 5, 5000), (20, 18, 8000)),
         ),
     ]
     return "\n\n".join(parts)

@@ -237,15 +237,17 @@ def test_quiet_is_the_verdict_alone(invoke, outcome):
     assert result.stderr == ""
 
 
-def test_options_reach_the_extraction(invoke, outcome):
+def test_options_reach_the_extraction(invoke, outcome, tmp_path):
     seen = outcome(recovery())
+    np.save(tmp_path / "X.npy", np.eye(6))
     result = invoke(
         "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
-        "--polish",
+        "--polish", "--inputs", tmp_path / "X.npy",
     )  # fmt: skip
     assert result.exit_code == 0
+    assert np.array_equal(seen.pop("inputs"), np.eye(6))
     assert callable(seen.pop("progress"))
     assert isinstance(seen.pop("executor"), ThreadPoolExecutor)
     assert seen == {

@@ -22,10 +22,17 @@ from revelu.numerics.hermite import (
 )
 from revelu.numerics.jennrich import contract, power_weights
 from revelu.numerics.levenberg_marquardt import fit
-from revelu.numerics.quadratic import Quadratic, fit_quadratic
+from revelu.numerics.quadratic import Quadratic, fit_quadratic, weighted_gram
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.probe.moments import estimate_moments, estimate_second_moment, hermite_features
-from revelu.recover.tensors import Units, estimate_units, fix_signs
+from revelu.recover.limits import least_order
+from revelu.recover.tensors import (
+    Units,
+    estimate_again,
+    estimate_units,
+    fix_signs,
+    recover_units,
+)
 
 
 def draw(d, m, seed):
@@ -118,6 +125,29 @@ def test_a_quadratic_is_fitted_exactly():
     assert not fit_quadratic(X[:20], truth(X[:20])).M.any()  # 20 samples of 21 coefficients
 
 
+@pytest.mark.parametrize("signs", [[1, -1, 0], [1], [-1], [0]])
+def test_weighted_gram_is_the_product_with_a_diagonal(signs):
+    rng = np.random.default_rng(12)
+    X, w = rng.standard_normal((40, 6)), rng.exponential(1.0, 40) * rng.choice(signs, 40)
+    np.testing.assert_allclose(weighted_gram(X, w), X.T @ np.diag(w) @ X, atol=1e-12)
+
+
+@given(st.integers(2, 5), st.integers(2, 4), st.integers(0, 10**6))
+def test_rows_in_a_plane_are_independent_from_order_m_less_one(m, d, seed):
+    # Powers of order k of rows in a plane are binary forms, which have k + 1 coefficients.
+    rng = np.random.default_rng(seed)
+    angles = np.pi * (np.arange(m) + rng.uniform(0.2, 0.8)) / m
+    W = (
+        np.column_stack([np.cos(angles), np.sin(angles)])
+        @ np.linalg.qr(rng.standard_normal((d, 2)))[0].T
+    )
+    order, least = least_order(W, 0.0)
+    assert order == m - 1
+    powers = np.array([power(w, order).ravel() for w in W])
+    assert least == pytest.approx(np.linalg.svd(powers, compute_uv=False)[-1], rel=1e-6)
+    assert least_order(W, 1.0)[0] == 0  # rows that may be anywhere
+
+
 def test_moments_are_within_their_errors_and_control_variates_shrink_these():
     a, W, b = draw(4, 3, 4)
     X = np.random.default_rng(3).standard_normal((20_000, 4))
@@ -159,6 +189,38 @@ def test_neurons_from_estimated_moments_are_near():
     order = [int(np.argmax(units.W @ w)) for w in W]
     np.testing.assert_allclose(units.W[order], W, atol=0.15)
     np.testing.assert_allclose(units.b[order], b, atol=0.3)
+
+
+def test_units_found_are_a_control_variate_for_better_ones():
+    a, W, b = draw(6, 3, 10)
+    X = np.random.default_rng(11).standard_normal((20_000, 6))  # 800 samples a parameter
+    y = relu_network(a, W, b, X)
+    quadratic = fit_quadratic(X, y)
+    values, U = np.linalg.eigh(quadratic.M)
+    basis = U[:, np.argsort(-np.abs(values))[:3]].T
+    units = estimate_units(
+        estimate_moments([(X, y)], quadratic, basis), 3, np.random.default_rng(0)
+    )
+    errors = []
+    for _ in range(2):
+        rows = units.W @ basis
+        order = [int(np.argmax(rows @ w)) for w in W]
+        off = np.abs(np.column_stack([rows, units.b, units.a])[order] - np.column_stack([W, b, a]))
+        errors.append(off.max())
+        units, basis = estimate_again(units, basis, X, y)
+    assert errors[1] < errors[0] / 3
+
+
+def test_nearly_dependent_rows_come_back_to_the_last_digits():
+    a, W, b = draw(5, 5, 7)
+    W[4] = W[:4].sum(axis=0) + 1e-4 * W[4]
+    W[4] /= np.linalg.norm(W[4])
+    assert np.linalg.svd(W, compute_uv=False)[-1] < 1e-4  # a pencil loses eight digits
+    tensors = {k: network_coefficient(k, a, W, b) for k in range(1, 5)}
+    units = recover_units(tensors, 5, 1, np.random.default_rng(1))[0]
+    order = [int(np.argmax(units.W @ w)) for w in W]
+    for found, true in ((units.W, W), (units.b, b), (units.a, a)):
+        np.testing.assert_allclose(found[order], true, atol=1e-12)
 
 
 def test_signs_follow_from_the_first_coefficient():

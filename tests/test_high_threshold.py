@@ -26,6 +26,7 @@ from revelu.probe.rare import (
     rare_samples,
     second_moment,
 )
+from revelu.recover.rare_directions import estimate_directions
 
 
 def largest_angle(W, truth):
@@ -126,6 +127,20 @@ def test_a_direction_is_a_minimum_and_a_mixture_is_not():
     mixture = (Z[0] + Z[1]) / np.sqrt(2.0)
     assert np.linalg.eigvalsh(G.hessian(mixture))[0] < 0
     assert not G.is_minimum(mixture, np.inf, 1e-6)
+
+
+def test_directions_are_nearly_minima_under_high_thresholds():
+    """Definition 1, for the directions that are used: products of units bend low ones."""
+    X = np.random.default_rng(0).standard_normal((50_000, 5))
+    steep = []
+    for threshold in (0.5, 2.0):
+        net = threshold_network((5, 3), threshold=threshold, kappa=2.0, seed=2)
+        constant = float(net(np.zeros((1, 5)))[0])
+        samples = rare_samples(X, net(X), constant)
+        start = estimate_directions(samples, "relu", 3, np.random.default_rng(0))
+        steep.append(np.nanmax(start.minima[:, 0]))
+    assert steep[1] < 0.5 < steep[0]
+    assert (start.minima[:, 1] < 0.1).all()
 
 
 @given(st.integers(0, 50), st.integers(2, 6))

@@ -16,6 +16,8 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 PUBLIC = {
     "Alignment",
+    "Audit",
+    "AuditRow",
     "Certificate",
     "Comparison",
     "FormatError",
@@ -38,6 +40,7 @@ PUBLIC = {
     "UntrustedError",
     "__version__",
     "align",
+    "audit",
     "compare",
     "diagnose",
     "extract",

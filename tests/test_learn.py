@@ -38,7 +38,7 @@ def largest_error(found, truth):
 @pytest.mark.parametrize(
     ("d", "m", "n"),
     [
-        (5, 3, 180),  # 10 samples a parameter
+        (5, 3, 240),  # 13 samples a parameter
         (10, 5, 550),  # 10
         (4, 7, 700),  # 20; more neurons than inputs
         (16, 4, 2000),  # 30; inside the span of the rows
@@ -99,8 +99,20 @@ def test_few_samples_are_not_called_recovered_wrongly():
     assert recovery.status is revelu.Status.UNVERIFIED
 
 
+def test_what_is_exact_but_hardly_checked_is_not_certified():
+    truth = draw(5, 3, 5)
+    few, enough = (revelu.learn(*samples(truth, n, 1), seed=3) for n in (180, 232))
+    assert largest_error(few.network, truth) < 1e-9
+    assert few.status is revelu.Status.UNVERIFIED
+    assert few.certificate.fraction_within == 1.0
+    assert "232 samples" in few.evidence[-1]
+    assert enough.status is revelu.Status.RECOVERED
+    # What a tenth of all inputs contradict passes at most one certificate in twenty.
+    assert 0.9**enough.certificate.n_checks < 0.05 < 0.9 ** (enough.certificate.n_checks - 1)
+
+
 def test_an_affine_function_has_no_neurons():
-    X = np.random.default_rng(10).standard_normal((100, 3))
+    X = np.random.default_rng(10).standard_normal((240, 3))
     recovery = revelu.learn(X, X @ [1.0, -2.0, 0.5] + 3.0)
     assert recovery.status is revelu.Status.RECOVERED
     assert recovery.network.architecture == (3, 0, 1)
@@ -162,6 +174,10 @@ def broken(X, y, what):
         X[7, 1] = np.nan
     elif what == "constant":
         y[:] = 2.0
+    elif what == "masked":
+        X = np.ma.masked_array(X, np.abs(X) > 2)
+    elif what == "rounding":
+        y = 3.0 + 4e-16 * (y > 0)
     elif what == "few":
         X, y = X[:5], y[:5]
     elif what == "lengths":
@@ -178,10 +194,12 @@ def broken(X, y, what):
     [
         ("nan", "row 7"),
         ("constant", "same y"),
+        ("masked", "masked"),
+        ("rounding", "rounding"),
         ("few", "too few"),
         ("lengths", "shape"),
         ("text", "not real numbers"),
-        ("outputs", "one output"),
+        ("outputs", "one is learned at a time"),
     ],
 )
 def test_bad_samples_are_refused(what, message):
@@ -200,6 +218,33 @@ def test_arguments_that_make_no_sense_are_refused(arguments):
         revelu.learn(X, **{"y": y, **arguments})
 
 
+@pytest.mark.parametrize("power", [-1000, -100, -40, 40, 90])
+def test_any_unit_of_the_answers_gives_the_same_network(power):
+    X, y = samples(draw(3, 2, 5), 300, 1)
+    one, other = revelu.learn(X, y), revelu.learn(X, np.ldexp(y, power))
+    assert other.status is revelu.Status.RECOVERED
+    np.testing.assert_array_equal(one.network.weights[0], other.network.weights[0])
+    np.testing.assert_array_equal(np.ldexp(one.network.weights[1], power), other.network.weights[1])
+    bars = (np.ldexp(one.details["standard_errors"].A, power), other.details["standard_errors"].A)
+    np.testing.assert_array_equal(*bars)
+
+
+def test_inputs_in_units_of_their_own_are_learned():
+    truth, units = draw(3, 2, 6), np.array([1e-7, 1.0, 1e7])
+    X, y = samples(truth, 300, 1)
+    recovery = revelu.learn(X * units, y)
+    assert recovery.status is revelu.Status.RECOVERED
+    Z, true = samples(truth, 100, 2)
+    np.testing.assert_allclose(recovery.network(Z * units)[:, 0], true, atol=1e-9)
+
+
+def test_an_offset_is_no_excuse_for_errors():
+    X, y = samples(draw(3, 2, 7), 300, 1)
+    recovery = revelu.learn(X, y + 2.0**20)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert recovery.certificate.tolerance < 2e-8  # y varies by some 5
+
+
 def test_samples_that_repeat_count_once():
     truth = draw(4, 3, 12)
     X, y = samples(truth, 40, 1)  # two a parameter: neurons fit them, and do not agree elsewhere
@@ -212,6 +257,13 @@ def test_samples_that_repeat_count_once():
     corners = np.random.default_rng(1).choice([-1.0, 0.0, -0.0, 1.0], (500, 2))
     with pytest.raises(revelu.InputError, match="500 samples of 9 different inputs are too few"):
         revelu.learn(corners, corners[:, 0] * corners[:, 1])
+
+
+@pytest.mark.parametrize(("m", "order"), [(3, 1), (6, 2)])
+def test_the_order_at_which_theorems_apply_is_told(m, order):
+    recovery = revelu.learn(*samples(draw(4, m, 1), 100 * m, 1), order="1")
+    assert recovery.details["order"] == order
+    assert any("order 1 was given" in w for w in recovery.warnings) == (order > 1)
 
 
 def test_progress_is_told():

@@ -41,7 +41,7 @@ def test_a_folder_of_shards_becomes_a_file(folder):
 
 
 def test_summary_names_what_it_rests_on(folder):
-    done = run("learn", folder / "samples" / "0.npz")
+    done = run("learn", folder / "samples")
     assert done.exit_code == 0
     for text in ("recovered and certified", "4-2-1", "kept apart", "error bars"):
         assert text in done.stdout
@@ -52,7 +52,7 @@ def test_uncertified_is_exit_code_1_and_written(folder):
     np.savez(folder / "noise.npz", X=rng.standard_normal((200, 3)), y=rng.standard_normal(200))
     done = run("learn", folder / "noise.npz", "-o", folder / "n.npz")
     assert done.exit_code == 1
-    assert "NOT certified: samples kept apart disagree" in done.stdout
+    assert "NOT certified" in done.stdout
     assert (folder / "n.npz").exists()
 
 

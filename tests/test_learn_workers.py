@@ -150,7 +150,7 @@ def test_a_bad_chunk_is_named(what, message, n_workers):
 
 
 def test_empty_chunks_are_passed_over_and_no_chunks_refused():
-    X, y = samples(draw(4, 2, 74), 200, 1)
+    X, y = samples(draw(4, 2, 74), 240, 1)
     recovery = revelu.learn(lambda: [(X[:0], y[:0]), (X, y)])
     assert recovery.status is revelu.Status.RECOVERED
     with pytest.raises(revelu.InputError, match="no samples"):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 import revelu
@@ -19,10 +20,28 @@ def test_it_keeps_the_contract():
 
 def test_it_is_exact_from_few_samples():
     truth = draw(4, 2, 50)
-    X, y = samples(truth, 200, 1)  # 20 a parameter
+    X, y = samples(truth, 240, 1)  # 24 a parameter
     model = revelu.HermiteRegressor().fit(X, y)
     Z, true = samples(truth, 500, 2)
     np.testing.assert_allclose(model.predict(Z), true, atol=1e-9)
+
+
+def test_it_warns_of_what_too_few_samples_certify_and_uses_it():
+    truth = draw(4, 2, 50)
+    with pytest.warns(UserWarning, match="too few to certify"):
+        model = revelu.HermiteRegressor().fit(*samples(truth, 150, 1))
+    Z, true = samples(truth, 500, 2)
+    np.testing.assert_allclose(model.predict(Z), true, atol=1e-9)
+
+
+def test_several_outputs_are_learned_one_at_a_time():
+    truths = draw(4, 2, 51), draw(4, 1, 52)
+    X, _ = samples(truths[0], 300, 1)
+    Y = np.column_stack([truth(X)[:, 0] for truth in truths])
+    with pytest.raises(ValueError, match="1d array"):
+        revelu.HermiteRegressor().fit(X, Y)
+    model = MultiOutputRegressor(revelu.HermiteRegressor()).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), Y, atol=1e-9)
 
 
 def test_it_warns_and_falls_back_to_an_affine_map():

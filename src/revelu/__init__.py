@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         SpanRecovery,
         Status,
     )
+    from revelu.tasks.audit import audit
+    from revelu.tasks.audit_rows import Audit, AuditRow
     from revelu.tasks.compare import Comparison, compare
     from revelu.tasks.diagnose import diagnose
     from revelu.tasks.extract import extract
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alignment",
+    "Audit",
+    "AuditRow",
     "Certificate",
     "Comparison",
     "FormatError",
@@ -67,6 +71,7 @@ __all__ = [
     "UntrustedError",
     "__version__",
     "align",
+    "audit",
     "compare",
     "diagnose",
     "extract",
@@ -104,6 +109,8 @@ _ROOMS = {
         "SpanRecovery",
         "Status",
     ),
+    "revelu.tasks.audit": ("audit",),
+    "revelu.tasks.audit_rows": ("Audit", "AuditRow"),
     "revelu.tasks.compare": ("Comparison", "compare"),
     "revelu.tasks.diagnose": ("diagnose",),
     "revelu.tasks.extract": ("extract",),

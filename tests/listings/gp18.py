@@ -78,6 +78,16 @@ def tilted(blocks, weights):
     return log_g
 
 
+def tilted_of_samples(X, f):
+    """log g from samples: ``E[f(x) exp(z x - |z|^2 / 2)] = E[f(x + z)]`` is g(z)."""
+
+    def log_g(z):
+        values = f * np.exp(X @ z - z @ z / 2)
+        return np.log(values.mean()), values @ X / values.sum() - z
+
+    return log_g
+
+
 def maximise_on_simplex(log_g, start, total, gamma, steps=2000, rate=0.1):
     """Maximise log g - gamma |z|^2 on {z >= 0, sum z = total}: print's objective has no bound."""
     z = start

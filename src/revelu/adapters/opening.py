@@ -111,11 +111,11 @@ def open_oracle(
         return target
     is_named = isinstance(target, str | os.PathLike)
     name = str(target) if is_named else type(target).__name__
-    is_served = is_named and name.startswith(_ADDRESSES)
+    served_model = is_named and is_served(name)
     for option in (option for option, value in served.items() if value is not None):
-        if not is_served:
+        if not served_model:
             raise InputError(f"{option} is for served models, which {name} is not")
-    if is_served:
+    if served_model:
         opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
     else:
         opened = open_target(name, dim_in, trust=trust) if is_named else _wrapped(target, dim_in)
@@ -124,12 +124,17 @@ def open_oracle(
         _dim_in(opened, name, dim_in),
         name=name,
         batch_rows=BATCH_ROWS if batch is None else whole_number("batch", batch, 1),
-        watched=is_served,
+        watched=served_model,
         **options,
     )
     if journal is not None:
         oracle.keep(Journal(journal), target=name, **facts_of(opened))
     return oracle
+
+
+def is_served(name: str) -> bool:
+    """Whether a name is the address of a served model."""
+    return name.startswith(_ADDRESSES)
 
 
 def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:

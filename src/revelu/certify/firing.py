@@ -1,6 +1,7 @@
 """Certificates of halfspaces: labels, or what leaves a constant, change where they say."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,96 +14,145 @@ CONFIDENCE = 0.95
 # A label may differ where an input is so many standard errors from a border.
 _SIGMAS = 6.0
 
+# Of the inputs on the rare side, the larger part of most samples' labels say nothing of:
+# at the confidence given no more than this share of them may be wrong.
+_MOST_WRONG = 0.1
+
 # Inputs beside borders: so far from them, relative to the distance, at least; and how much
-# rays scatter around the normals.
+# rays scatter around the normals.  Inputs beyond borders reach so many times farther.
 _BESIDE = 1e-7
 _SCATTER = 0.7
+_BEYOND = 4.0
 
 Fires = Callable[[FloatArray], BoolArray]
 
 
+@dataclass(frozen=True)
+class Borders:
+    """Where ``any(W x >= t)`` changes, to some error.
+
+    Attributes
+    ----------
+    W : ndarray, shape (k, d)
+        Rows of norm 1.
+    t, errors, threshold_errors : ndarray, shape (k,)
+        Standard errors, of angles in radians and of thresholds.
+    """
+
+    W: FloatArray
+    t: FloatArray
+    errors: FloatArray
+    threshold_errors: FloatArray
+
+    def predict(self, X: FloatArray) -> BoolArray:
+        """``any(W x >= t)``, (n, d) -> (n,)."""
+        margins = X @ self.W.T - self.t
+        return np.asarray((margins >= 0).any(axis=1))
+
+    def contradicted(self, X: FloatArray, fires: BoolArray) -> BoolArray:
+        """Inputs whose labels differ from the prediction by more than the errors explain.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+        fires : ndarray of bool, shape (n,)
+        """
+        margins = X @ self.W.T - self.t
+        width = np.linalg.norm(X, axis=1)[:, None] * self.errors + self.threshold_errors
+        excused = (np.abs(margins) <= _SIGMAS * width).any(axis=1)
+        return np.asarray(((margins >= 0).any(axis=1) != fires) & ~excused)
+
+
 def check_by_queries(
-    fires: Fires,
-    W: FloatArray,
-    t: FloatArray,
-    errors: FloatArray,
-    threshold_errors: FloatArray,
-    centre: FloatArray,
-    n_checks: int,
-    rng: np.random.Generator,
+    fires: Fires, borders: Borders, centre: FloatArray, n_checks: int, rng: np.random.Generator
 ) -> Certificate:
-    """Compare ``any(W x >= t)`` with fresh answers, half of them on both sides of borders.
+    """Compare a prediction with fresh answers, half of them at borders and beyond.
 
     Parameters
     ----------
     fires : callable, (m, d) -> (m,) of bool
         Asks.
-    W : ndarray, shape (k, d)
-    t, errors, threshold_errors : ndarray, shape (k,)
+    borders : Borders
     centre : ndarray, shape (d,)
         Where nothing fires.
     n_checks : int
-        Inputs from N(0, I); as many more stand beside borders.
+        Inputs from N(0, I); about as many more stand on both sides of borders, and beyond
+        one or two of them at a time.
     rng : numpy.random.Generator
     """
-    d = len(centre)
-    X = rng.standard_normal((n_checks, d))
-    V = W[rng.integers(len(W), size=max(n_checks // 2, 1))]
-    V = V + _SCATTER / np.sqrt(d) * rng.standard_normal((len(V), d))
-    room = t - W @ centre
-    with np.errstate(divide="ignore"):
-        reach = room / (V @ W.T)
-    radius = np.where(reach > 0, reach, np.inf).min(axis=1)
-    V, radius = V[np.isfinite(radius)], radius[np.isfinite(radius)]
+    X = rng.standard_normal((n_checks, len(centre)))
+    V, radius = _rays(borders, centre, max(n_checks // 3, 1), rng)
     # Beside a border, by more than the errors of the halfspaces explain.
-    off = np.maximum(_BESIDE, _SIGMAS * float((errors + threshold_errors).max(initial=0.0)))
-    near = np.vstack([centre + (radius * (1.0 + s * off))[:, None] * V for s in (-1.0, 1.0)])
-    answers = fires(np.vstack([X, near]))
-    plain = certify_labels(X, answers[:n_checks], W, t, errors, threshold_errors)
-    expected = np.repeat([False, True], len(V))
+    worst = float((borders.errors + borders.threshold_errors).max(initial=0.0))
+    off = max(_BESIDE, _SIGMAS * worst)
+    beyond = 1.0 + off + (_BEYOND - 1.0) * rng.random(len(V))
+    factors = np.stack([np.full(len(V), 1.0 - off), np.full(len(V), 1.0 + off), beyond])
+    near = centre + (factors * radius)[:, :, None] * V
+    answers = fires(np.vstack([X, near.reshape(-1, len(centre))]))
+    plain = _compared(X, answers[:n_checks], borders, "inputs")
+    expected = np.repeat([False, True, True], len(V))
     agree = answers[n_checks:] == expected
-    beside = float(agree.mean()) if len(agree) else 1.0
     more = (
-        f", and {len(agree):,} more on both sides of borders"
+        f", and {len(agree):,} more on both sides of borders and beyond"
         if agree.all()
-        else f"; {int((~agree).sum()):,} of {len(agree):,} beside borders are wrong"
+        else f"; {int((~agree).sum()):,} of {len(agree):,} at borders or beyond are wrong"
     )
-    return Certificate(
-        **{
-            **vars(plain),
-            "statement": plain.statement + more,
-            "n_structural": len(agree),
-            "structural_within": beside,
-            "passed": plain.passed and bool(agree.all()),
-        }
+    return replace(
+        plain,
+        statement=plain.statement + more,
+        n_structural=len(agree),
+        structural_within=float(agree.mean()) if len(agree) else 1.0,
+        passed=plain.passed and bool(agree.all()),
     )
 
 
-def certify_labels(
-    X: FloatArray,
-    fires: BoolArray,
-    W: FloatArray,
-    t: FloatArray,
-    errors: FloatArray,
-    threshold_errors: FloatArray,
-) -> Certificate:
-    """State what inputs that had no part in a fit say of ``any(W x >= t)``.
+def _rays(
+    borders: Borders, centre: FloatArray, n: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Rays that cross borders, (m, d), and the radii where they meet the first."""
+    k, d = borders.W.shape
+    V = borders.W[rng.integers(k, size=n)]
+    # Half of them lead to where two halfspaces meet.
+    V = V + np.where(rng.random(n) < 0.5, 1.0, 0.0)[:, None] * borders.W[rng.integers(k, size=n)]
+    V = V + _SCATTER / np.sqrt(d) * rng.standard_normal((n, d))
+    with np.errstate(divide="ignore"):
+        reach = (borders.t - borders.W @ centre) / (V @ borders.W.T)
+    radius = np.where(reach > 0, reach, np.inf).min(axis=1)
+    kept = np.isfinite(radius)
+    return V[kept], radius[kept]
 
-    Passed where every label that differs is within the stated errors of a border.
+
+def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certificate:
+    """State what samples that had no part in a fit say of a prediction.
+
+    Passed where every label that differs is within the stated errors of a border, and enough
+    are on the rare side to say that at most a tenth of those is wrong.
 
     Parameters
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    W : ndarray, shape (k, d)
-    t, errors, threshold_errors : ndarray, shape (k,)
+    borders : Borders
     """
+    plain = _compared(X, fires, borders, "inputs of the samples' law")
+    predicted = borders.predict(X)
+    rare = fires | predicted
+    n_wrong = int((predicted != fires).sum())
+    bound = upper_bound(n_wrong, int(rare.sum()), CONFIDENCE)
+    return replace(
+        plain,
+        statement=(
+            f"{plain.statement}; of those on the rare side less than {100 * bound:.2g}% "
+            f"({int(rare.sum()):,} fresh ones)"
+        ),
+        passed=plain.passed and bound <= _MOST_WRONG,
+    )
+
+
+def _compared(X: FloatArray, fires: BoolArray, borders: Borders, whose: str) -> Certificate:
     n = len(X)
-    margins = X @ W.T - t
-    wrong = (margins >= 0).any(axis=1) != fires
-    width = np.linalg.norm(X, axis=1)[:, None] * errors + threshold_errors
-    excused = (np.abs(margins) <= _SIGMAS * width).any(axis=1)
-    n_wrong, n_bad = int(wrong.sum()), int((wrong & ~excused).sum())
+    n_wrong = int((borders.predict(X) != fires).sum())
+    n_bad = int(borders.contradicted(X, fires).sum())
     bound = upper_bound(n_wrong, n, CONFIDENCE)
     beyond = f", {n_bad:,} of them beyond the errors given" if n_wrong else ""
     return Certificate(
@@ -113,8 +163,8 @@ def certify_labels(
         tolerance=0.0,
         confidence=CONFIDENCE,
         statement=(
-            f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of inputs get another "
-            f"label ({n:,} fresh ones, {n_wrong:,} of which did{beyond})"
+            f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of {whose} get "
+            f"another label ({n:,} fresh ones, {n_wrong:,} of which did{beyond})"
         ),
         passed=n > 0 and n_bad == 0,
     )

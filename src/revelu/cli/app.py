@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from revelu._version import __version__
+from revelu.cli.audit import audit
 from revelu.cli.bench import bench
 from revelu.cli.compare import compare
 from revelu.cli.demos import demos
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(extract)
 app.command()(learn)
+app.command()(audit)
 app.command()(diagnose)
 app.command()(span)
 app.command()(obfuscate)

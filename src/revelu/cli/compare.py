@@ -10,8 +10,9 @@ from rich.text import Text
 
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
-from revelu.cli.options import AsJson, Quiet
+from revelu.cli.options import AsJson, Quiet, Report
 from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.reporting import Reporting
 
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison
@@ -33,6 +34,7 @@ def compare(
         float,
         typer.Option(metavar="T", help="Largest difference, relative to a neuron's weights."),
     ] = 1e-6,
+    report: Report = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,9 +48,11 @@ def compare(
     with failures(as_json=as_json):
         from revelu.tasks.compare import compare as align
 
+        reporting = Reporting("compare", report, first, second)
         found = align(first, second, tolerance)
+        account = reporting.of_network(_document(first, second, found), found.first)
         if as_json:
-            print_json(_document(first, second, found))
+            print_json(account)
         else:
             _print(first, second, found, verdict_only=quiet)
     raise typer.Exit(ExitCode.CERTIFIED if found.agree else ExitCode.NOT_CERTIFIED)

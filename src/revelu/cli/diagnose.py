@@ -3,6 +3,7 @@
 import sys
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from revelu.cli.options import (
     OutputName,
     Quiet,
     Rate,
+    Report,
     Seed,
     Target,
     Trust,
@@ -34,6 +36,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.errors import FormatError, InputError
 from revelu.tasks.diagnosis import Diagnosis
 
@@ -58,6 +61,7 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -106,6 +110,7 @@ def diagnose(
     ):
         from revelu.tasks.diagnose import diagnose as examine
 
+        reporting = Reporting("diagnose", report, target, journal, *outputs)
         asking.check_outputs(outputs)
         _check_outputs(outputs, target, perturb)
         started = time.monotonic()
@@ -117,12 +122,16 @@ def diagnose(
                 seed=seed,
                 progress=line,
             )
+            figures = reporting.pictures(oracle, found.network, seed)
+            found = replace(found, ledger=oracle.ledger())
         seconds = time.monotonic() - started
         written, unwritten = _write(found, outputs)
         run = Examination(target, found, seconds, seed, written, [*found.warnings, *unwritten])
+        account = reporting.finished(document(run), figures)
         if as_json:
-            print_json(document(run))
+            print_json(account)
         else:
+            run = replace(run, outputs=account["outputs"])
             print_diagnosis(run, verdict_only=quiet)
     finished = ExitCode.CERTIFIED if found.status is None else of_status(found.status)
     raise typer.Exit(ExitCode.USAGE if unwritten else finished)

@@ -26,6 +26,7 @@ from revelu.cli.options import (
     OutputName,
     Quiet,
     Rate,
+    Report,
     Seed,
     Target,
     Trust,
@@ -34,6 +35,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.cli.writing import write
 from revelu.errors import InputError
 
@@ -71,6 +73,7 @@ def extract(
         ),
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -124,6 +127,7 @@ def extract(
         from revelu.formats.inputs import read_inputs
         from revelu.tasks.extract import extract as recover
 
+        reporting = Reporting("extract", report, target, journal, *outputs)
         asking.check_outputs(outputs)
         for path in outputs:
             if path.resolve() == Path(target).resolve():
@@ -142,6 +146,9 @@ def extract(
                 checks=checks,
                 progress=line,
             )
+            figures = reporting.pictures(oracle, recovery.network, seed)
+            if figures is not None:
+                recovery = replace(recovery, ledger=oracle.ledger())
         seconds = time.monotonic() - started
         further = advice(
             recovery, method=method, budget=budget, checks=checks, journaled=journal is not None
@@ -152,8 +159,9 @@ def extract(
         if outputs and recovery.network is None:
             warnings.append("nothing to write: no network was found")
         run = Run(target, recovery, seconds, seed, written, warnings)
+        account = reporting.finished(document(run), figures)
         if as_json:
-            print_json(document(run))
+            print_json(account)
         else:
-            print_summary(run, verdict_only=quiet)
+            print_summary(replace(run, outputs=account["outputs"]), verdict_only=quiet)
     raise typer.Exit(ExitCode.USAGE if unwritten else of_status(recovery.status))

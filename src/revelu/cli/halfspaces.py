@@ -15,6 +15,7 @@ from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.output import SCHEMA, print_json, versions
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.errors import FormatError, InputError
 from revelu.recovery import HalfspaceRecovery, Status
 
@@ -29,6 +30,7 @@ def learn_halfspaces(
     n_halfspaces: int | None,
     seed: int,
     *,
+    report: Path | None,
     as_json: bool,
     verbose: int,
     quiet: bool,
@@ -38,6 +40,7 @@ def learn_halfspaces(
     with logs(verbose), failures(as_json=as_json):
         from revelu.tasks.halfspaces import recover_halfspaces
 
+        reporting = Reporting("learn", report, data, *outputs)
         _check_outputs(outputs, data)
         started = time.monotonic()
         with line:
@@ -50,12 +53,13 @@ def learn_halfspaces(
             )
         seconds = time.monotonic() - started
         written, unwritten = _write(found, outputs)
-        report = document(f"{data}", found, seconds, seed)
-        report |= {"warnings": unwritten, "outputs": written}
+        account = document(f"{data}", found, seconds, seed)
+        account |= {"warnings": unwritten, "outputs": written}
+        account = reporting.finished(account)
         if as_json:
-            print_json(report)
+            print_json(account)
         else:
-            print_halfspaces(report, verdict_only=quiet)
+            print_halfspaces(account, verdict_only=quiet)
     raise typer.Exit(ExitCode.USAGE if unwritten else of_status(found.status))
 
 

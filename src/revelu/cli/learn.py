@@ -1,6 +1,7 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,10 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.learned import document, print_learned
 from revelu.cli.logs import logs
-from revelu.cli.options import AsJson, Quiet, Seed, Verbose
+from revelu.cli.options import AsJson, Quiet, Report, Seed, Verbose
 from revelu.cli.output import Run, print_json
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.cli.writing import write
 from revelu.errors import InputError
 from revelu.recovery import Status
@@ -66,6 +68,7 @@ def learn(
             metavar="ADDRESS", help="A Dask cluster that does, in their place.", show_default=False
         ),
     ] = None,
+    report: Report = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     verbose: Verbose = 0,
@@ -89,6 +92,7 @@ def learn(
             halfspaces,
             neurons,
             seed,
+            report=report,
             as_json=as_json,
             verbose=verbose,
             quiet=quiet,
@@ -100,6 +104,7 @@ def learn(
         from revelu.adapters.executors import executor
         from revelu.tasks.learn import learn as recover
 
+        reporting = Reporting("learn", report, data, *outputs)
         for path in outputs:
             if path.resolve() == data.resolve():
                 raise InputError(f"{path}: holds the samples; write to another file")
@@ -117,10 +122,11 @@ def learn(
         seconds = time.monotonic() - started
         written, unwritten = write(recovery, outputs)
         run = Run(f"{data}", recovery, seconds, seed, written, [*recovery.warnings, *unwritten])
+        account = reporting.of_network(document(run), recovery.network)
         if as_json:
-            print_json(document(run))
+            print_json(account)
         else:
-            print_learned(run, verdict_only=quiet)
+            print_learned(replace(run, outputs=account["outputs"]), verdict_only=quiet)
     certified = recovery.status is Status.RECOVERED
     finished = ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
     raise typer.Exit(ExitCode.USAGE if unwritten else finished)

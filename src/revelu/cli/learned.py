@@ -7,8 +7,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from revelu.cli.output import VERDICTS, Run, describe
+from revelu.cli.output import STYLES, Run, describe
 from revelu.cli.output import document as document_of_run
+from revelu.recovery import Status
+from revelu.report.verdicts import VERDICTS
 
 
 def document(run: Run) -> dict[str, Any]:
@@ -43,9 +45,12 @@ def print_learned(run: Run, *, verdict_only: bool = False) -> None:
     """
     recovery = run.recovery
     console = Console(highlight=False, soft_wrap=verdict_only)
-    verdict, style = VERDICTS[recovery.status]
+    verdict, tone = VERDICTS[recovery.status]
+    checks = recovery.certificate
+    if recovery.status is Status.UNVERIFIED and checks and checks.fraction_within == 1.0:
+        verdict = "NOT certified"
     verdict = verdict.replace("fresh queries", "samples kept apart")
-    console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
+    console.print(Text.assemble(f"{run.target}: ", (verdict, STYLES[tone])))
     if verdict_only:
         return
     table = Table.grid(padding=(0, 2))

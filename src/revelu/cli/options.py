@@ -64,6 +64,14 @@ OutputName: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Output of a served model that has several.", show_default=False),
 ]
+Report: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html",
+        help="Write the account as a page, with pictures.",
+        show_default=False,
+    ),
+]
 
 # Flags take no value: without an empty metavar the help shows them a type.
 Trust: TypeAlias = Annotated[

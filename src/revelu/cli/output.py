@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,17 +18,11 @@ from rich.text import Text
 from revelu._version import __version__
 from revelu.network import Network
 from revelu.recovery import Recovery, Status
+from revelu.report.verdicts import VERDICTS
 
 SCHEMA = 1
 
-VERDICTS = {
-    Status.RECOVERED: ("recovered and certified", "bold green"),
-    Status.PARTIAL: ("partly recovered; not certified", "bold yellow"),
-    Status.NOT_IN_CLASS: ("not recovered: not such a network", "bold red"),
-    Status.NOT_DETERMINISTIC: ("not recovered: the answers follow no law", "bold red"),
-    Status.BUDGET_EXHAUSTED: ("not finished: budget or time exhausted", "bold yellow"),
-    Status.UNVERIFIED: ("NOT certified: fresh queries disagree", "bold red"),
-}
+STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
 
 
 @dataclass(frozen=True)
@@ -103,17 +98,17 @@ def print_summary(
     verdict_only : bool
         Leave out all but the first line.
     verdict : (str, str), optional
-        Words and style of a command that has its own.
+        Words and tone of a command that has its own.
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
-    words, style = verdict or VERDICTS[run.recovery.status]
+    words, tone = verdict or VERDICTS[run.recovery.status]
     if (
         verdict is None
         and run.recovery.status is Status.UNVERIFIED
         and run.recovery.certificate is None
     ):
         words = "not recovered"
-    console.print(Text.assemble(f"{run.target}: ", (words, style)))
+    console.print(Text.assemble(f"{run.target}: ", (words, STYLES[tone])))
     if verdict_only:
         return
     table = Table.grid(padding=(0, 2))
@@ -172,6 +167,15 @@ def versions() -> dict[str, str]:
     """Versions of what decides the digits."""
     parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
     return {"revelu": __version__, "python": platform.python_version(), **parts}
+
+
+def machine() -> dict[str, str | int | None]:
+    """Return what of the machine decides the seconds."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Display
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from revelu.tasks.progress import Progress
 
@@ -20,6 +20,8 @@ class ProgressLine:
         Show nothing.  Nothing is shown either where standard error is no terminal.
     counts : bool
         Show the ledger; a task that asks nothing has none.
+    bar : bool
+        Draw the fraction that is done, for a task that knows it.
 
     Attributes
     ----------
@@ -27,10 +29,12 @@ class ProgressLine:
         Queries answered so far.
     """
 
-    def __init__(self, *, quiet: bool = False, counts: bool = True) -> None:
+    def __init__(self, *, quiet: bool = False, counts: bool = True, bar: bool = False) -> None:
         self.n_queries, self._counts = 0, counts
+        bars: list[ProgressColumn] = [BarColumn(bar_width=20)] if bar else []
         self._display = Display(
             SpinnerColumn(),
+            *bars,
             TextColumn("{task.description}"),
             TextColumn("{task.fields[percent]}{task.fields[ledger]}", style="dim"),
             TimeElapsedColumn(),
@@ -39,7 +43,9 @@ class ProgressLine:
             # Standard error may be closed, and then is None.
             disable=quiet or sys.stderr is None or not sys.stderr.isatty(),
         )
-        self._task = self._display.add_task("starting", total=None, percent="", ledger="")
+        self._task = self._display.add_task(
+            "starting", total=1.0 if bar else None, percent="", ledger=""
+        )
 
     def __enter__(self) -> Self:
         self._display.start()
@@ -58,8 +64,12 @@ class ProgressLine:
         self.n_queries = event.n_queries
         percent = "" if event.fraction is None else f"{event.fraction:.0%}  "
         ledger = f"{event.n_queries:,} queries in {event.n_rounds:,} rounds" if self._counts else ""
+        if event.seconds_left is not None:
+            minutes, seconds = divmod(round(event.seconds_left), 60)
+            percent += f"at most {minutes}:{seconds:02d} left  "
         self._display.update(
             self._task,
+            completed=event.fraction or 0.0,
             description=f"{event.phase}: {event.message}" if event.message else event.phase,
             percent=percent,
             ledger=ledger,

@@ -28,6 +28,7 @@ from revelu.cli.options import (
     OutputName,
     Quiet,
     Rate,
+    Report,
     Seed,
     Target,
     Trust,
@@ -36,6 +37,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import SCHEMA, print_json, versions
 from revelu.cli.progress import ProgressLine
+from revelu.cli.reporting import Reporting
 from revelu.errors import FormatError, InputError
 from revelu.recovery import SpanRecovery, Status
 
@@ -71,6 +73,7 @@ def span(
         ),
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh inputs moved in the null space.")] = 1000,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -119,6 +122,7 @@ def span(
     ):
         from revelu.tasks.span import recover_span
 
+        reporting = Reporting("span", report, target, journal, output, plot)
         asking.check_outputs([output, plot])
         check_span_output(output, target)
         if plot is not None:
@@ -139,12 +143,13 @@ def span(
             )
         seconds = time.monotonic() - started
         written, unwritten = _write(found, output, plot)
-        report = document(target, found, seconds, seed)
-        report |= {"warnings": [*found.warnings, *unwritten], "outputs": written}
+        account = document(target, found, seconds, seed)
+        account |= {"warnings": [*found.warnings, *unwritten], "outputs": written}
+        account = reporting.of_span(account, found.span)
         if as_json:
-            print_json(report)
+            print_json(account)
         else:
-            print_span(report, verdict_only=quiet)
+            print_span(account, verdict_only=quiet)
     raise typer.Exit(ExitCode.USAGE if unwritten else of_status(found.status))
 
 
@@ -189,6 +194,7 @@ def document(target: str, found: SpanRecovery, seconds: float, seed: int) -> dic
         "method": found.method,
         "rank": found.span.rank,
         "inputs": found.span.dim_in,
+        "errors": found.span.errors.tolist(),
         "expected_angle": found.details.get("expected_angle"),
         "queries": found.ledger.n_queries,
         "rounds": found.ledger.n_rounds,

@@ -3,6 +3,7 @@
 import sys
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ from revelu.cli.options import (
     OutputName,
     Quiet,
     Rate,
+    Report,
     Seed,
     Target,
     Trust,
@@ -31,14 +33,8 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import Run, document, print_json, print_summary
 from revelu.cli.progress import ProgressLine
-from revelu.recovery import Status
-
-_VERDICTS = {
-    Status.RECOVERED: ("verified: the network is the target's", "bold green"),
-    Status.UNVERIFIED: ("NOT verified: fresh queries disagree", "bold red"),
-    Status.NOT_IN_CLASS: ("NOT verified: the target is not such a network", "bold red"),
-    Status.NOT_DETERMINISTIC: ("NOT verified: the answers follow no law", "bold red"),
-}
+from revelu.cli.reporting import Reporting
+from revelu.report.verdicts import VERIFIED
 
 
 def verify(
@@ -56,6 +52,7 @@ def verify(
         typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    report: Report = None,
     budget: Budget = None,
     max_seconds: MaxSeconds = None,
     seed: Seed = 0,
@@ -91,6 +88,7 @@ def verify(
         from revelu.tasks.verify import verify as certify
 
         network = named_network(recovered)
+        reporting = Reporting("verify", report, target, recovered, journal)
         asking = Asking(
             target,
             dim_in=network.dim_in if dim_in is None else dim_in,
@@ -110,9 +108,13 @@ def verify(
         # What a target prints must not mix with the JSON object.
         with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
             recovery = certify(network, oracle, seed=seed, checks=checks, progress=line)
+            figures = reporting.pictures(oracle, network, seed)
+            recovery = replace(recovery, ledger=oracle.ledger())
         run = Run(target, recovery, time.monotonic() - started, seed, [], recovery.warnings)
+        account = reporting.finished({**document(run), "recovered": recovered}, figures)
         if as_json:
-            print_json({**document(run), "recovered": recovered})
+            print_json(account)
         else:
-            print_summary(run, verdict_only=quiet, verdict=_VERDICTS.get(recovery.status))
+            run = replace(run, outputs=account["outputs"])
+            print_summary(run, verdict_only=quiet, verdict=VERIFIED.get(recovery.status))
     raise typer.Exit(of_status(recovery.status))

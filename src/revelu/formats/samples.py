@@ -120,6 +120,11 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
             raise FormatError(f"{where}{name} holds {array.dtype}, not real numbers")
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if y.ndim == 2 and X.ndim == 2 and len(X) == len(y) and y.shape[1] > 1:
+        raise FormatError(
+            f"{where}y has {y.shape[1]} outputs, and one is learned at a time: give y[:, 0], then "
+            "the others"
+        )
     if X.ndim != 2 or y.ndim != 1 or len(X) != len(y) or not X.shape[1]:
         raise FormatError(
             f"{where}X has shape {X.shape} and y {y.shape}; expected (n, d) and (n,), one output"

@@ -11,7 +11,8 @@ from revelu.types import FloatArray
 _SIGMAS = 5.0
 _SLACK = 0.02
 
-# Variances below this share of the largest are of inputs that do not vary.
+# Of inputs that vary by 1 each, directions in which they vary by a smaller share of the
+# largest variance are those in which they do not.
 _RANK_RTOL = 1e-10
 
 # Powers of so many rows are formed at a time.
@@ -91,9 +92,7 @@ def measure_law(X: FloatArray) -> Law:
         whitening = np.eye(d)
         mean = np.zeros(d)
     else:
-        values, U = np.linalg.eigh(C)
-        kept = values > _RANK_RTOL * max(values[-1], np.finfo(np.float64).tiny)
-        whitening = (U[:, kept] / np.sqrt(values[kept])).T
+        whitening = _whitening(C)
     # Whitening mixes coordinates, and mixtures look Gaussian: each for itself, too.
     deviations = np.sqrt(np.diag(C))
     varies = deviations > 0
@@ -106,6 +105,15 @@ def measure_law(X: FloatArray) -> Law:
     if not (objection or is_standard):
         objection = _objection(n, ((rows - mean) @ whitening.T for rows in _blocks(X)))
     return Law(mean, whitening, is_standard, objection)
+
+
+def _whitening(C: FloatArray) -> FloatArray:
+    """Return ``R (r, d)`` with ``R C R' = I``; inputs may have been measured in any units."""
+    deviations = np.sqrt(np.diag(C))
+    units = np.where(deviations > 0, deviations, 1.0)
+    values, U = np.linalg.eigh(C / units[:, None] / units)
+    kept = values > _RANK_RTOL * max(values[-1], np.finfo(np.float64).tiny)
+    return np.asarray((U[:, kept] / np.sqrt(values[kept])).T / units)
 
 
 def _blocks(X: FloatArray) -> Iterator[FloatArray]:

@@ -105,13 +105,19 @@ class Landscape:
         bowl = 4.0 * np.outer(second, second) + 2.0 * _SQRT2 * off * self.T2
         return np.asarray(-12.0 * np.sign(self.u4) * fourth / _SQRT24 + self.weight * bowl)
 
-    def is_minimum(self, z: FloatArray, epsilon: float, tau: float) -> bool:
-        """Whether z is an (epsilon, tau)-local minimum: Definition 1, its sign corrected.
+    def attained(self, z: FloatArray) -> tuple[float, float]:
+        """The least (epsilon, tau) for which z is an (epsilon, tau)-local minimum.
 
-        ``|grad G| <= epsilon`` and the least eigenvalue of the Hessian at least ``-tau``.
+        Definition 1, its sign corrected: ``|grad G| <= epsilon``, and no eigenvalue of the
+        Hessian below ``-tau``.
         """
-        steepness = float(np.linalg.norm(self.one(z)[1]))
-        return steepness <= epsilon and float(np.linalg.eigvalsh(self.hessian(z))[0]) >= -tau
+        least = float(np.linalg.eigvalsh(self.hessian(z))[0])
+        return float(np.linalg.norm(self.one(z)[1])), max(-least, 0.0)
+
+    def is_minimum(self, z: FloatArray, epsilon: float, tau: float) -> bool:
+        """Whether z is an (epsilon, tau)-local minimum."""
+        steepness, bend = self.attained(z)
+        return steepness <= epsilon and bend <= tau
 
 
 def correlation(

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, lsmr
 
+from revelu.numerics.interruption import look_up
 from revelu.numerics.two_layer import Derivative, Samples, TwoLayer
 from revelu.numerics.whitening import Whitening
 from revelu.types import FloatArray
@@ -90,6 +91,7 @@ def fit(
     for _ in range(max_steps):
         if cost <= goal or slow >= patience:
             break
+        look_up()
         solver = _solver(network, samples, iterations, whiten=whiten)
         for _ in range(6):
             candidate, new = _best_length(network, solver(damping), samples, cost)
@@ -155,7 +157,7 @@ class _MatrixFree:
     def __call__(self, damping: float) -> FloatArray:
         operator = LinearOperator(
             self.derivative.shape,
-            matvec=lambda v: self.derivative.along(self._change(v)),
+            matvec=self._along,
             rmatvec=lambda u: self._white(self.derivative.gradient(u)),
             dtype=np.float64,
         )
@@ -169,6 +171,10 @@ class _MatrixFree:
             conlim=0.0,
         )
         return self._change(solution[0])
+
+    def _along(self, v: FloatArray) -> FloatArray:
+        look_up()
+        return np.asarray(self.derivative.along(self._change(v)))
 
     def _change(self, v: FloatArray) -> FloatArray:
         if self.whitening is None:

@@ -71,13 +71,25 @@ def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
     def adjoint(r: FloatArray) -> FloatArray:
         G = -r.sum() * np.eye(d)
         for rows in _blocks(n):
-            G += X[rows].T @ (r[rows, None] * X[rows])
+            G += weighted_gram(X[rows], r[rows])
         return np.concatenate([[r.sum()], X.T @ r, G.ravel() / root])
 
     operator = LinearOperator((n, 1 + d + d * d), matvec=forward, rmatvec=adjoint, dtype=float)
     u = lsmr(operator, y, maxiter=_ITERATIONS, atol=_RTOL, btol=_RTOL)[0]
     M = u[d + 1 :].reshape(d, d) / root
     return Quadratic(float(u[0]), u[1 : d + 1], (M + M.T) / 2.0)
+
+
+def weighted_gram(X: FloatArray, weights: FloatArray) -> FloatArray:
+    """``X' diag(w) X``, (n, d) and (n,) -> (d, d).
+
+    As a difference of two Gram matrices, one for each sign of the weights: of a product of a
+    matrix with its own transpose BLAS computes one half only.
+    """
+    roots = np.sqrt(np.abs(weights))[:, None]
+    up = weights > 0
+    P, N = X[up] * roots[up], X[~up] * roots[~up]
+    return np.asarray(P.T @ P - N.T @ N)
 
 
 def _affine_part(X: FloatArray, y: FloatArray) -> FloatArray:

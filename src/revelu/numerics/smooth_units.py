@@ -36,7 +36,8 @@ class SmoothFit:
     rms : float
         What is left of the answers.
     errors, threshold_errors : ndarray, shape (k,)
-        Standard errors, of angles in radians and of thresholds.
+        Standard errors, of angles in radians and of thresholds; infinite where answers do not
+        tell, of a unit that counts for nothing or of one that is there twice.
     """
 
     W: FloatArray
@@ -103,7 +104,7 @@ def fit_smooth_units(
     V, s, c = unpack(fit.x)
     norms = np.linalg.norm(V, axis=1)
     rms = float(np.sqrt(np.mean(fit.fun[: len(y)] ** 2)))
-    variance = np.diag(np.linalg.pinv(fit.jac.T @ fit.jac)) * max(rms, _EPS) ** 2
+    variance = _inverse_diagonal(fit.jac) * max(rms, _EPS) ** 2
     return SmoothFit(
         V / norms[:, None],
         s,
@@ -115,7 +116,21 @@ def fit_smooth_units(
     )
 
 
+# Eigenvalues below this share of the largest are rounding's.
+_RANK = 1e-12
+
 _EPS = float(np.finfo(np.float64).eps)
+
+
+def _inverse_diagonal(J: FloatArray) -> FloatArray:
+    """The diagonal of ``(J' J)^-1``, infinite where J does not tell a parameter, shape (p,)."""
+    # Columns of norm 1: what counts for little is told badly, and not left out.
+    norms = np.maximum(np.linalg.norm(J, axis=0), np.finfo(np.float64).tiny)
+    values, V = np.linalg.eigh((J / norms).T @ (J / norms))
+    known = values > _RANK * values[-1]
+    diagonal = (V[:, known] ** 2 / values[known]).sum(axis=1) / norms**2
+    lost = (V[:, ~known] ** 2).sum(axis=1) > _RANK
+    return np.asarray(np.where(lost, np.inf, diagonal))
 
 
 def _monomials(U: FloatArray, terms: tuple[tuple[int, ...], ...]) -> FloatArray:

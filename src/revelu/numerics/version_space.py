@@ -11,17 +11,25 @@ from scipy.optimize import linprog
 
 from revelu.types import BoolArray, FloatArray
 
-# Samples that may touch the polytope, for each of its dimensions; the rest is checked after.
+# Samples that may touch the polytope, for each of its dimensions and at most; the rest is
+# checked after.
 _NEAREST = 60
+_MOST_NEAREST = 4000
 
-# Steps of the walk, for each dimension squared, and the share that only warms up.
+# Steps of the walk, for each dimension squared; as many as so many operations allow, but some
+# for each dimension; and the share that only warms up.
 _STEPS = 40
+_MOST_OPERATIONS = 3e9
+_FEWEST_STEPS = 10
 _WARM_UP = 0.25
+
+# Stretches of a walk whose means tell how far its mean is off.
+_STRETCHES = 10
 
 # A hyperplane is moved at most so far from where the search begins, in units of the start.
 _BOX = 1.0
 
-_ROUNDS = 6
+_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -34,9 +42,10 @@ class VersionSpace:
         The mean, of norm 1.
     t : float
     angle : float
-        Root mean square angle of a halfspace of the polytope with the mean.
+        Root mean square angle of a halfspace of the polytope with the mean, and what the walk
+        is off by.
     deviation : float
-        Of the threshold.
+        The same of the threshold.
     n_wrong : int
         Labels that no halfspace near the start explains; the mean is the start then.
     """
@@ -69,8 +78,11 @@ def version_space(
     lengths = np.linalg.norm(rows, axis=1)
     gaps = side * (X @ w - t)
     rows, gaps = rows / lengths[:, None], gaps / lengths
-    # rows @ p + gaps >= 0
-    near = np.argsort(np.abs(gaps))[: _NEAREST * d]
+    # rows @ p + gaps >= 0, and a box, so that nothing is without end.
+    rows = np.vstack([rows, np.eye(d), -np.eye(d)])
+    gaps = np.append(gaps, np.full(2 * d, _BOX))
+    box = np.arange(len(X), len(gaps))
+    near = np.union1d(np.argsort(np.abs(gaps))[: min(_NEAREST * d, _MOST_NEAREST)], box)
     for _ in range(_ROUNDS):
         near = np.union1d(near, np.flatnonzero(gaps < 0)) if len(near) < len(gaps) else near
         centre = _deepest(rows[near], gaps[near])
@@ -82,15 +94,18 @@ def version_space(
         if not len(broken):
             break
         near = np.union1d(near, broken)
+    if len(broken):
+        return VersionSpace(w, t, np.inf, np.inf, len(broken))
     mean = w + U.T @ p[:-1]
     norm = float(np.linalg.norm(mean))
-    spread = points.std(axis=0)
+    means = [part.mean(axis=0) for part in np.array_split(points, _STRETCHES)]
+    spread = np.hypot(points.std(axis=0), np.std(means, axis=0) / np.sqrt(_STRETCHES))
     return VersionSpace(
         mean / norm,
         (t + p[-1]) / norm,
         float(np.sqrt(np.sum(spread[:-1] ** 2))),
         float(spread[-1]),
-        len(broken),
+        0,
     )
 
 
@@ -99,7 +114,7 @@ def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
     m, d = rows.shape
     # Units of a typical gap, for the solver's own tolerances.
     unit = max(float(np.median(np.abs(gaps))), np.finfo(np.float64).tiny)
-    bounds = [(-_BOX / unit, _BOX / unit)] * d + [(0.0, None)]
+    bounds = [(None, None)] * d + [(0.0, None)]
     A = np.column_stack([-rows, np.ones(m)])
     best = linprog(np.append(np.zeros(d), -1.0), A, gaps / unit, bounds=bounds, method="highs")
     if best.status != 0 or best.x[-1] <= 0:
@@ -112,7 +127,8 @@ def _walk(
 ) -> FloatArray:
     """Points of the polytope, (m, d); directions follow the spread seen in the warm-up."""
     d = len(start)
-    n_steps = _STEPS * d * d
+    affordable = int(_MOST_OPERATIONS / rows.size)
+    n_steps = max(min(_STEPS * d * d, affordable), _FEWEST_STEPS * d)
     n_warm = int(_WARM_UP * n_steps)
     points = np.empty((n_steps, d))
     shape, p, depth = np.eye(d), start, rows @ start + gaps
@@ -130,8 +146,6 @@ def _walk(
             reach = -depth / slope
         lo = np.max(reach, where=slope > 0, initial=-np.inf)
         hi = np.min(reach, where=slope < 0, initial=np.inf)
-        if not (np.isfinite(lo) and np.isfinite(hi)):
-            lo, hi = max(lo, -_BOX), min(hi, _BOX)
         step = lo + shares[i] * (hi - lo)
         p, depth = p + step * v, depth + step * slope
         points[i] = p

@@ -1,27 +1,41 @@
 """The black box: counts, budgets, batches, box, noise floor, degradations."""
 
 from revelu.oracle.arguments import checked_inputs, whole_number
-from revelu.oracle.degradations import Float32, Labels, Noisy, Rounded, degrade
+from revelu.oracle.degradations import (
+    Degradation,
+    Float32,
+    Labels,
+    Noisy,
+    Normalised,
+    Rounded,
+    TopProbability,
+    degrade,
+)
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
-from revelu.oracle.log_ratios import log_ratios
+from revelu.oracle.log_ratios import log_ratios, softmax
 from revelu.oracle.noise import NoiseFloor, measure_noise
-from revelu.oracle.oracle import BATCH_ROWS, Oracle
+from revelu.oracle.oracle import BATCH_ROWS, Ask, Oracle
 
 __all__ = [
     "BATCH_ROWS",
     "PHASES",
+    "Ask",
+    "Degradation",
     "Float32",
     "Journal",
     "Labels",
     "Ledger",
     "NoiseFloor",
     "Noisy",
+    "Normalised",
     "Oracle",
     "Rounded",
+    "TopProbability",
     "checked_inputs",
     "degrade",
     "log_ratios",
     "measure_noise",
+    "softmax",
     "whole_number",
 ]

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, TargetError
 from revelu.oracle.arguments import whole_number
+from revelu.oracle.log_ratios import are_probabilities, softmax
 from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
 
@@ -216,6 +217,35 @@ class Labels(Degradation):
         """Return the labels (n, 1) of ``Y (n, k)``."""
         labels = Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0
         return np.where(np.isnan(Y).any(axis=1), np.nan, labels)[:, None]
+
+
+@dataclass(frozen=True)
+class TopProbability(Degradation):
+    """The probability of the likeliest class alone, as a column.
+
+    Answers that are probabilities are taken as they are, others as logits.  It does not
+    say which class that is.
+    """
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the largest probability (n, 1) of ``Y (n, k)``."""
+        given = are_probabilities(Y, float(np.finfo(np.float32).eps))
+        P = np.where(given[:, None], Y, softmax(Y))
+        return np.asarray(P.max(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Normalised(Degradation):
+    """Rows that are probabilities again: nothing negative, and a sum of 1.
+
+    After :class:`Noisy`, whose rows are none.
+    """
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return ``Y (n, k)`` clipped at the smallest normal number, over its sum by row."""
+        positive = np.maximum(Y, np.finfo(np.float64).tiny)
+        with np.errstate(invalid="ignore"):  # infinity over infinity is NaN
+            return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
 def degrade(ask: Ask, *degradations: Degradation) -> Ask:

@@ -81,3 +81,10 @@ def log_ratios(Y: FloatArray, smallest: float = SMALLEST) -> FloatArray:
     ratios = L[:, :-1] - L[:, -1:]
     ratios[saturated] = np.inf
     return np.asarray(ratios, dtype=np.float64)
+
+
+def softmax(Y: FloatArray) -> FloatArray:
+    """Return the probabilities of which ``Y (n, k)`` are logits."""
+    with np.errstate(invalid="ignore"):  # an infinite logit has no probability: NaN
+        E = np.exp(Y - Y.max(axis=1, keepdims=True))
+        return np.asarray(E / E.sum(axis=1, keepdims=True))

@@ -54,6 +54,8 @@ class Oracle:
         Most rows of one request.
     max_seconds : float, optional
         No batch is begun later than this after the first question.
+    clock : callable, () -> float
+        What counts the seconds; ``time.process_time`` counts those of computing.
     watched : bool
         Ask rows again now and then to see that the target has not become another one.
 
@@ -74,6 +76,7 @@ class Oracle:
         executor: Executor | None = None,
         batch_rows: int = BATCH_ROWS,
         max_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
         watched: bool = False,
     ) -> None:
         if not callable(ask):
@@ -90,6 +93,7 @@ class Oracle:
         self.box = None if box is None else (float(box[0]), float(box[1]))
         self.executor = executor
         self.max_seconds = max_seconds
+        self._clock = clock
         self.listener: Listener | None = None
         self.takes_log_ratios = False
         self.smallest_probability = SMALLEST
@@ -323,7 +327,7 @@ class Oracle:
 
         def begin(i: int) -> None:
             if self.executor is None:
-                self._check_time()
+                self.check_time()
             # What is sent is booked before it is sent.
             self._counts[self._phase] += len(batches[fresh[i]])
 
@@ -334,7 +338,7 @@ class Oracle:
                 raw = answer()
             answers[place] = self._taken(raw, batches[place], place)
             if missing and self.executor is not None:
-                self._check_time()
+                self.check_time()
 
         def withdraw(i: int) -> None:
             self._counts[self._phase] -= len(batches[fresh[i]])
@@ -365,7 +369,7 @@ class Oracle:
             self.listener(self, self._phase)
 
     def _check_limits(self, n_queries: int) -> None:
-        self._check_time()
+        self.check_time()
         if not self.affords(n_queries):
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "
@@ -388,8 +392,9 @@ class Oracle:
             paid = max(paid, self.journal.n_queries)
         return self.budget is None or paid + n_queries <= self.budget
 
-    def _check_time(self) -> None:
-        now = time.monotonic()
+    def check_time(self) -> None:
+        """Raise LimitReachedError where the seconds allowed are over."""
+        now = self._clock()
         if self._started is None:
             self._started = now
         if self.max_seconds is not None and now - self._started > self.max_seconds:

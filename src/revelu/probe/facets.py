@@ -155,6 +155,8 @@ def _plane(
     d = len(base)
     U = np.linalg.qr(np.column_stack([e, rng.standard_normal((d, d - 1))]))[0][:, 1:].T
     spare = rng.standard_normal((_SPARE, d - 1))
+    # Opposite places: whatever d, a bend between them shows.
+    spare[1] = -spare[0]
     spare /= np.linalg.norm(spare, axis=1, keepdims=True)
     places = h * np.vstack([np.zeros((1, d - 1)), np.eye(d - 1), spare])
     heights = _heights(inside, base, e, U, places, reach * h, rtol * h)
@@ -183,7 +185,8 @@ def _heights(
 ) -> FloatArray | None:
     """Heights of the border above places, or None where one is out of reach.
 
-    A place whose border is out of reach is turned to its other side first, in ``places``.
+    A place whose border is out of reach is turned to its other side first, in ``places``, and
+    half as far, so that it falls on no other one.
     """
     n = len(places)
     todo = np.arange(n)
@@ -196,7 +199,7 @@ def _heights(
             break
         if attempt or todo[0] == 0:
             return None
-        places[todo] *= -1.0
+        places[todo] *= -0.5
     points = base + places @ U
     lo, hi = np.full(n, -reach), np.full(n, reach)
     for _ in range(_MAX_HALVINGS):

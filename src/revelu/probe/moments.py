@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from revelu.numerics.quadratic import Quadratic
+from revelu.numerics.quadratic import Quadratic, weighted_gram
 from revelu.probe.streams import Chunk, Pair, load, work_through
 from revelu.types import FloatArray, IntArray
 
@@ -215,7 +215,7 @@ def _second_chunk(chunk: Chunk, control: Quadratic) -> tuple[int, FloatArray]:
     n, total = 0, np.zeros_like(control.M)
     for X, y in _blocks(load(chunk)):
         rest = y - control(X)
-        total += X.T @ (rest[:, None] * X)
+        total += weighted_gram(X, rest)
         total[np.diag_indices_from(total)] -= rest.sum()
         n += len(X)
     return n, total

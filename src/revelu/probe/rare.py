@@ -6,6 +6,7 @@ values they come as they are (GP18, B.6).
 """
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from revelu.oracle import Oracle
 from revelu.probe.moments import Moments, hermite_features
 from revelu.types import BoolArray, FloatArray
 
-# Rows whose features are formed at a time.
-_ROWS = 4096
+# Features that are formed at a time, and rows at least and at most.
+_FEATURES = 8_000_000
+_FEWEST_ROWS, _MOST_ROWS = 16, 4096
 
 # Answers this near to each other, relative to the largest, may differ by float32's rounding
 # alone; what this share of them differs by, times so much, is rounding.
@@ -159,8 +161,10 @@ def rare_moments(samples: RareSamples, basis: FloatArray, order: int) -> Moments
     Z, n = samples.X @ basis.T, samples.n
     first: list[FloatArray] = []
     second: list[FloatArray] = []
-    for start in range(0, max(len(Z), 1), _ROWS):
-        rows, v = Z[start : start + _ROWS], samples.values[start : start + _ROWS]
+    n_features = comb(len(basis) + order - 1, order)
+    size = int(np.clip(_FEATURES // n_features, _FEWEST_ROWS, _MOST_ROWS))
+    for start in range(0, max(len(Z), 1), size):
+        rows, v = Z[start : start + size], samples.values[start : start + size]
         features = hermite_features(rows, order)
         sums, squares = [v @ F for F in features], [v**2 @ F**2 for F in features]
         first = sums if not start else [a + b for a, b in zip(first, sums, strict=True)]

@@ -59,23 +59,25 @@ def work_through(
 
 @dataclass(frozen=True)
 class Mapped:
-    """Chunks whose inputs are mapped once they are loaded.
+    """Chunks whose inputs are mapped, and answers divided by a unit, once they are loaded.
 
     Attributes
     ----------
     chunks : iterable of Chunk
     transform : callable, (n, d) -> (n, r)
+    unit : float
     """
 
     chunks: Iterable[Chunk]
     transform: Callable[[FloatArray], FloatArray]
+    unit: float = 1.0
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield what loads and maps each chunk."""
         for chunk in self.chunks:
-            yield partial(_mapped, chunk, self.transform)
+            yield partial(_mapped, chunk, self.transform, self.unit)
 
 
-def _mapped(chunk: Chunk, transform: Callable[[FloatArray], FloatArray]) -> Pair:
+def _mapped(chunk: Chunk, transform: Callable[[FloatArray], FloatArray], unit: float) -> Pair:
     X, y = load(chunk)
-    return transform(X), y
+    return transform(X), y / unit

@@ -9,14 +9,19 @@ of all halfspaces that agree with the samples it decides.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from revelu.numerics.union_fit import fit_union
 from revelu.numerics.version_space import version_space
 from revelu.types import BoolArray, FloatArray
 
 # A sample that fires is another unit's where that unit's margin passes this many times the
-# width of the border as n samples show it: d k / n.
+# width of the border as n samples show it: d k / n; and no unit's where all of them fail it.
 _BORDER = 20.0
+
+# Samples beside a border whose share is taken, and the shares that the width is read from.
+_WINDOW = 40
+_SHARES = (0.4, 0.6)
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,15 @@ class Firing:
     directions : ndarray, shape (k, d)
     thresholds, errors, threshold_errors : ndarray, shape (k,)
         Infinite errors where samples contradict a unit.
-    n_unexplained : int
-        Samples whose label the units do not give.
+    unexplained : ndarray of bool, shape (n,)
+        Samples whose label the units do not give, and that are beside no border.
     """
 
     directions: FloatArray
     thresholds: FloatArray
     errors: FloatArray
     threshold_errors: FloatArray
-    n_unexplained: int
+    unexplained: BoolArray
 
 
 def fit_firing(
@@ -64,16 +69,53 @@ def fit_firing(
     found = []
     for i in range(k):
         others = np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf)
-        decides = ~fires | (others < -width)
+        decides = ~fires | ((others < -width) & (margins[:, i] > -width))
         found.append(version_space(X[decides], fires[decides], W[i], float(t[i]), rng))
     directions = np.array([v.w for v in found]).reshape(k, d)
     thresholds = np.array([v.t for v in found])
     margins = X @ directions.T - thresholds
-    unexplained = (margins >= 0).any(axis=1) != fires
+    wrong = (margins >= 0).any(axis=1) != fires
     return Firing(
         directions,
         thresholds,
         np.array([v.angle for v in found]),
         np.array([v.deviation for v in found]),
-        int(unexplained.sum()),
+        np.asarray(wrong & (np.abs(margins).min(axis=1) > width)),
     )
+
+
+def estimate_tan_alpha(
+    X: FloatArray, fires: BoolArray, W: FloatArray, t: FloatArray, i: int
+) -> float:
+    """How far a unit's direction may be off, by how softly samples begin to fire along it.
+
+    GP18's EstimateTanAlpha, from stored samples: where other units do not fire, the share that
+    does passes 0.4 and 0.6 at places ``2 z_0.6 tan(alpha)`` apart, z_0.6 being the normal
+    quantile (Lemma 3).  What is no halfspace fires softly, too.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    fires : ndarray of bool, shape (n,)
+    W : ndarray, shape (k, d)
+    t : ndarray, shape (k,)
+    i : int
+        The unit.
+
+    Returns
+    -------
+    float
+        Infinite where the share never passes 0.6.
+    """
+    margins = X @ W.T - t
+    alone = np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf) < 0
+    order = np.argsort(margins[alone, i])
+    places, count = margins[alone, i][order], np.cumsum(np.append(0, fires[alone][order]))
+    share = (count[_WINDOW:] - count[:-_WINDOW]) / _WINDOW
+    rises, full = np.flatnonzero(share >= _SHARES[0]), np.flatnonzero(share >= _SHARES[1])
+    if not len(full):
+        return np.inf
+    # From centre to centre, and half a window, which is what it blurs.
+    low, high = rises[0] + _WINDOW // 4, full[0] + 3 * _WINDOW // 4
+    apart = float(places[high] - places[low])
+    return apart / float(ndtri(_SHARES[1]) - ndtri(_SHARES[0]))

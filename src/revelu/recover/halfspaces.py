@@ -7,6 +7,7 @@ directions from moments, then a fit to the labels.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from revelu.oracle import Oracle
 from revelu.probe.facets import Inside
 from revelu.probe.rare import rare_samples
 from revelu.recover.facets import Facets, recover_facets
-from revelu.recover.firing import Firing, fit_firing
-from revelu.recover.rare_directions import Start, estimate_directions
+from revelu.recover.firing import Firing, estimate_tan_alpha, fit_firing
+from revelu.recover.rare_directions import estimate_directions
 from revelu.recovery import HalfspaceRecovery, Ledger, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -24,16 +25,23 @@ from revelu.types import BoolArray, FloatArray
 _N_INPUTS = 256
 _RADII = (1.0, 0.1, 10.0)
 
+# Inputs around the origin, and how near, that tell whether it is on a border.
+_N_AROUND = 64
+_BESIDE = 1e-6
+
 # Positives a parameter of a halfspace that moments need to tell a direction at all.
-_FEWEST = 4.0
+FEWEST = 4.0
 
 # An error of a start's direction beyond which it is a guess.
-_GUESS = 0.5
+GUESS = 0.5
 
 # Halfspaces more than the spectrum shows that are tried while labels stay unexplained.
-_MOST_MORE = 2
+MOST_MORE = 2
 
 _MAX_UNEXPLAINED = 0.02
+
+# Of the samples that a unit more is to explain, along their mean, where its threshold begins.
+_LOW = 0.1
 
 Tell = Callable[[str], None]
 
@@ -68,7 +76,7 @@ def recover_by_queries(
     except LimitReachedError as error:
         return _nothing(combine, oracle.dim_in, Status.BUDGET_EXHAUSTED, str(error), oracle)
     if centre is None:
-        reason = _ONE_LABEL.format(n=len(_RADII) * _N_INPUTS, label=int(1 - wanted))
+        reason = _ONE_LABEL.format(n=len(_RADII) * _N_INPUTS + _N_AROUND + 1, label=int(1 - wanted))
         return _nothing(combine, oracle.dim_in, Status.PARTIAL, reason, oracle)
     # 2. Faces, ray by ray, each to the last digits.
     found = recover_facets(inside, centre, rng, tell)
@@ -90,16 +98,21 @@ def recover_by_queries(
 
 
 def find_centre(inside: Inside, d: int, rng: np.random.Generator) -> FloatArray | None:
-    """Find a place inside a convex region: the mean of what is found, or the origin."""
+    """Find a place inside a convex region: the origin, or the mean of what is found.
+
+    On a border the origin is taken only where nothing else is found.
+    """
     origin = np.zeros(d)
-    if inside(origin[None])[0]:
+    around = _BESIDE * rng.standard_normal((_N_AROUND, d))
+    labels = inside(np.vstack([origin, around]))
+    if labels.all():
         return origin
     for radius in _RADII:
         X = radius * rng.standard_normal((_N_INPUTS, d))
         within = inside(X)
         if within.any():
             return np.asarray(X[within].mean(axis=0))
-    return None
+    return origin if labels[0] else None
 
 
 def verdict(found: Facets) -> tuple[Status, tuple[str, ...]]:
@@ -168,58 +181,101 @@ def fit_rare_union(
 ) -> tuple[Firing, Status, tuple[str, ...]]:
     """Fit a union to labels from nothing: moments, then all units at once."""
     d, n, n_rare = X.shape[1], len(X), int(fires.sum())
-    empty = np.empty(0)
-    none = Firing(np.empty((0, d)), empty, empty, empty, n_rare)
-    needed = int(np.ceil(_FEWEST * (n_units or 1) * (d + 1)))
+    needed = int(np.ceil(FEWEST * (n_units or 1) * (d + 1)))
     if n_rare < needed:
-        return none, Status.PARTIAL, (too_few(n_rare, needed, n),)
+        return _no_units(d), Status.PARTIAL, (too_few(n_rare, needed, n),)
     if n_rare > n // 2:
-        return none, Status.NOT_IN_CLASS, (_NOT_RARE.format(share=n_rare / n),)
+        return _no_units(d), Status.NOT_IN_CLASS, (_NOT_RARE.format(share=n_rare / n),)
     # 1. Directions from the moments of the labels.
     tell("estimating directions")
     samples = rare_samples(X, fires.astype(np.float64), 0.0)
     start = estimate_directions(samples, "sign", n_units, rng)
     if start is None or not np.isfinite(start.thresholds).all():
-        return none, Status.PARTIAL, (too_few(n_rare, 4 * max(n_rare, needed), n),)
-    # 2. All units at once; one more while labels stay unexplained.
-    for _ in range(_MOST_MORE + 1):
-        k = len(start.directions)
-        tell(f"fitting {k} halfspaces")
-        found = fit_firing(X, fires, start.directions, start.thresholds, rng)
-        unexplained = found.n_unexplained / n_rare
-        if n_units is not None or unexplained <= _MAX_UNEXPLAINED or k == d:
+        reason = too_few(n_rare, 4 * max(n_rare, needed), n)
+        return _no_units(d), Status.PARTIAL, (reason,)
+    # 2. All units at once; one more, from the samples that none explains, while there are some.
+    units = Units(start.directions, start.thresholds, start.errors)
+    most = len(units.errors) + MOST_MORE if n_units is None else n_units
+    while True:
+        tell(f"fitting {len(units.errors)} halfspaces")
+        found = fit_firing(X, fires, units.directions, units.thresholds, rng)
+        rest = X[found.unexplained & fires]
+        if len(units.errors) >= most or len(rest) < FEWEST * (d + 1):
             break
-        more = estimate_directions(samples, "sign", k + 1, rng)
-        if more is None:
-            break
-        start = more
-    return judged(found, start, n_rare, n)
+        units = Units(found.directions, found.thresholds, units.errors).with_one_more(rest)
+    return judged(X, fires, found, units)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Where a fit starts: directions (k, d), thresholds and errors (k,)."""
+
+    directions: FloatArray
+    thresholds: FloatArray
+    errors: FloatArray
+
+    def with_one_more(self, rest: FloatArray) -> "Units":
+        """Add a unit for samples that fire and none explains, along their mean."""
+        mean = rest.mean(axis=0)
+        w = mean / np.linalg.norm(mean)
+        return Units(
+            np.vstack([self.directions, w]),
+            np.append(self.thresholds, np.quantile(rest @ w, _LOW)),
+            np.append(self.errors, np.sqrt(rest.shape[1] / len(rest))),
+        )
 
 
 def judged(
-    found: Firing, start: Start, n_rare: int, n: int
+    X: FloatArray, fires: BoolArray, found: Firing, start: Units
 ) -> tuple[Firing, Status, tuple[str, ...]]:
-    """Replace units that labels contradict by their start, or leave out what is a guess."""
-    failed = ~np.isfinite(found.errors)
-    # A shared border, or a wrong number of units: the moments' error is all that is known.
-    errors = np.where(failed, start.errors, found.errors)
-    guess = errors > _GUESS
-    kept = Firing(
-        np.where(failed[:, None], start.directions, found.directions)[~guess],
-        np.where(failed, start.thresholds, found.thresholds)[~guess],
-        errors[~guess],
-        np.where(failed, start.errors, found.threshold_errors)[~guess],
-        found.n_unexplained,
-    )
-    evidence = []
+    """Leave out what is a guess, and say what speaks against the rest."""
+    n, n_rare = len(X), int(fires.sum())
+    weighed, evidence = with_start(X, fires, found, start)
+    guess = weighed.errors > GUESS
     if guess.any():
-        needed = int(n_rare * (errors[guess].max() / _GUESS * 2.0) ** 2)
-        evidence.append(f"{guess.sum()} directions are left out: {too_few(n_rare, needed, n)}")
+        worst = min(float(weighed.errors.max()), np.pi / 2.0)
+        needed = int(n_rare * (worst / GUESS * 2.0) ** 2)
+        left_out = f"{guess.sum()} directions are left out: {too_few(n_rare, needed, n)}"
+        evidence = (left_out, *evidence)
+    kept = Firing(
+        weighed.directions[~guess],
+        weighed.thresholds[~guess],
+        weighed.errors[~guess],
+        weighed.threshold_errors[~guess],
+        weighed.unexplained,
+    )
+    return kept, Status.PARTIAL if evidence else Status.UNVERIFIED, evidence
+
+
+def with_start(
+    X: FloatArray, fires: BoolArray, found: Firing, start: Units
+) -> tuple[Firing, tuple[str, ...]]:
+    """Replace units that labels contradict by their start, and say so.
+
+    Labels with noise, a wrong number of units, or no halfspace at all: how softly samples
+    begin to fire tells how far off a direction is, whatever moments or few labels say; where
+    many labels are unexplained, of those that no label contradicts, too.
+    """
+    failed = ~np.isfinite(found.errors)
+    W = np.where(failed[:, None], start.directions, found.directions)
+    t = np.where(failed, start.thresholds, found.thresholds)
+    errors, threshold_errors = found.errors.copy(), found.threshold_errors.copy()
+    errors[failed] = threshold_errors[failed] = start.errors[failed]
+    many = found.unexplained.sum() > _MAX_UNEXPLAINED * fires.sum()
+    for i in np.flatnonzero(failed | many):
+        soft = float(np.arctan(estimate_tan_alpha(X, fires, W, t, int(i))))
+        errors[i], threshold_errors[i] = max(errors[i], soft), max(threshold_errors[i], soft)
+    evidence = []
     if failed.any():
         evidence.append(_CONTRADICTED.format(m=int(failed.sum()), k=len(failed)))
-    if found.n_unexplained > _MAX_UNEXPLAINED * n_rare:
-        evidence.append(_UNEXPLAINED.format(m=found.n_unexplained))
-    return kept, Status.PARTIAL if evidence else Status.UNVERIFIED, tuple(evidence)
+    if found.unexplained.any():
+        evidence.append(_UNEXPLAINED.format(m=int(found.unexplained.sum())))
+    return Firing(W, t, errors, threshold_errors, found.unexplained), tuple(evidence)
+
+
+def _no_units(d: int) -> Firing:
+    empty = np.empty(0)
+    return Firing(np.empty((0, d)), empty, empty, empty, np.empty(0, dtype=np.bool_))
 
 
 def too_few(n_rare: int, needed: int, n: int) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.interruption import interruptible
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradients import gradient_span
@@ -144,9 +145,9 @@ class _LeastSquares:
     def run(self) -> Recovery:
         status = Status.UNVERIFIED
         try:
-            self._find_span()
-            samples = self._search()
-            self._finish(samples)
+            with interruptible(self.oracle.check_time):
+                self._find_span()
+                self._finish(self._search())
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
             self.evidence.append(str(error))

@@ -7,13 +7,14 @@ anywhere than the paper's landscape, and it loses no direction.  Order 3 carries
 and less noise than order 4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.numerics.common_rotation import common_rotation
-from revelu.numerics.high_threshold import threshold_of
+from revelu.numerics.high_threshold import coefficient, threshold_of
 from revelu.numerics.jennrich import directions_of_pencil, power_weights
+from revelu.numerics.landscape import balanced
 from revelu.numerics.matching import match_rows
 from revelu.probe.moments import Moments
 from revelu.probe.rare import RareSamples, rare_moments, second_moment
@@ -23,6 +24,9 @@ from revelu.types import FloatArray
 # a direction must pass.
 _N_SHUFFLES = 4
 _ABOVE_NOISE = 1.5
+
+# Moments of order 4 in more coordinates are more numbers than are worth their while.
+MOST_UNITS = 32
 
 # Order 4 beside order 3 has so many more matrices than it has information.
 _ORDER = 4
@@ -46,6 +50,11 @@ class Start:
         Of the second moment, largest first in size.
     noise : float
         What noise alone makes of the largest.
+    minima : ndarray, shape (k, 2)
+        Epsilon and tau of Definition 1 for each direction: how steep G(z) is where it should
+        have a minimum, in units of the part it is made of, and how far its curvature falls
+        below 0.  Products of units and noise make them large; NaN where G has no minimum along
+        the direction.
     """
 
     directions: FloatArray
@@ -54,6 +63,7 @@ class Start:
     weights: FloatArray
     eigenvalues: FloatArray
     noise: float
+    minima: FloatArray
 
 
 def estimate_directions(
@@ -66,7 +76,7 @@ def estimate_directions(
     samples : RareSamples
     activation : {"relu", "sign", "sigmoid"}
     n_units : int, optional
-        At most the number of inputs; else told from noise.
+        At most the number of inputs, and ``MOST_UNITS``; else told from noise.
     rng : numpy.random.Generator
 
     Returns
@@ -74,12 +84,16 @@ def estimate_directions(
     Start or None
         None where the second moment shows no direction above its noise.
     """
+    unit = float(np.abs(samples.values).max(initial=0.0))
+    if not unit:
+        return None
+    samples = replace(samples, values=samples.values / unit)
     values, U = np.linalg.eigh(second_moment(samples))
     order = np.argsort(-np.abs(values))
     values, U = values[order], U[:, order]
     noise = _shuffled(samples, rng)
     k = int((np.abs(values) > _ABOVE_NOISE * noise).sum()) if n_units is None else n_units
-    k = min(k, len(values))
+    k = min(k, len(values), MOST_UNITS)
     if not k:
         return None
     whole = _directions(samples, U[:, :k].T, rng)
@@ -92,14 +106,36 @@ def estimate_directions(
     # E[u_t He_1] and E[u_t He_2] are positive: where their signs differ the row is turned.
     turn = np.where(first * second < 0, -1.0, 1.0)
     third = turn * power_weights(coordinates, moments.tensor(3))
+    thresholds = threshold_of(activation, third / second)
     return Start(
         W * turn[:, None],
-        threshold_of(activation, third / second),
+        thresholds,
         _halves_differ(samples, W, rng),
-        second,
-        values,
-        noise,
+        unit * second,
+        unit * values,
+        unit * noise,
+        _minima(activation, coordinates, thresholds, moments),
     )
+
+
+def _minima(activation: str, W: FloatArray, thresholds: FloatArray, moments: Moments) -> FloatArray:
+    """Check directions (k, k) against the landscape whose minima they should be (Claim 1)."""
+    second, fourth = moments.tensor(2), moments.tensor(4)
+    found = np.full((len(W), 2), np.nan)
+    for i, (z, t) in enumerate(zip(np.linalg.pinv(W).T, thresholds, strict=True)):
+        if not np.isfinite(t):
+            continue
+        u2, u4 = (float(coefficient(activation, j, np.array(t))) for j in (2, 4))
+        G = balanced(second, fourth, u2, u4)
+        # Along s z: G = -A s^4 + lambda (B s^2 - u_2)^2, least at s^2 = lambda B u_2 /
+        # (lambda B^2 - A).
+        A = np.sign(u4) * float(np.einsum("ijkl,i,j,k,l", fourth, z, z, z, z)) / np.sqrt(24.0)
+        B = float(z @ second @ z) / np.sqrt(2.0)
+        if A <= 0 or B <= 0 or G.weight * B**2 <= A:
+            continue
+        squared = G.weight * B * u2 / (G.weight * B**2 - A)
+        found[i] = np.array(G.attained(np.sqrt(squared) * z)) / (A * squared**2)
+    return found
 
 
 def _shuffled(samples: RareSamples, rng: np.random.Generator) -> float:

@@ -32,6 +32,9 @@ _MOST_PARAMETERS = 600
 # What a fit leaves of exact answers, relative to their deviation.
 _EXACT = 1e-9
 
+# A unit of an exact fit that is off by more, in radians, is one that answers do not tell.
+_SPARE = 1e-3
+
 # Where moments do not tell a threshold, a fit starts here.
 _THRESHOLD = 3.0
 
@@ -97,20 +100,29 @@ def _refined(
         reason = f"{samples.n:,} samples show no direction above their noise"
         return nothing(d, Status.PARTIAL, reason, oracle)
     details = {"constant": float(y.mean()), "effective_samples": samples.effective, "start": start}
-    fit = _fit(X, y, start)
-    ledger = Ledger(0, 0, {}) if oracle is None else oracle.ledger()
+    t = np.where(np.isfinite(start.thresholds), start.thresholds, _THRESHOLD)
+    fit = _fit(X, y, start.directions, t)
+    spare = np.zeros(len(t), dtype=np.bool_)
     if fit is not None and fit.rms <= _EXACT * float(y.std()):
+        spare = fit.errors > _SPARE
+        if spare.any() and not spare.all():
+            # Units that answers do not tell: what is left without them?
+            fit = _fit(X, y, fit.W[~spare], fit.t[~spare])
+    ledger = Ledger(0, 0, {}) if oracle is None else oracle.ledger()
+    is_exact = fit is not None and fit.rms <= _EXACT * float(y.std())
+    if fit is not None and is_exact and fit.errors.max() <= _SPARE:
         return LayerRecovery(
             Status.UNVERIFIED,
             fit.W,
             fit.t,
             fit.errors,
             ledger,
+            evidence=(_SPARE_UNITS.format(m=spare.sum()),) if spare.any() else (),
             method="fit",
             details={**details, "threshold_errors": fit.threshold_errors, "fit": fit},
         )
     errors = start.errors
-    if fit is not None:
+    if fit is not None and len(fit.W) == len(errors):
         # How far products of units bend the moments, as far as a fit tells.
         bent = np.arccos(np.clip(np.sum(fit.W * start.directions, axis=1), -1.0, 1.0))
         errors = np.hypot(errors, bent)
@@ -133,17 +145,16 @@ def _refined(
     )
 
 
-def _fit(X: FloatArray, y: FloatArray, start: Start) -> SmoothFit | None:
+def _fit(X: FloatArray, y: FloatArray, W: FloatArray, t: FloatArray) -> SmoothFit | None:
     """Fit polynomials of rising degree until nothing is left; None where none is afforded."""
-    k, d = start.directions.shape
-    t = np.where(np.isfinite(start.thresholds), start.thresholds, _THRESHOLD)
+    k, d = W.shape
     best = None
     for degree in range(1, _MOST_DEGREE + 1):
         p = k * (d + 1) + len(sets_of(k, degree))
         if p > _MOST_PARAMETERS or _SAMPLES * p > len(X):
             break
         rows = slice(0, 2 * _SAMPLES * p)
-        best = fit_smooth_units(X[rows], y[rows], start.directions, t, degree)
+        best = fit_smooth_units(X[rows], y[rows], W, t, degree)
         if best.rms <= _EXACT * float(y.std()):
             break
     return best
@@ -156,6 +167,7 @@ def nothing(d: int, status: Status, reason: str, oracle: Oracle | None = None) -
     return LayerRecovery(status, np.empty((0, d)), empty, empty, ledger, evidence=(reason,))
 
 
+_SPARE_UNITS = "{m} units of those fitted count for nothing, or are there twice: they are left out"
 _INEXACT = (
     "no polynomial of low degree above smooth units explains the answers: directions come from "
     "moments, to the errors given, and nothing certifies them"

@@ -23,6 +23,9 @@ from revelu.types import BoolArray, FloatArray
 # Standard errors between the correlations of a block and the rest, at least.
 _CLEAR = 4.0
 
+# Standard errors at which coefficients that must be equal, or 0, are not.
+_CERTAIN = 6.0
+
 # Theorem 10: starts and steps of an ascent on the sphere.
 _N_STARTS = 8
 _ASCENT = 300
@@ -59,14 +62,18 @@ def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) 
     parts = order[: len(y) // 2], order[len(y) // 2 :]
     found = [cliques(correlation_graph(X[part], y[part])) for part in parts]
     if found[0] and found[0] == found[1]:
+        objection = counted_alike(X, y, found[0])
         rows = np.array([[float(j in block) for j in range(d)] for block in found[0]])
         return LayerRecovery(
-            Status.RECOVERED,
+            Status.PARTIAL if objection else Status.RECOVERED,
             rows / np.linalg.norm(rows, axis=1, keepdims=True),
             np.full(len(rows), np.nan),
-            np.zeros(len(rows)),
+            np.full(len(rows), _GUESS if objection == _UNLIKE else 0.0),
             Ledger(0, 0, {}),
-            evidence=(f"two halves of {len(y):,} samples show the same blocks",),
+            evidence=(
+                f"two halves of {len(y):,} samples show the same blocks",
+                *((objection,) if objection else ()),
+            ),
             method="graph",
             details={"blocks": found[0]},
         )
@@ -79,6 +86,51 @@ def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) 
         evidence=(_NO_BLOCKS.format(n=len(y), more=4 * len(y)),),
         method="graph",
     )
+
+
+def counted_alike(X: FloatArray, y: FloatArray, blocks: Blocks) -> str:
+    """Whether a function sees of each block no more than its sum, to second order.
+
+    Then its first and second Hermite coefficients, those on the diagonal too, are the same
+    for all coordinates of a block; and those in no block have none.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    y : ndarray, shape (n,)
+    blocks : list of list of int
+
+    Returns
+    -------
+    str
+        What speaks against it; empty where nothing does.
+    """
+    n, d = X.shape
+    values = np.log(y) if (y > 0).all() else y
+    values = values - values.mean()
+    first = values @ X / n
+    first_error = np.sqrt(np.maximum(values**2 @ X**2 / n - first**2, 0.0) / n)
+    # The linear part is known, and only makes noise.
+    rest = values - X @ np.linalg.lstsq(X, values, rcond=None)[0]
+    second = X.T @ (rest[:, None] * X) / n - rest.mean() * np.eye(d)
+    squares = (X**2).T @ (rest[:, None] ** 2 * X**2) / n
+    second_error = np.sqrt(np.maximum(squares - second**2, 0.0) / n)
+
+    def differ(part: FloatArray, error: FloatArray) -> bool:
+        return bool(np.abs(part - part.mean()).max() > _CERTAIN * error.max())
+
+    for a in blocks:
+        unlike = differ(first[a], first_error[a]) or any(
+            differ(second[np.ix_(a, b)], second_error[np.ix_(a, b)]) for b in blocks
+        )
+        if unlike:
+            return _UNLIKE
+    single = np.setdiff1d(np.arange(d), np.concatenate(blocks))
+    seen = np.abs(first) > _CERTAIN * first_error
+    seen |= np.abs(np.diag(second)) > _CERTAIN * np.diag(second_error)
+    if seen[single].any():
+        return _SINGLE.format(which=", ".join(f"{j}" for j in single[seen[single]]))
+    return ""
 
 
 def correlation_graph(X: FloatArray, y: FloatArray) -> BoolArray:
@@ -103,7 +155,7 @@ def correlation_graph(X: FloatArray, y: FloatArray) -> BoolArray:
     error = np.sqrt(np.maximum((X**2).T @ (values[:, None] ** 2 * X**2) / n - alpha**2, 0.0) / n)
     i, j = np.triu_indices(d, 1)
     order = np.argsort(alpha[i, j])
-    sizes, noise = alpha[i, j][order], float(np.median(error[i, j]))
+    sizes, noise = alpha[i, j][order], float(np.median(error[i, j])) if d > 1 else 0.0
     gaps = np.diff(sizes)
     # A block's correlations are positive: the gap is above 0, or ends there.
     gaps = np.where(sizes[1:] > _CLEAR * noise, gaps, 0.0)
@@ -160,6 +212,16 @@ def recover_even(
     moments = [
         rare_moments(RareSamples(X[p], centred[p], len(p), float(len(p))), basis, 4) for p in parts
     ]
+    if not _is_even(moments):
+        return LayerRecovery(
+            Status.NOT_IN_CLASS,
+            np.empty((0, d)),
+            np.empty(0),
+            np.empty(0),
+            Ledger(0, 0, {}),
+            evidence=(_NOT_EVEN,),
+            method="even",
+        )
     fourth = (moments[0].tensor(4) + moments[1].tensor(4)) / 2.0
     W, ratio = _maxima(fourth, rng)
     errors = _halves(moments, W, rng)
@@ -179,6 +241,16 @@ def recover_even(
         method="even",
         details={"condition": ratio, "n_units": len(W), "inputs": d},
     )
+
+
+def _is_even(moments: list[Moments]) -> bool:
+    """Whether no moment of odd order is there."""
+    for order in (1, 3):
+        value = sum(part.values[order] for part in moments) / len(moments)
+        error = sum(part.errors[order] for part in moments) / len(moments) ** 1.5
+        if (np.abs(value) > _CERTAIN * error).any():
+            return False
+    return True
 
 
 def _is_diagonal(moments: list[Moments], W: FloatArray) -> bool:
@@ -241,6 +313,15 @@ _NO_BLOCKS = (
     "{n:,} samples show no clear blocks of coordinates that both halves agree on: rows are not "
     "0/1 with disjoint supports, or some {more:,} samples are needed"
 )
+_UNLIKE = (
+    "coordinates of a block do not count alike: rows are no multiples of 0/1 vectors with "
+    "disjoint supports, and the errors are guesses"
+)
+_SINGLE = (
+    "the function depends on coordinates in no block, too ({which}): units of one coordinate, or "
+    "with negative entries, are not found"
+)
+_NOT_EVEN = "moments of odd order are there: the activation is not even, or a threshold is not 0"
 _EVEN = (
     "Theorem 10's condition {verdict}, as far as moments tell: the product of two units weighs "
     "{ratio:.2g} of what they weigh alone; where it failed unseen, directions would lie half-way "

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
-from revelu.certify.firing import certify_labels, check_by_queries
-from revelu.errors import InputError, LimitReachedError
+from revelu.certify.firing import Borders
+from revelu.errors import InputError
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
 from revelu.recover.halfspaces import recover_by_queries, recover_from_labels
 from revelu.recovery import HalfspaceRecovery, Status
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.firing import checked_by_queries, checked_by_samples, with_rare_ones_apart
+from revelu.tasks.progress import Listener, teller
 from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
 
@@ -114,52 +115,19 @@ def _from_queries(
     seeds: list[np.random.SeedSequence],
     progress: Listener | None,
 ) -> HalfspaceRecovery:
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            ledger = oracle.ledger()
-            phase = oracle.current_phase
-            progress(Progress(phase, ledger.n_queries, ledger.n_rounds, message))
-
     def ask(points: FloatArray) -> FloatArray:
         return as_labels(oracle(points), oracle.name)[:, None].astype(np.float64)
 
+    def fires(points: FloatArray) -> BoolArray:
+        return np.asarray(as_labels(oracle(points), oracle.name) == (combine == "or"))
+
+    tell = teller(log, progress, oracle)
     outer = Oracle(ask, oracle.dim_in, name=oracle.name, batch_rows=_WHOLE)
     found = replace(recover_by_queries(outer, combine, seeds[0], tell), ledger=oracle.ledger())
     if found.status is not Status.UNVERIFIED:
         return found
     tell("checking fresh inputs")
-    side = 1.0 if combine == "or" else -1.0
-    left = checks if oracle.remaining is None else min(checks, oracle.remaining // 2)
-    if left < 1:
-        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(_NO_CHECK,))
-
-    def fires(points: FloatArray) -> BoolArray:
-        labels = as_labels(oracle(points), oracle.name)
-        return labels if combine == "or" else ~labels
-
-    try:
-        with oracle.phase("verify"):
-            certificate = check_by_queries(
-                fires,
-                side * found.normals,
-                side * found.thresholds,
-                found.errors,
-                found.threshold_errors,
-                found.details["centre"],
-                left,
-                np.random.default_rng(seeds[1]),
-            )
-    except LimitReachedError as error:
-        evidence = (*found.evidence, str(error))
-        return replace(
-            found, status=Status.BUDGET_EXHAUSTED, evidence=evidence, ledger=oracle.ledger()
-        )
-    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-    evidence = (*found.evidence, *(() if certificate.passed else (_DISAGREE,)))
-    return replace(
-        found, status=status, certificate=certificate, evidence=evidence, ledger=oracle.ledger()
-    )
+    return checked_by_queries(found, borders_of(found), oracle, fires, checks, seeds[1])
 
 
 def _from_samples(
@@ -170,44 +138,41 @@ def _from_samples(
     seeds: list[np.random.SeedSequence],
     progress: Listener | None,
 ) -> HalfspaceRecovery:
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            progress(Progress("recover", 0, 0, message))
+    def fires(answers: FloatArray) -> BoolArray:
+        return np.asarray(as_labels(answers[:, None], "y") == (combine == "or"))
 
+    tell = teller(log, progress)
     tell("reading samples")
     if isinstance(y, np.ndarray) and y.dtype == np.bool_:
         y = y.astype(np.float64)
     drawn = gather(X, y, seeds[1], None)
-    labels = as_labels(drawn.y[:, None], "y")
-    held = as_labels(drawn.y_held[:, None], "y")
+    if drawn.disagreement > 0:
+        raise InputError("an input that repeats has both labels: they are no function of it")
+    as_labels(np.append(drawn.y, drawn.y_held)[:, None], "y")
+    drawn = with_rare_ones_apart(drawn, fires)
     law = measure_law(drawn.X)
+    labels = as_labels(drawn.y[:, None], "y")
     found = recover_from_labels(law.whiten(drawn.X), labels, combine, n_halfspaces, seeds[0], tell)
     normals, thresholds, scale = law.original_rows(found.normals, found.thresholds)
-    evidence = (*found.evidence, *((law.objection,) if law.objection else ()))
     found = replace(
         found,
         normals=normals,
         thresholds=thresholds,
         errors=found.errors * scale,
         threshold_errors=found.threshold_errors * scale,
-        evidence=evidence,
+        evidence=(*found.evidence, *((law.objection,) if law.objection else ())),
     )
     if not len(normals):
         return found
-    side, fires = (1.0, held) if combine == "or" else (-1.0, ~held)
-    certificate = certify_labels(
-        drawn.X_held,
-        fires,
-        side * normals,
-        side * thresholds,
-        found.errors,
-        found.threshold_errors,
+    return checked_by_samples(found, borders_of(found), drawn, fires)
+
+
+def borders_of(found: HalfspaceRecovery) -> Borders:
+    """Turn halfspaces to the rare side: into the union, out of the intersection."""
+    side = 1.0 if found.combine == "or" else -1.0
+    return Borders(
+        side * found.normals, side * found.thresholds, found.errors, found.threshold_errors
     )
-    status = found.status
-    if status is Status.UNVERIFIED and certificate.passed:
-        status = Status.RECOVERED
-    return replace(found, status=status, certificate=certificate)
 
 
 def as_labels(Y: FloatArray, name: str) -> BoolArray:
@@ -221,10 +186,3 @@ def as_labels(Y: FloatArray, name: str) -> BoolArray:
     if Y.shape[1] != 1 or not (np.isin(Y, (0.0, 1.0)).all() or np.isin(Y, (-1.0, 1.0)).all()):
         raise InputError(f"{name} holds other numbers than the labels 0 and 1 (or -1 and 1)")
     return np.asarray(Y[:, 0] > 0)
-
-
-_NO_CHECK = "the budget leaves no query for a certificate"
-_DISAGREE = (
-    "fresh labels disagree: halfspaces are missing, they are combined the other way, or the "
-    "target is something else"
-)

@@ -24,7 +24,7 @@ _FIRST_CHECKS = 256
 
 # Fewer checks than this cannot say "less than 5% at 95% confidence": what a budget cuts
 # to so few is not called recovered.
-_FEWEST_CHECKS = 59
+FEWEST_CHECKS = 59
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Job:
         self.earlier.append(fresh)
         certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        if seen.passed and certificate.n_checks < min(_FEWEST_CHECKS, self.checks):
+        if seen.passed and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             # The budget left no more, or the target is saturated nearly everywhere.
             short = self.oracle.remaining == 0
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED

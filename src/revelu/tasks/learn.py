@@ -4,12 +4,12 @@ import logging
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.stats import norm
 
-from revelu.certify.held_out import certify_held_out
+from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
@@ -17,9 +17,9 @@ from revelu.oracle import whole_number
 from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.growth import widest
 from revelu.recover.hermite import GaussianSamples, recover_from_samples
-from revelu.recovery import Recovery, Status
-from revelu.tasks.progress import Listener, Progress
-from revelu.tasks.samples import Drawn, gather
+from revelu.recovery import Certificate, Recovery, Status
+from revelu.tasks.progress import Listener, teller
+from revelu.tasks.samples import FEWEST_TO_CERTIFY, Drawn, gather
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,8 @@ def learn(
         each call anew, an iterable of chunks, each of them a pair ``(X, y)`` or a function
         that returns one, which is called where the chunk is worked on.
     y : array_like, shape (n,)
-        The network's outputs, with or without independent noise.
+        The network's outputs, with or without independent noise.  Of several outputs each is
+        learned for itself.
     n_neurons : int, optional
         If known; else found.
     order : {"auto", 1, 2}
@@ -85,10 +86,13 @@ def learn(
     Returns
     -------
     Recovery
-        Rows of weights have norm 1.  The certificate rests on samples kept apart.
+        Rows of weights have norm 1.  The certificate rests on samples kept apart; of fewer
+        than 232 different inputs too few can be, and the status is never ``RECOVERED``.
         ``details`` has ``exact``, ``noise`` (its standard deviation), ``standard_errors`` of
-        all parameters, in coordinates in which inputs have mean 0 and covariance I, and
-        ``sign_patterns``, where more than one explains the samples.
+        all parameters, in coordinates in which inputs have mean 0 and covariance I,
+        ``sign_patterns``, where more than one explains the samples, and ``order``, the least
+        at which the theorems apply to the rows found, with ``independence``, the least singular
+        value of their products of that order.
 
     Raises
     ------
@@ -123,18 +127,14 @@ def learn(
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
 
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            progress(Progress("recover", 0, 0, message))
-
+    tell = teller(log, progress)
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
     _check_enough(drawn, n_neurons)
-    law = measure_law(drawn.X)
+    law, unit = measure_law(drawn.X), _unit(drawn.y)
     recovery = recover_from_samples(
-        _whitened(drawn, law),
+        _whitened(drawn, law, unit),
         n_neurons,
         str(order),
         seeds.spawn(1)[0],
@@ -143,16 +143,48 @@ def learn(
         executor,
     )
     tell("verifying on samples kept apart")
-    return _certified(_as_before(recovery, law), drawn, law)
+    return _certified(_as_before(_with_unit(recovery, unit), law), drawn, law)
 
 
-def _whitened(drawn: Drawn, law: Law) -> GaussianSamples:
-    """The samples in coordinates of mean 0 and covariance I."""
+def _unit(y: FloatArray) -> float:
+    """The power of 2 that answers vary by: dividing by it loses nothing."""
+    return float(np.ldexp(1.0, int(np.frexp(np.ptp(y))[1])))
+
+
+def _whitened(drawn: Drawn, law: Law, unit: float) -> GaussianSamples:
+    """The samples in coordinates of mean 0 and covariance I, answers in a unit of theirs."""
     chunks: Iterable[Chunk] | None = drawn.chunks
-    if chunks is not None and not law.is_standard:
-        chunks = Mapped(chunks, law.whiten)
-    X = drawn.X if law.is_standard else law.whiten(drawn.X)
-    return GaussianSamples(X, drawn.y, chunks, is_gaussian=not law.objection)
+    whiten = _as_they_are if law.is_standard else law.whiten
+    if chunks is not None:
+        chunks = Mapped(chunks, whiten, unit)
+    return GaussianSamples(whiten(drawn.X), drawn.y / unit, chunks, is_gaussian=not law.objection)
+
+
+def _as_they_are(X: FloatArray) -> FloatArray:
+    return X
+
+
+def _with_unit(recovery: Recovery, unit: float) -> Recovery:
+    """The network, and all that is known of its answers, in the samples' own unit."""
+    if recovery.network is None:  # pragma: no cover - a fit always leaves one
+        return recovery
+    (W, A), (b, c), skip = recovery.network.weights, recovery.network.biases, recovery.network.skip
+    if skip is not None:
+        skip = (unit * skip[0], unit * skip[1])
+    details = dict(recovery.details)
+    details["noise"] = unit * details["noise"]
+    for name in ("eigenvalues", "moment_errors"):
+        if name in details:
+            details[name] = [unit * value for value in details[name]]
+    if (errors := details["standard_errors"]) is not None:
+        V = None if errors.V is None else unit * errors.V
+        errors = replace(errors, A=unit * errors.A, c=unit * errors.c, V=V)
+        details["standard_errors"] = errors
+    if (start := details.get("tensor_estimate")) is not None:
+        details["tensor_estimate"] = {**start, "a": unit * start["a"]}
+    return replace(
+        recovery, network=Network([W, unit * A], [b, unit * c], skip=skip), details=details
+    )
 
 
 def _n_off(network: Network, X: FloatArray, y: FloatArray, tolerance: float) -> int:
@@ -208,70 +240,89 @@ def _as_before(recovery: Recovery, law: Law) -> Recovery:
 
 
 def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:
+    """The recovery with what samples kept apart, and those that were fitted, say of it."""
     network, details = recovery.network, recovery.details
     if network is None:  # pragma: no cover - a fit always leaves one
         return recovery
     noise = 0.0 if details["exact"] else float(details["noise"])
     certificate = certify_held_out(network, drawn.X_held, drawn.y_held, noise)
-    spread = float(drawn.y.std())
-    warnings, evidence = list(recovery.warnings), list(recovery.evidence)
-    status = Status.UNVERIFIED
-    if law.objection:
-        warnings.append(f"{law.objection}; fitted all the same, outside the theorems")
     if details["exact"]:
-        n_off = _n_off(network, drawn.X, drawn.y, certificate.tolerance)
-        if certificate.passed and not n_off:
-            status = Status.RECOVERED
-        elif certificate.passed:
-            status = Status.PARTIAL
-            evidence.append(
-                f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
-                f"{certificate.tolerance:.2g}: they come from another function, or from neurons "
-                "that hardly ever fire"
-            )
-        elif certificate.fraction_within >= _MOSTLY:
-            status = Status.PARTIAL
-            evidence.append(
-                "all but a few samples agree: neurons that hardly ever fire are missing"
-            )
+        status, evidence, warnings = _judged_exact(network, certificate, drawn)
     else:
-        limit = float(norm.isf(_BY_CHANCE / len(drawn.y))) * noise
-        n_off = _n_off(network, drawn.X, drawn.y, limit)
-        if n_off:
-            warnings.append(
-                f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
-                f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
-                "another function"
-            )
-        enough = len(drawn.y) >= _FEWEST_SAMPLES * network.n_parameters
-        if (
-            certificate.passed
-            and details["settled"]
-            and enough
-            and noise < _HOPELESS_NOISE * spread
-        ):
-            # A function of another kind, fitted piece by piece, keeps an affine rest.
-            status = Status.RECOVERED if network.skip is None else Status.PARTIAL
-            warnings.append(
-                f"the answers are taken to have noise of {noise:.2g}, which is what no further "
-                "neuron explains; a difference smaller than it would go unnoticed"
-            )
+        settled = bool(details["settled"])
+        status, evidence, warnings = _judged_noisy(
+            network, certificate, drawn, noise, settled=settled
+        )
     if drawn.disagreement > _explained(drawn, certificate.tolerance, noise):
         status = Status.UNVERIFIED
         evidence.append(
             f"the same input has answers that differ by {drawn.disagreement:.2g}, and what was "
             "fitted is their mean: samples of two functions are not those of one"
         )
-    elif status is Status.UNVERIFIED:
+    elif status is Status.UNVERIFIED and not evidence:
         evidence.append(
             f"no network of up to {widest(*drawn.X.shape)} neurons that samples kept apart agree "
             "with was found; more samples may help"
         )
+    if law.objection:
+        warnings.insert(0, f"{law.objection}; fitted all the same, outside the theorems")
     return replace(
         recovery,
         status=status,
         certificate=certificate,
-        evidence=tuple(evidence),
-        warnings=tuple(warnings),
+        evidence=(*recovery.evidence, *evidence),
+        warnings=(*recovery.warnings, *warnings),
         details={**details, "n_samples": drawn.n_samples, "objection": law.objection},
     )
+
+
+_Verdict: TypeAlias = tuple[Status, list[str], list[str]]
+
+
+def _judged_exact(network: Network, certificate: Certificate, drawn: Drawn) -> _Verdict:
+    """Status, evidence and warnings of a network that leaves nothing of the samples fitted."""
+    if certificate.n_checks < FEWEST_CHECKS and certificate.fraction_within == 1.0:
+        few = (
+            f"the {certificate.n_checks} samples kept apart agree, which are too few to certify "
+            f"it: of {FEWEST_TO_CERTIFY} samples of different inputs there are enough"
+        )
+        return Status.UNVERIFIED, [few], []
+    n_off = _n_off(network, drawn.X, drawn.y, certificate.tolerance)
+    if certificate.passed and not n_off:
+        return Status.RECOVERED, [], []
+    if certificate.passed:
+        why = (
+            f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
+            f"{certificate.tolerance:.2g}: they come from another function, or from neurons "
+            "that hardly ever fire"
+        )
+        return Status.PARTIAL, [why], []
+    if certificate.fraction_within >= _MOSTLY:
+        why = "all but a few samples agree: neurons that hardly ever fire are missing"
+        return Status.PARTIAL, [why], []
+    return Status.UNVERIFIED, [], []
+
+
+def _judged_noisy(
+    network: Network, certificate: Certificate, drawn: Drawn, noise: float, *, settled: bool
+) -> _Verdict:
+    """Status, evidence and warnings of a network that leaves what is taken to be noise."""
+    status, warnings = Status.UNVERIFIED, []
+    limit = float(norm.isf(_BY_CHANCE / len(drawn.y))) * noise
+    n_off = _n_off(network, drawn.X, drawn.y, limit)
+    if n_off:
+        warnings.append(
+            f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
+            f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
+            "another function"
+        )
+    enough = len(drawn.y) >= _FEWEST_SAMPLES * network.n_parameters
+    quiet = noise < _HOPELESS_NOISE * float(drawn.y.std())
+    if certificate.passed and settled and enough and quiet:
+        # A function of another kind, fitted piece by piece, keeps an affine rest.
+        status = Status.RECOVERED if network.skip is None else Status.PARTIAL
+        warnings.append(
+            f"the answers are taken to have noise of {noise:.2g}, which is what no further "
+            "neuron explains; a difference smaller than it would go unnoticed"
+        )
+    return status, [], warnings

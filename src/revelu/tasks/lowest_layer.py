@@ -7,15 +7,25 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import open_oracle
-from revelu.certify.firing import certify_labels, check_by_queries
+from revelu.certify.firing import Borders
 from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError, LimitReachedError
+from revelu.formats.samples import check_samples
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
-from revelu.recover.lowest_layer import recover_by_queries, recover_from_samples
+from revelu.probe.rare import find_constant
+from revelu.recover.lowest_layer import recover_by_queries
+from revelu.recover.rare_directions import MOST_UNITS
+from revelu.recover.sampled_layer import recover_from_biased, recover_from_samples
 from revelu.recover.structured import recover_even, recover_exponential
 from revelu.recovery import LayerRecovery, Status
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.firing import (
+    NO_CHECK,
+    checked_by_queries,
+    checked_by_samples,
+    with_rare_ones_apart,
+)
+from revelu.tasks.progress import Listener, teller
 from revelu.tasks.samples import gather
 from revelu.types import BoolArray, FloatArray
 
@@ -38,6 +48,7 @@ def recover_lowest_layer(
     n_neurons: int | None = None,
     seed: int = 0,
     *,
+    biased: bool = False,
     budget: int | None = None,
     checks: int = 1000,
     dim_in: int | None = None,
@@ -62,6 +73,9 @@ def recover_lowest_layer(
         If known, for samples; at most the number of inputs.
     seed : int
         Decides every random choice.
+    biased : bool
+        ``X`` holds samples of N(0, I) that were each kept with a probability proportional to
+        the answer (reports of faults, say), and there is no ``y``.
     budget : int, optional
         Most queries that may be asked, those of the certificate included.
     checks : int
@@ -74,7 +88,8 @@ def recover_lowest_layer(
     -------
     LayerRecovery
         ``RECOVERED`` where fresh inputs leave the constant exactly where the units say.
-        ``PARTIAL`` where directions are known to the errors given only.
+        ``PARTIAL`` where directions are known to the errors given only.  A unit that fires only
+        where another one does, as behind one of the same direction, is not seen.
 
     Raises
     ------
@@ -108,6 +123,8 @@ def recover_lowest_layer(
     if activation == "even" and n_neurons is None:
         raise InputError("'even' units need n_neurons")
     seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
+    if biased:
+        return _from_biased(target, X, y, activation, n_neurons, seeds)
     if activation in _STRUCTURED:
         return _structured(X, y, activation, n_neurons, seeds)
     if target is None:
@@ -127,50 +144,21 @@ def _from_queries(
     seeds: list[np.random.SeedSequence],
     progress: Listener | None,
 ) -> LayerRecovery:
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            ledger = oracle.ledger()
-            progress(Progress(oracle.current_phase, ledger.n_queries, ledger.n_rounds, message))
-
+    tell = teller(log, progress, oracle)
     found = recover_by_queries(oracle, activation, n_neurons, seeds[0], tell)
     if found.status is not Status.UNVERIFIED:
         return found
+    tell("checking fresh inputs")
     if activation == "sigmoid":
         return _smooth_checked(found, oracle, checks, np.random.default_rng(seeds[1]))
     if n_neurons is not None and len(found.directions) != n_neurons:
         note = f"{len(found.directions)} units were found, not {n_neurons}"
         found = replace(found, evidence=(*found.evidence, note))
-    tell("checking fresh inputs")
-    left = checks if oracle.remaining is None else min(checks, oracle.remaining // 2)
-    if left < 1:
-        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(_NO_CHECK,))
 
     def fires(points: FloatArray) -> BoolArray:
         return np.asarray(~found.details["rounding"].is_answer(oracle(points)))
 
-    try:
-        with oracle.phase("verify"):
-            certificate = check_by_queries(
-                fires,
-                found.directions,
-                found.thresholds,
-                found.errors,
-                found.details["threshold_errors"],
-                found.details["centre"],
-                left,
-                np.random.default_rng(seeds[1]),
-            )
-    except LimitReachedError as error:
-        evidence = (*found.evidence, str(error))
-        return replace(
-            found, status=Status.BUDGET_EXHAUSTED, evidence=evidence, ledger=oracle.ledger()
-        )
-    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-    evidence = (*found.evidence, *(() if certificate.passed else (_DISAGREE,)))
-    return replace(
-        found, status=status, certificate=certificate, evidence=evidence, ledger=oracle.ledger()
-    )
+    return checked_by_queries(found, borders_of(found), oracle, fires, checks, seeds[1])
 
 
 def _from_samples(
@@ -181,17 +169,20 @@ def _from_samples(
     seeds: list[np.random.SeedSequence],
     progress: Listener | None,
 ) -> LayerRecovery:
-    def tell(message: str) -> None:
-        log.debug("%s", message)
-        if progress is not None:
-            progress(Progress("recover", 0, 0, message))
-
+    tell = teller(log, progress)
     tell("reading samples")
     drawn = gather(X, y, seeds[1], None)
-    _check_width(n_neurons, drawn.X.shape[1])
+    _check_width(n_neurons, min(drawn.X.shape[1], MOST_UNITS))
+    quiet = find_constant(drawn.y[:, None])
+
+    def fires(answers: FloatArray) -> BoolArray:
+        return np.asarray(~quiet.is_answer(answers[:, None]))
+
+    if activation != "sigmoid":
+        drawn = with_rare_ones_apart(drawn, fires)
     law = measure_law(drawn.X)
     found = recover_from_samples(
-        law.whiten(drawn.X), drawn.y, activation, n_neurons, seeds[0], tell
+        law.whiten(drawn.X), drawn.y, quiet, activation, n_neurons, seeds[0], tell
     )
     directions, thresholds, scale = law.original_rows(found.directions, found.thresholds)
     details = dict(found.details)
@@ -209,17 +200,30 @@ def _from_samples(
         return found
     if activation == "sigmoid":
         return _agreeing(found, law.whiten(drawn.X_held), drawn.y_held)
-    certificate = certify_labels(
-        drawn.X_held,
-        ~details["rounding"].is_answer(drawn.y_held[:, None]),
-        directions,
-        thresholds,
-        found.errors,
-        details["threshold_errors"],
+    return checked_by_samples(found, borders_of(found), drawn, fires)
+
+
+def _from_biased(
+    target: Any,
+    X: Any,
+    y: Any,
+    activation: str,
+    n_neurons: int | None,
+    seeds: list[np.random.SeedSequence],
+) -> LayerRecovery:
+    if target is not None or y is not None or activation in _STRUCTURED:
+        raise InputError("biased samples are X alone, of relu, sign or sigmoid units")
+    rows = np.atleast_1d(np.asarray(X))
+    X, _ = check_samples(rows, np.zeros(len(rows)))
+    _check_width(n_neurons, min(X.shape[1], MOST_UNITS))
+    return recover_from_biased(X, activation, n_neurons, seeds[0])
+
+
+def borders_of(found: LayerRecovery) -> Borders:
+    """Where units that rarely fire leave the constant."""
+    return Borders(
+        found.directions, found.thresholds, found.errors, found.details["threshold_errors"]
     )
-    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-    evidence = (*found.evidence, *(() if certificate.passed else (_DISAGREE,)))
-    return replace(found, status=status, certificate=certificate, evidence=evidence)
 
 
 def _smooth_checked(
@@ -228,7 +232,7 @@ def _smooth_checked(
     """Compare a fit with fresh answers."""
     n = checks if oracle.remaining is None else min(checks, oracle.remaining)
     if n < 1:
-        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(_NO_CHECK,))
+        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(NO_CHECK,))
     X = rng.standard_normal((n, oracle.dim_in))
     try:
         with oracle.phase("verify"):
@@ -273,12 +277,5 @@ def _structured(
 def _check_width(n_neurons: int | None, d: int) -> None:
     if n_neurons is not None and n_neurons > d:
         raise InputError(
-            f"{n_neurons} units of {d} inputs: the method needs independent directions"
+            f"{n_neurons} units: the method needs independent directions, here {d} at most"
         )
-
-
-_NO_CHECK = "the budget leaves no query for a certificate"
-_DISAGREE = (
-    "fresh inputs leave the constant where no unit found does: units are missing, or the "
-    "target is something else"
-)

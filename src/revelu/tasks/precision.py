@@ -83,4 +83,5 @@ def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
         network=None,
         certificate=None,
         evidence=(reason,),
+        details={**recovery.details, "rejected": recovery.network},
     )

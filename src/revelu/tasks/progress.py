@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from logging import Logger
+
+from revelu.oracle import Oracle
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,9 @@ class Progress:
     message : str
         What is being done.
     fraction : float or None
-        Of the present step, where it is known.
+        Of the present step, or of a task of many, where it is known.
+    seconds_left : float or None
+        What is left at most, where that is known.
     """
 
     phase: str
@@ -25,6 +30,34 @@ class Progress:
     n_rounds: int
     message: str
     fraction: float | None = None
+    seconds_left: float | None = None
 
 
 Listener = Callable[[Progress], None]
+
+
+def teller(
+    log: Logger, progress: Listener | None, oracle: Oracle | None = None
+) -> Callable[[str], None]:
+    """Return what tells messages of a task, with what its oracle has been asked.
+
+    Parameters
+    ----------
+    log : logging.Logger
+        Gets every message.
+    progress : callable, optional
+    oracle : Oracle, optional
+        None where a task has samples only.
+    """
+
+    def tell(message: str) -> None:
+        log.debug("%s", message)
+        if progress is None:
+            return
+        if oracle is None:
+            progress(Progress("recover", 0, 0, message))
+            return
+        ledger = oracle.ledger()
+        progress(Progress(oracle.current_phase, ledger.n_queries, ledger.n_rounds, message))
+
+    return tell

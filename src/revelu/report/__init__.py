@@ -1,0 +1,1 @@
+"""Accounts as pages: one JSON-able model, and what draws it."""

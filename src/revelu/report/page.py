@@ -1,0 +1,108 @@
+"""An account as one self-contained page.
+
+What is in an account may come from a target, a server or a file name: the template escapes
+everything but the pictures, which :mod:`revelu.report.pictures` makes itself.  The page's own
+policy forbids scripts and everything from elsewhere.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from revelu.errors import MissingExtraError
+from revelu.report import sections
+from revelu.report.pictures import check_matplotlib, pictures
+from revelu.report.verdicts import verdict
+
+# Accounts hold arrays that are drawn; in the table of all fields they are only counted.
+_LONGEST = 400
+
+
+def check_installed() -> None:
+    """Check that pages can be drawn.
+
+    Raises
+    ------
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed.
+    """
+    _template()
+    check_matplotlib()
+
+
+def page(command: str, account: Mapping[str, Any]) -> str:
+    """Draw an account.
+
+    Parameters
+    ----------
+    command : str
+        The command that it is of.
+    account : mapping
+        What ``--json`` prints, with ``figures`` where there are pictures.
+
+    Returns
+    -------
+    str
+        An HTML document.
+
+    Raises
+    ------
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed.
+    """
+    read = (
+        sections.audit_table,
+        sections.conditions_table,
+        sections.halfspaces_table,
+    )
+    return str(
+        _template().render(
+            command=command,
+            target=_target(account),
+            verdict=verdict(command, account),
+            account=account,
+            cards=sections.cards(account),
+            facts=sections.facts(command, account),
+            tables=[table for table in (make(account) for make in read) if table],
+            ledger=sections.ledger_table(account),
+            certificate=(account.get("certificate") or {}).get("statement"),
+            pictures=pictures(account),
+            remarks=sections.notes_on_rows(account),
+            note=(account.get("figures") or {}).get("note"),
+            fields=[(name, _shown(value)) for name, value in account.items() if name != "figures"],
+        )
+    )
+
+
+def _target(account: Mapping[str, Any]) -> str:
+    return f"{account['target']}" if "target" in account else " and ".join(account["files"])
+
+
+def _shown(value: Any) -> str:
+    """A field of the account as JSON, cut where it is long."""
+    text = json.dumps(value, default=_plain, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    item = value.item() if hasattr(value, "item") else value
+    return item if isinstance(item, int | float) and math.isfinite(item) else str(item)
+
+
+def _template() -> Any:
+    try:
+        import jinja2  # noqa: PLC0415 - optional
+    except ImportError:
+        hint = 'pip install ".[report]"'
+        raise MissingExtraError(f"reports need Jinja2: {hint}") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("revelu.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")

@@ -1,0 +1,248 @@
+"""Pictures of a page: SVG by matplotlib, in colours that follow the page's."""
+
+import io
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revelu.errors import MissingExtraError
+
+# Colours that no picture has otherwise; the page's style sheet knows what they mean.
+_COLOURS = {
+    "#010203": "var(--ink)",
+    "#020304": "var(--muted)",
+    "#030405": "var(--rule)",
+    "#040506": "var(--series-0)",
+    "#050607": "var(--series-1)",
+    "#060708": "var(--series-2)",
+    "#070809": "var(--series-3)",
+}
+_INK, _MUTED, _RULE, *_SERIES = _COLOURS
+_FONT = "system-ui, sans-serif"
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.size": 8.5,
+    "text.color": _INK,
+    "axes.edgecolor": _RULE,
+    "axes.labelcolor": _MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": _MUTED,
+    "ytick.color": _MUTED,
+    "grid.color": _RULE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+}
+_WIDE, _SQUARE = (7.4, 2.9), (3.9, 3.4)
+
+# Columns of a sheet of images, and the gap between two, in pixels of an image.
+_COLUMNS, _GAP = 8, 2
+
+_HIDDEN_ERROR = 1e-16
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a page.
+
+    Attributes
+    ----------
+    title : str
+    svg : str
+        Markup that this module made; no text in it comes from elsewhere.
+    alternative : str
+        What it shows, for those who do not see it.
+    wide : bool
+    """
+
+    title: str
+    svg: str
+    alternative: str
+    wide: bool = False
+
+
+def check_matplotlib() -> None:
+    """Raise MissingExtraError where matplotlib is not installed."""
+    try:
+        import matplotlib.figure  # noqa: F401, PLC0415 - optional
+    except ImportError:
+        hint = 'pip install ".[report]"'
+        raise MissingExtraError(f"reports need matplotlib: {hint}") from None
+
+
+def pictures(account: Mapping[str, Any]) -> list[Picture]:
+    """Draw what an account has figures of.
+
+    Parameters
+    ----------
+    account : mapping
+        With ``figures``, and the ``rows`` of an audit.
+    """
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+
+    figures = account.get("figures") or {}
+    shown = [row for row in account.get("rows", []) if row["error"] is not None]
+    with mpl.rc_context(_STYLE):
+        drawn = [draw(figures[name]) for name, draw in _DRAWERS.items() if figures.get(name)]
+        return [_defences(shown), *drawn] if len(shown) > 1 else drawn
+
+
+def _line(line: Mapping[str, Any]) -> Picture:
+    """The target on a line, the copy on top, and where that bends."""
+    figure, axes = _axes(_WIDE)
+    t = np.array(line["t"])
+    for series, values in zip(_SERIES, line["target"], strict=False):
+        axes.plot(t, _array(values), color=series, linewidth=3.4, alpha=0.55)
+    copies = line["recovered"] or []
+    for values in copies:
+        axes.plot(t, _array(values), color=_INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    kinks = _array(line["kinks"])
+    axes.plot(kinks, np.zeros_like(kinks), "|", color=_MUTED, markersize=9, transform=_rug(axes))
+    axes.set(xlabel="t, in lengths of an input", ylabel="answer")
+    axes.margins(x=0)
+    n = len(line["target"])
+    what = f"{n} output{'s' * (n != 1)}"
+    text = f"The answers of the target ({what}, broad lines) at {len(t)} points of a random line"
+    if copies:
+        text += f"; dashed, the recovered network, whose {len(kinks)} kinks are ticked below"
+    return Picture("On a random line", _svg(figure, "line"), f"{text}.", wide=True)
+
+
+def _comparison(compared: Mapping[str, Any]) -> Picture:
+    figure, axes = _axes(_SQUARE)
+    x, y = _array(compared["target"]), _array(compared["recovered"])
+    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))] if len(x) else [0.0, 1.0]
+    axes.plot(ends, ends, color=_RULE, linewidth=1.0)
+    axes.plot(x, y, ".", color=_SERIES[0], markersize=4, alpha=0.7)
+    axes.set(xlabel="target", ylabel="recovered")
+    text = (
+        f"{len(x)} answers to fresh inputs of the target and of what was recovered; the largest "
+        f"difference is {compared['largest_error']:.2g}."
+    )
+    return Picture("Recovered against target", _svg(figure, "comparison"), text)
+
+
+def _singular_values(found: Mapping[str, Any]) -> Picture:
+    figure, axes = _axes(_SQUARE)
+    values = _array(found["values"])
+    axes.semilogy(np.arange(1, 1 + len(values)), values, ".", color=_SERIES[0], markersize=5)
+    text = f"{len(values)} singular values of the {found['of']}, relative to the largest"
+    if found["floor"] > 0:
+        axes.axhline(found["floor"], color=_MUTED, linewidth=1.0, linestyle="--")
+        text += f"; noise alone makes {found['floor']:.1g}, dashed"
+    if found.get("rank") is not None:
+        axes.axvline(found["rank"] + 0.5, color=_MUTED, linewidth=1.0, linestyle=":")
+        text += f"; {found['rank']} of them stand out, left of the dotted line"
+    elif len(values):
+        text += f", from 1 down to {values.min():.2g}"
+    axes.set(xlabel="direction", ylabel="relative size")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return Picture("Singular values", _svg(figure, "values"), f"{text}.")
+
+
+def _images(found: Mapping[str, Any]) -> Picture:
+    """A sheet of small pictures, each on a scale of its own."""
+    side, rows = found["side"], np.array(found["rows"], dtype=np.float64)
+    n_rows = math.ceil(len(rows) / _COLUMNS)
+    step = side + _GAP
+    sheet = np.full((n_rows * step - _GAP, min(len(rows), _COLUMNS) * step - _GAP), np.nan)
+    for i, row in enumerate(rows):
+        top, left = (i // _COLUMNS) * step, (i % _COLUMNS) * step
+        image = row.reshape(side, side) / max(float(np.abs(row).max()), 1e-300)
+        sheet[top : top + side, left : left + side] = image
+    width = _WIDE[0] * sheet.shape[1] / (_COLUMNS * step - _GAP)
+    figure, axes = _axes((width, width * sheet.shape[0] / sheet.shape[1]))
+    axes.imshow(sheet, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
+    axes.axis("off")
+    text = (
+        f"{len(rows)} of the {found['n']} {found['of']} as pictures of {side} by {side}, those "
+        "that move the answers most first; red is positive, blue negative, each on its own scale."
+    )
+    title = found["of"][0].upper() + found["of"][1:]
+    return Picture(title, _svg(figure, "images"), text, wide=True)
+
+
+def _defences(rows: list[Mapping[str, Any]]) -> Picture:
+    """What a defence costs those who use the answers, and those who copy the model."""
+    figure, axes = _axes(_WIDE)
+    names = ["as they are" if row["defence"] == "none" else row["defence"] for row in rows]
+    places = np.arange(len(rows))
+    copies = [max(row["error"], _HIDDEN_ERROR) for row in rows]
+    shifts = [row["shift"] or np.nan for row in rows]
+    label = "error of the copy"
+    axes.semilogy(places, copies, "o", color=_SERIES[1], markersize=8, label=label)
+    label = "change of the answers"
+    axes.semilogy(
+        places, shifts, "D", color=_SERIES[0], markersize=7, fillstyle="none", label=label
+    )
+    axes.set_xticks(places, names)
+    axes.set(ylabel="relative to the deviation")
+    axes.grid(axis="y")
+    axes.margins(x=0.05, y=0.15)
+    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.18), ncols=2)
+    text = (
+        "For each defence that left a copy: how far that copy is off (filled), and how far the "
+        "defence itself shifts the answers (open). A copy below its open mark is better than the "
+        "answers that it was made from."
+    )
+    return Picture("What a defence costs whom", _svg(figure, "defences"), text, wide=True)
+
+
+_DRAWERS = {
+    "line": _line,
+    "comparison": _comparison,
+    "singular_values": _singular_values,
+    "images": _images,
+}
+
+
+def _axes(size: tuple[float, float]) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _rug(axes: Any) -> Any:
+    """Data along the axis, shares of its height across, a little above its foot."""
+    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 - optional
+
+    return axes.get_xaxis_transform() + ScaledTranslation(0, 0.07, axes.figure.dpi_scale_trans)
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def _svg(figure: Any, name: str) -> str:
+    """A picture as markup for the body of a page, without a date or an address."""
+    import matplotlib as mpl  # noqa: PLC0415 - optional
+
+    buffer = io.StringIO()
+    # Marks of different pictures must have different names.
+    with mpl.rc_context({"svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", rf"font: \1px {_FONT}", text)
+    text = re.sub(
+        r'(?<= id=")(?=(?:figure|axes|patch|line2d|text|matplotlib|xtick|ytick|legend|'
+        r'PathCollection|image)[\w.]*")',
+        f"{name}-",
+        text,
+    )
+    for colour, variable in _COLOURS.items():
+        text = text.replace(colour, variable)
+    # It is labelled by its caption; its texts are no reading order.
+    return text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)

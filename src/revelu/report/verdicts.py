@@ -1,0 +1,107 @@
+"""The first line of an account: how it ended, and whether that is good."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Of a recovery, by its status: words, and how they are meant.
+VERDICTS = {
+    "recovered": ("recovered and certified", "good"),
+    "partial": ("partly recovered; not certified", "warn"),
+    "not_in_class": ("not recovered: not such a network", "bad"),
+    "not_deterministic": ("not recovered: the answers follow no law", "bad"),
+    "budget_exhausted": ("not finished: budget or time exhausted", "warn"),
+    "unverified": ("NOT certified: fresh queries disagree", "bad"),
+}
+
+# What an owner reads: what is given away is bad.
+GIVEN_AWAY = {
+    "weights": ("gives away its weights", "bad"),
+    "function": ("gives away its function", "bad"),
+    "span": ("gives away the directions that it looks at", "warn"),
+    "nothing": ("nothing was found", "good"),
+}
+
+# Of a network that was given.
+VERIFIED = {
+    "recovered": ("verified: the network is the target's", "good"),
+    "unverified": ("NOT verified: fresh queries disagree", "bad"),
+    "not_in_class": ("NOT verified: the target is not such a network", "bad"),
+    "not_deterministic": ("NOT verified: the answers follow no law", "bad"),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict.
+
+    Attributes
+    ----------
+    words : str
+    tone : {"good", "warn", "bad"}
+    """
+
+    words: str
+    tone: str
+
+
+def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of an account.
+
+    Parameters
+    ----------
+    command : str
+    account : mapping
+        As ``--json`` has it.
+    """
+    special = {"audit": _of_audit, "compare": _of_comparison, "diagnose": _of_diagnosis}
+    if command in special:
+        return special[command](account)
+    status = f"{account['status']}"
+    words, tone = VERDICTS.get(status, (status.replace("_", " "), "warn"))
+    if command == "verify":
+        return Verdict(*VERIFIED.get(status, (words, tone)))
+    if "rank" in account:
+        return _of_span(command, account, tone)
+    if status == "unverified" and account.get("certificate") is None:
+        words = "not recovered"
+    if "samples" in account:
+        words = words.replace("fresh queries", "samples kept apart")
+    return Verdict(words, tone)
+
+
+def _of_audit(account: Mapping[str, Any]) -> Verdict:
+    rows, missing = account["rows"], account["missing"]
+    if not rows:
+        return Verdict("nothing was judged", "warn")
+    words, tone = GIVEN_AWAY[rows[0]["recovered"]]
+    if rows[0]["cut"] and rows[0]["recovered"] == "nothing":
+        words, tone = "nothing was found before the attack was cut", "warn"
+    return Verdict(f"{words}; {len(missing)} rows are missing" if missing else words, tone)
+
+
+def _of_comparison(account: Mapping[str, Any]) -> Verdict:
+    if account["status"] == "agree":
+        return Verdict("they agree", "good")
+    return Verdict("they differ", "bad")
+
+
+def _of_diagnosis(account: Mapping[str, Any]) -> Verdict:
+    finished, delta = account["status"] == "finished", account["delta"]
+    if delta is None:
+        why = "figures are missing" if finished else account["status"].replace("_", " ")
+        return Verdict(f"not diagnosed: {why}", "bad")
+    words = "not regular" if delta == 0.0 else f"regular with delta {delta:.2g}"
+    if not finished:
+        return Verdict(f"{words}, as far as was seen", "warn")
+    return Verdict(words, "warn" if delta == 0.0 else "good")
+
+
+def _of_span(command: str, account: Mapping[str, Any], tone: str) -> Verdict:
+    words = f"{account['rank']} of {account['inputs']} directions"
+    if command == "obfuscate" and account.get("changed_labels") is not None:
+        changed, n = account["changed_labels"], account["inputs_changed"]
+        return Verdict(f"{n - changed:,} of {n:,} labels as before", "warn" if changed else tone)
+    if account["status"] != "recovered":
+        words += f" ({account['status'].replace('_', ' ')})"
+    return Verdict(words, tone)

@@ -1,0 +1,74 @@
+"""Defences: what an owner may do to answers before anyone sees them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from revelu.oracle import (
+    Degradation,
+    Float32,
+    Labels,
+    Noisy,
+    Normalised,
+    Rounded,
+    TopProbability,
+)
+from revelu.types import FloatArray
+
+# Digits that answers are rounded to, and noise as a share of the outputs' deviation.
+_DIGITS = (6, 4, 3, 2)
+_NOISES = (1e-4, 1e-2)
+
+# Keeps the noise apart from the random choices of an attack with the same seed.
+_STREAM = 1_635_083_369
+
+
+@dataclass(frozen=True)
+class Defence:
+    """A defence, and what kind of answers it leaves.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it; ``none`` for the answers as they are.
+    degradations : tuple of Degradation
+    leaves : {"numbers", "top", "label"}
+        All numbers, one number a row, or a class.
+    """
+
+    name: str
+    degradations: tuple[Degradation, ...] = ()
+    leaves: Literal["numbers", "top", "label"] = "numbers"
+
+    def of(self, Y: FloatArray) -> FloatArray:
+        """Return what is answered instead of ``Y (n, k)``."""
+        for degradation in self.degradations:
+            Y = degradation.degrade_answer(Y)
+        return Y
+
+
+def defences(deviation: float, n_outputs: int, seed: int, *, probabilities: bool) -> list[Defence]:
+    """List the defences that make sense for a target, the answers as they are first.
+
+    Parameters
+    ----------
+    deviation : float
+        Of the outputs: the unit of the noise.
+    n_outputs : int
+        Of a single one there is no largest.
+    seed : int
+        Of the noise.
+    probabilities : bool
+        Whether rows sum to 1, and are to do so with noise.
+    """
+    listed = [Defence("none"), Defence("float32", (Float32(),))]
+    listed += [Defence(f"{digits} digits", (Rounded(digits),)) for digits in _DIGITS]
+    for share in _NOISES:
+        noise: tuple[Degradation, ...] = (Noisy(share * deviation, _STREAM + seed),)
+        exponent = round(np.log10(share))
+        noise += (Normalised(),) if probabilities else ()
+        listed.append(Defence(f"noise 1e{exponent}", noise))
+    if n_outputs > 1:
+        listed.append(Defence("top-1 probability", (TopProbability(),), "top"))
+    return [*listed, Defence("labels", (Labels(),), "label")]

@@ -1,0 +1,292 @@
+"""The audit: what is found behind each defence, against known truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.errors import InputError, TargetError
+from revelu.oracle import Float32, Labels, Rounded, degrade, softmax
+from revelu.tasks.audit_advice import advice, serves
+from revelu.tasks.audit_rows import AuditRow, with_implied
+from serving import serving
+
+TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
+X = np.random.default_rng(1).standard_normal((1500, 5))
+NAMES = [
+    "none",
+    "float32",
+    "6 digits",
+    "4 digits",
+    "3 digits",
+    "2 digits",
+    "noise 1e-4",
+    "noise 1e-2",
+    "top-1 probability",
+    "labels",
+]
+# The audit below asks some 20,000: every row searches, certifies and compares.
+MOST_QUERIES = 40_000
+
+
+@pytest.fixture(scope="module")
+def found():
+    return revelu.audit(TRUTH, inputs=X, price=2.0, budget=MOST_QUERIES)
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """What takes long is cut soon: seconds of computing."""
+    monkeypatch.setattr("revelu.tasks.audit.SECONDS", 2.0)
+
+
+def row(audit, name):
+    return next(r for r in audit.rows if r.defence == name)
+
+
+def failing_after(n, message="out of order"):
+    """The truth, until it has answered ``n`` rows."""
+    asked = 0
+
+    def target(Z):
+        nonlocal asked
+        asked += len(Z)
+        if asked > n:
+            raise RuntimeError(message)
+        return TRUTH(Z)
+
+    return target
+
+
+def test_rows_are_the_defences_in_order(found):
+    assert [r.defence for r in found.rows] == NAMES
+    assert (found.status, found.missing, found.error, found.served) == (None, (), "", False)
+    assert (found.dim_in, found.dim_out) == (5, 3)
+    assert found.facts["depth"].endswith("5-3-3")
+    assert found.ledger.n_queries <= MOST_QUERIES
+
+
+def test_weights_are_the_truths(found):
+    first = found.rows[0]
+    assert (first.recovered, first.certified, first.extrapolated) == ("weights", True, False)
+    assert revelu.align(first.finding.copy, TRUTH).max_parameter_error < 1e-8
+    assert (first.label_agreement, first.label_agreement_on_inputs) == (1.0, 1.0)
+    for r in found.rows:
+        if r.recovered == "weights":
+            # As far as answers of so many digits show them.
+            assert revelu.align(r.finding.copy, TRUTH).max_parameter_error < 0.1
+
+
+@pytest.mark.parametrize("name", NAMES[:8])
+def test_fidelity_is_what_other_inputs_show(found, name):
+    r = row(found, name)
+    Z = np.random.default_rng(2).standard_normal((4000, 5))
+    Y, copied = TRUTH(Z), r.finding.copy(Z)
+    unexplained = np.square(copied - Y).sum() / np.square(Y - Y.mean(axis=0)).sum()
+    assert r.fidelity == pytest.approx(1.0 - unexplained, abs=unexplained + 1e-12)
+    same = (copied.argmax(axis=1) == Y.argmax(axis=1)).mean()
+    assert r.label_agreement == pytest.approx(same, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["top-1 probability", "labels"])
+def test_spans_are_the_truths(found, name):
+    r = row(found, name)
+    assert (r.recovered, r.certified, r.fidelity) == ("span", True, None)
+    assert r.finding.span.span.rank == 3
+    assert r.finding.span.span.angles(TRUTH.weights[0]).max() < 1e-4
+
+
+def test_costs_of_defences_are_those_on_the_given_inputs(found):
+    Y, rounded = TRUTH(X), degrade(TRUTH, Rounded(2))(X)
+    r = row(found, "2 digits")
+    assert r.labels_kept == (rounded.argmax(axis=1) == Y.argmax(axis=1)).mean()
+    deviation = np.sqrt(Y.var(axis=0).mean())
+    assert 1e-3 < r.shift == pytest.approx(np.sqrt(np.square(rounded - Y).mean()) / deviation)
+    assert row(found, "none").shift == 0.0
+    assert row(found, "labels").shift is None
+
+
+def test_prices_follow_from_queries(found):
+    for r in found.rows:
+        assert r.cost == pytest.approx(2.0 * r.queries / 1000.0)
+
+
+def test_extraction_starts_to_work_where_the_advice_says(found):
+    n = found.rows[0].queries
+    least = min(r.queries for r in found.rows if r.recovered in {"weights", "function"})
+    assert any(f"at about {least:,} queries" in text for text in found.advice)
+    assert revelu.extract(TRUTH, budget=n - 1).status is revelu.Status.BUDGET_EXHAUSTED
+    enough = revelu.extract(TRUTH, budget=n + 2 * 59)
+    assert enough.status is revelu.Status.RECOVERED
+
+
+def test_same_seed_same_rows():
+    target = revelu.zoo.random_network([3, 1, 3], seed=1)
+    first, second = (revelu.audit(target, seed=5, budget=30_000) for _ in "ab")
+    assert first.rows == second.rows
+    assert first.ledger == second.ledger
+
+
+@pytest.mark.usefixtures("hurried")
+def test_what_changes_no_answer_is_the_same_row():
+    target = degrade(revelu.zoo.random_network([4, 2, 3], seed=1), Labels())
+    found = revelu.audit(target, dim_in=4, budget=2_000)
+    assert "the same as none" in row(found, "float32").notes[0]
+    assert row(found, "4 digits").recovered == found.rows[0].recovered
+    target = degrade(revelu.zoo.random_network([4, 2, 3], seed=1), Float32())
+    found = revelu.audit(target, dim_in=4, budget=30_000)
+    assert row(found, "float32").queries == found.rows[0].queries
+    assert "the same as none" in row(found, "float32").notes[0]
+    assert "float32" in found.facts["precision"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hurried")
+def test_probabilities_are_compared_as_such():
+    found = revelu.audit(lambda Z: softmax(TRUTH(Z)), dim_in=5, budget=40_000)
+    assert found.facts["answers"] == "probabilities"
+    assert found.rows[0].recovered == "weights"
+    assert found.rows[0].fidelity > 1.0 - 1e-9
+
+
+@pytest.mark.usefixtures("hurried")
+def test_two_classes_hide_nothing_behind_the_larger_probability():
+    network = revelu.zoo.random_network([4, 2, 2], seed=4)
+    found = revelu.audit(network, budget=30_000)
+    assert row(found, "top-1 probability").recovered == found.rows[0].recovered == "weights"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hurried")
+def test_smooth_targets_are_said_to_be_smooth():
+    found = revelu.audit(lambda Z: np.tanh(Z).sum(axis=1), dim_in=4, budget=20_000)
+    assert found.facts["shape"].startswith("smooth")
+    assert found.rows[0].recovered == "nothing"  # its span is all of the input
+    assert any("no limit on queries follows" in text for text in found.advice)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hurried")
+def test_deep_networks_give_away_their_span():
+    deep = revelu.zoo.random_network([12, 4, 4, 3, 2], seed=3)
+    found = revelu.audit(deep, budget=12_000)
+    first = found.rows[0]
+    assert first.recovered == "span"
+    assert first.finding.span is None or first.finding.span.span.rank == 4
+
+
+def test_a_target_that_stops_keeps_the_rows_that_are_done(found):
+    within = sum(found.rows[i].queries for i in (0, 1)) + 3 * 2084
+    stopped = revelu.audit(failing_after(within), dim_in=5)
+    assert stopped.error.endswith("out of order")
+    assert [r.defence for r in stopped.rows] == NAMES[: len(stopped.rows)]
+    assert stopped.missing == tuple(NAMES[len(stopped.rows) :])
+    assert stopped.rows
+    assert stopped.missing
+    assert stopped.rows[0].queries == found.rows[0].queries
+    with pytest.raises(TargetError, match="out of order"):
+        revelu.audit(failing_after(100), dim_in=5)
+
+
+@pytest.mark.parametrize("budget", [40, 1_000, 3_000])
+def test_no_query_over_the_budget(budget):
+    asked = []
+
+    def target(Z):
+        asked.append(len(Z))
+        return TRUTH(Z)
+
+    found = revelu.audit(target, dim_in=5, budget=budget)
+    assert found.ledger.n_queries == sum(asked) <= budget
+    assert found.status is revelu.Status.BUDGET_EXHAUSTED
+
+
+@pytest.mark.usefixtures("hurried")
+def test_served_models_are_asked_for_the_first_row_alone():
+    with serving(TRUTH) as server:
+        found = revelu.audit(server.url, budget=MOST_QUERIES)
+    assert found.served
+    assert [r.defence for r in found.rows] == NAMES
+    assert [r.extrapolated for r in found.rows] == [False] + [True] * 9
+    first = found.rows[0]
+    assert first.recovered == "weights"
+    assert row(found, "4 digits").recovered in {"weights", "function"}
+    # What was asked: the attack, its certificate, the comparison, and the watch.
+    assert found.ledger.n_queries < first.queries + 64 + 1000 + 1200 + 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"price": -1.0}, "price"),
+        ({"inputs": np.zeros((3, 4))}, "shape"),
+        ({"inputs": [[np.nan] * 5]}, "finite"),
+        ({"inputs": "x"}, "numbers"),
+        ({"seed": -1}, "seed"),
+        ({"progress": 3}, "progress"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments, words):
+    with pytest.raises(InputError, match=words):
+        revelu.audit(TRUTH, **arguments)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_progress_says_what_is_left():
+    seen = []
+    target = revelu.zoo.random_network([3, 1, 1], seed=1)
+    found = revelu.audit(target, budget=20_000, progress=seen.append)
+    # One output has no largest.
+    assert [r.defence for r in found.rows] == [name for name in NAMES if name[:3] != "top"]
+    fractions = [event.fraction for event in seen]
+    assert 0.0 <= min(fractions) < 0.1
+    assert 0.8 < max(fractions) <= 1.0
+    assert all(event.seconds_left >= 0.0 for event in seen)
+    assert any(event.message.startswith("row 2 of 9, float32") for event in seen)
+
+
+def made(defence, recovered, kept=1.0, shift=0.0, queries=100):
+    return AuditRow(defence, recovered, queries=queries, labels_kept=kept, shift=shift)
+
+
+def test_advice_takes_the_coarsest_of_what_serves():
+    rows = [
+        made("none", "weights", queries=300),
+        made("4 digits", "function", queries=200),
+        made("3 digits", "nothing", kept=0.9995),
+        made("2 digits", "nothing", kept=0.98),
+        made("labels", "span", shift=None),
+    ]
+    said = advice(rows, 3, "10 inputs")
+    assert "3 digits (100.0% of classes)" in said[0]
+    assert "nothing by these attacks" in said[0]
+    assert "the span of the first layer" in said[1]
+    assert "about 200 queries (4 digits)" in said[2]
+    assert [serves(r, 3) for r in rows] == [True, True, True, False, False]
+    assert not serves(made("2 digits", "nothing", shift=0.02), 1)
+    assert "no answer of numbers" in advice(rows[3:], 3, "10 inputs")[0]
+    assert advice([], 3, "") == ()
+
+
+def test_cut_rows_give_away_what_coarser_ones_do():
+    cut = replace(made("4 digits", "nothing", shift=1e-4), cut=True)
+    coarser = replace(made("2 digits", "function", shift=1e-2, queries=50), error=1e-3)
+    other = replace(made("labels", "span", shift=None), cut=True)
+    finer = replace(made("float32", "weights", shift=1e-8), error=1e-8)
+    first, second, *rest = with_implied([cut, coarser, other, finer])
+    assert (first.recovered, first.extrapolated, first.cut) == ("function", True, False)
+    assert (first.defence, first.shift, first.queries) == ("4 digits", 1e-4, 50)
+    assert "as coarse as 2 digits" in first.notes[0]
+    assert [second, *rest] == [coarser, other, finer]
+    # Finer answers than these cannot be made of them.
+    assert with_implied([cut, finer]) == [cut, finer]
+
+
+def test_advice_takes_no_comfort_in_attacks_that_were_cut():
+    rows = [made("none", "weights"), replace(made("3 digits", "nothing"), cut=True)]
+    said = advice([*rows, replace(made("labels", "nothing", shift=None), cut=True)], 3, "10 inputs")
+    assert "the answers as they are (100.0% of classes) give away the least: the weights" in said[0]
+    assert "attacks on 3 digits were cut, and judge nothing" in said[0]
+    assert "not known" in said[1]
+    assert "came to an end" in advice(rows[1:], 3, "10 inputs")[0]
