@@ -64,6 +64,29 @@ def test_a_polygon_has_as_many_faces_as_it_has(k):
     assert angles(-found.normals, W).max() < 1e-9
 
 
+@pytest.mark.parametrize("threshold", [-0.5, 0.0, 1e-12])
+def test_a_border_through_the_origin_is_one(threshold):
+    found = revelu.recover_halfspaces(lambda X: X[:, 0] > threshold, dim_in=3)
+    assert found.status is Status.RECOVERED
+    assert angles(found.normals, E[:1, :3]).max() < 1e-10
+    assert abs(found.thresholds[0] - threshold) < 1e-10
+
+
+def test_a_thin_slab_around_the_origin_is_found():
+    found = revelu.recover_halfspaces(lambda X: np.abs(X[:, 0]) < 1e-6, dim_in=3, combine="and")
+    assert found.status is Status.RECOVERED
+    assert np.abs(found.thresholds + 1e-6).max() < 1e-12
+
+
+def test_a_certificate_of_a_few_queries_is_none():
+    found = revelu.recover_halfspaces(lambda X: X[:, 0] > 2, dim_in=3)
+    budget = found.ledger.by_phase["recover"] + 40
+    short = revelu.recover_halfspaces(lambda X: X[:, 0] > 2, dim_in=3, budget=budget)
+    assert short.status is Status.BUDGET_EXHAUSTED
+    assert short.ledger.n_queries <= budget
+    assert len(short.normals) == 1
+
+
 def test_a_layer_that_falls_back_to_its_constant_is_not_recovered():
     def bump(X):
         return ramps(X, (0, 1.5)) - 2 * ramps(X, (0, 2.0)) + ramps(X, (0, 2.5))
@@ -236,6 +259,15 @@ def test_units_of_opposite_directions_are_found_without_their_number():
     assert angles(found.directions, np.vstack([E[0], -E[0]])).max() < 1e-10
 
 
+def test_a_unit_behind_another_of_the_same_direction_is_hinted_at():
+    found = revelu.recover_lowest_layer(X=X6, y=ramps(X6, (0, 1.5), (0, 2.8), (1, 1.5)))
+    assert len(found.directions) == 2
+    assert angles(found.directions, E[:2]).max() < 1e-10
+    assert sum("behind it" in text for text in found.evidence) == 1
+    alone = revelu.recover_lowest_layer(X=X6, y=TWO_RAMPS)
+    assert not alone.evidence
+
+
 def test_products_alone_show_no_direction():
     found = revelu.recover_lowest_layer(X=X6, y=ramps(X6, (0, 0.8)) * ramps(X6, (1, 0.8)))
     assert found.status is not Status.RECOVERED
@@ -255,6 +287,19 @@ def test_blocks_whose_coordinates_differ_are_not_called_exponential_units(y, tol
     found = revelu.recover_lowest_layer(X=X6, y=y, activation="exp")
     assert found.status is Status.PARTIAL
     assert any(told in text for text in found.evidence)
+
+
+def test_one_input_has_no_blocks():
+    found = revelu.recover_lowest_layer(X=X6[:, :1], y=np.exp(X6[:, 0]), activation="exp")
+    assert found.status is Status.PARTIAL
+    assert not len(found.directions)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e25])
+def test_the_unit_of_answers_does_not_matter(unit):
+    found = revelu.recover_lowest_layer(X=X6, y=unit * TWO_RAMPS)
+    assert found.status is Status.RECOVERED
+    assert angles(found.directions, E[:2]).max() < 1e-10
 
 
 def test_answers_that_are_not_even_have_no_even_units():

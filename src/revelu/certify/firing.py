@@ -89,7 +89,7 @@ def check_by_queries(
     factors = np.stack([np.full(len(V), 1.0 - off), np.full(len(V), 1.0 + off), beyond])
     near = centre + (factors * radius)[:, :, None] * V
     answers = fires(np.vstack([X, near.reshape(-1, len(centre))]))
-    plain = _compared(X, answers[:n_checks], borders)
+    plain = _compared(X, answers[:n_checks], borders, "inputs")
     expected = np.repeat([False, True, True], len(V))
     agree = answers[n_checks:] == expected
     more = (
@@ -134,7 +134,7 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
     fires : ndarray of bool, shape (n,)
     borders : Borders
     """
-    plain = _compared(X, fires, borders)
+    plain = _compared(X, fires, borders, "inputs of the samples' law")
     predicted = borders.predict(X)
     rare = fires | predicted
     n_wrong = int((predicted != fires).sum())
@@ -149,7 +149,7 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
     )
 
 
-def _compared(X: FloatArray, fires: BoolArray, borders: Borders) -> Certificate:
+def _compared(X: FloatArray, fires: BoolArray, borders: Borders, whose: str) -> Certificate:
     n = len(X)
     n_wrong = int((borders.predict(X) != fires).sum())
     n_bad = int(borders.contradicted(X, fires).sum())
@@ -163,8 +163,8 @@ def _compared(X: FloatArray, fires: BoolArray, borders: Borders) -> Certificate:
         tolerance=0.0,
         confidence=CONFIDENCE,
         statement=(
-            f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of inputs get another "
-            f"label ({n:,} fresh ones, {n_wrong:,} of which did{beyond})"
+            f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of {whose} get "
+            f"another label ({n:,} fresh ones, {n_wrong:,} of which did{beyond})"
         ),
         passed=n > 0 and n_bad == 0,
     )

@@ -25,6 +25,10 @@ from revelu.types import BoolArray, FloatArray
 _N_INPUTS = 256
 _RADII = (1.0, 0.1, 10.0)
 
+# Inputs around the origin, and how near, that tell whether it is on a border.
+_N_AROUND = 64
+_BESIDE = 1e-6
+
 # Positives a parameter of a halfspace that moments need to tell a direction at all.
 FEWEST = 4.0
 
@@ -72,7 +76,7 @@ def recover_by_queries(
     except LimitReachedError as error:
         return _nothing(combine, oracle.dim_in, Status.BUDGET_EXHAUSTED, str(error), oracle)
     if centre is None:
-        reason = _ONE_LABEL.format(n=len(_RADII) * _N_INPUTS, label=int(1 - wanted))
+        reason = _ONE_LABEL.format(n=len(_RADII) * _N_INPUTS + _N_AROUND + 1, label=int(1 - wanted))
         return _nothing(combine, oracle.dim_in, Status.PARTIAL, reason, oracle)
     # 2. Faces, ray by ray, each to the last digits.
     found = recover_facets(inside, centre, rng, tell)
@@ -94,16 +98,21 @@ def recover_by_queries(
 
 
 def find_centre(inside: Inside, d: int, rng: np.random.Generator) -> FloatArray | None:
-    """Find a place inside a convex region: the mean of what is found, or the origin."""
+    """Find a place inside a convex region: the origin, or the mean of what is found.
+
+    On a border the origin is taken only where nothing else is found.
+    """
     origin = np.zeros(d)
-    if inside(origin[None])[0]:
+    around = _BESIDE * rng.standard_normal((_N_AROUND, d))
+    labels = inside(np.vstack([origin, around]))
+    if labels.all():
         return origin
     for radius in _RADII:
         X = radius * rng.standard_normal((_N_INPUTS, d))
         within = inside(X)
         if within.any():
             return np.asarray(X[within].mean(axis=0))
-    return None
+    return origin if labels[0] else None
 
 
 def verdict(found: Facets) -> tuple[Status, tuple[str, ...]]:

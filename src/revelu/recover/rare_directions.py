@@ -7,7 +7,7 @@ anywhere than the paper's landscape, and it loses no direction.  Order 3 carries
 and less noise than order 4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,13 +84,17 @@ def estimate_directions(
     Start or None
         None where the second moment shows no direction above its noise.
     """
+    unit = float(np.abs(samples.values).max(initial=0.0))
+    if not unit:
+        return None
+    samples = replace(samples, values=samples.values / unit)
     values, U = np.linalg.eigh(second_moment(samples))
     order = np.argsort(-np.abs(values))
     values, U = values[order], U[:, order]
     noise = _shuffled(samples, rng)
     k = int((np.abs(values) > _ABOVE_NOISE * noise).sum()) if n_units is None else n_units
     k = min(k, len(values), MOST_UNITS)
-    if not k or not np.abs(values).max() > 0:
+    if not k:
         return None
     whole = _directions(samples, U[:, :k].T, rng)
     if whole is None:
@@ -107,9 +111,9 @@ def estimate_directions(
         W * turn[:, None],
         thresholds,
         _halves_differ(samples, W, rng),
-        second,
-        values,
-        noise,
+        unit * second,
+        unit * values,
+        unit * noise,
         _minima(activation, coordinates, thresholds, moments),
     )
 

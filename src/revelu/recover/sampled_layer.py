@@ -38,6 +38,9 @@ _ALONE = 0.15
 # A slope so small beside the values is rounding: what least_deviations takes for exact.
 _FLAT = 1e-8
 
+# Beyond the rounding of float32, a linear function does not hold.
+_OFF = 1e-6
+
 Tell = Callable[[str], None]
 
 
@@ -114,7 +117,7 @@ def recover_from_samples(
         units, evidence = _by_firing(X, y - constant, fires, units, begun, rng)
     details["start"] = start
     found = _collected(units, d, evidence, len(samples.X), len(y), details)
-    return replace(found, evidence=(*found.evidence, *warning))
+    return replace(found, evidence=(*found.evidence, *_bent(samples, units), *warning))
 
 
 def recover_from_biased(
@@ -223,6 +226,19 @@ def _alone(samples: RareSamples, start: Units, i: int, tolerance: float) -> _Uni
     )
 
 
+def _bent(samples: RareSamples, units: list[_Unit]) -> tuple[str, ...]:
+    """Say where f is not linear though one unit fires alone: what fires behind it is not seen."""
+    margins = np.column_stack([samples.X @ u.w - u.t for u in units])
+    scale = float(np.abs(samples.values).max())
+    found = []
+    for i in np.flatnonzero([u.is_exact for u in units]):
+        alone = (margins[:, i] > 0) & (np.delete(margins, i, axis=1) < 0).all(axis=1)
+        off = np.abs(samples.values[alone] - units[i].c * margins[alone, i]) > _OFF * scale
+        if off.any():
+            found.append(_BENT.format(i=i, m=int(off.sum()), n=int(alone.sum())))
+    return tuple(found)
+
+
 def _by_firing(
     X: FloatArray,
     values: FloatArray,
@@ -305,6 +321,10 @@ _LOW = (
 _INEXACT = (
     "{m} of {k} units are known by where they fire alone, to the errors given: no linear "
     "function fits there, so that they are no ReLUs, or answers are rounded"
+)
+_BENT = (
+    "where unit {i} fires alone its linear function holds not at {m:,} of {n:,} samples: its "
+    "degree is higher there, or behind it is another unit, which is not found"
 )
 _BIASED = (
     "directions come from moments, which leave out what products of units add, and nothing "

@@ -155,7 +155,7 @@ def correlation_graph(X: FloatArray, y: FloatArray) -> BoolArray:
     error = np.sqrt(np.maximum((X**2).T @ (values[:, None] ** 2 * X**2) / n - alpha**2, 0.0) / n)
     i, j = np.triu_indices(d, 1)
     order = np.argsort(alpha[i, j])
-    sizes, noise = alpha[i, j][order], float(np.median(error[i, j]))
+    sizes, noise = alpha[i, j][order], float(np.median(error[i, j])) if d > 1 else 0.0
     gaps = np.diff(sizes)
     # A block's correlations are positive: the gap is above 0, or ends there.
     gaps = np.where(sizes[1:] > _CLEAR * noise, gaps, 0.0)

@@ -10,6 +10,7 @@ from revelu.certify.firing import Borders, certify_labels, check_by_queries
 from revelu.errors import LimitReachedError
 from revelu.oracle import Oracle
 from revelu.recovery import Certificate, HalfspaceRecovery, LayerRecovery, Status
+from revelu.tasks.job import FEWEST_CHECKS
 from revelu.tasks.samples import Drawn
 from revelu.types import BoolArray, FloatArray
 
@@ -53,15 +54,16 @@ def checked_by_queries(
                 fires, borders, found.details["centre"], left, rng
             )
     except LimitReachedError as error:
-        status, evidence = Status.BUDGET_EXHAUSTED, (*found.evidence, str(error))
-        return replace(found, status=status, evidence=evidence, ledger=oracle.ledger())
-    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
+        out = (*found.evidence, str(error))
+        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=out, ledger=oracle.ledger())
+    status: Status = Status.RECOVERED
+    evidence: tuple[str, ...] = found.evidence
+    if not certificate.passed:
+        status, evidence = Status.UNVERIFIED, (*evidence, _DISAGREE)
+    elif left < min(FEWEST_CHECKS, checks):
+        status, evidence = Status.BUDGET_EXHAUSTED, (*evidence, _FEW_CHECKS)
     return replace(
-        found,
-        status=status,
-        certificate=certificate,
-        evidence=(*found.evidence, *(() if certificate.passed else (_DISAGREE,))),
-        ledger=oracle.ledger(),
+        found, status=status, certificate=certificate, evidence=evidence, ledger=oracle.ledger()
     )
 
 
@@ -110,6 +112,7 @@ def with_rare_ones_apart(drawn: Drawn, fires: Callable[[FloatArray], BoolArray])
 
 
 NO_CHECK = "the budget leaves no query for a certificate"
+_FEW_CHECKS = "the budget leaves too few queries for a certificate that says anything"
 _DISAGREE = (
     "fresh inputs disagree: there is more than what was found, it is combined the other way, or "
     "the target is something else"

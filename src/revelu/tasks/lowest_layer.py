@@ -88,7 +88,8 @@ def recover_lowest_layer(
     -------
     LayerRecovery
         ``RECOVERED`` where fresh inputs leave the constant exactly where the units say.
-        ``PARTIAL`` where directions are known to the errors given only.
+        ``PARTIAL`` where directions are known to the errors given only.  A unit that fires only
+        where another one does, as behind one of the same direction, is not seen.
 
     Raises
     ------
