@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 
 import revelu
 from revelu.errors import ReveluError
@@ -73,7 +73,7 @@ def draw(seed: int) -> Target:
     """The target of a seed."""
     rng = np.random.default_rng(seed)
     d = int(np.rint(np.exp(rng.uniform(0.0, np.log(100.0)))))
-    m = int(np.rint(np.exp(rng.uniform(np.log(0.5), np.log(60.4)))))
+    m = max(int(np.rint(np.exp(rng.uniform(np.log(0.5), np.log(60.4))))), 1)
     k = int(rng.choice([1, 1, 2, 3, int(rng.integers(4, 13))]))
     kinds = [*zoo.KINDS, "two_hidden", *zoo.OUTSIDE]
     while True:
@@ -94,12 +94,12 @@ def _function(kind: str, widths: tuple[int, int, int], rng: np.random.Generator)
     d, m, k = widths
     seed = int(rng.integers(2**31))
     if kind in zoo.OUTSIDE:
-        return zoo.OUTSIDE[kind]([d, max(m, 1), k], seed=seed)
+        return zoo.OUTSIDE[kind]([d, m, k], seed=seed)
     if kind == "two_hidden":
-        first = min(max(m, 1), d)
+        first = min(m, d)
         return zoo.random_network([d, first, int(rng.integers(1, 21)), k], seed=seed)
-    if kind in {"affine", "constant"} or m == 0:
-        return zoo.KINDS[kind if kind == "constant" else "affine"]([d, k], seed=seed)
+    if kind in {"affine", "constant"}:  # no neuron
+        return zoo.KINDS[kind]([d, k], seed=seed)
     if kind == "sign_ambiguous":
         return zoo.sign_ambiguous(min(max(d, 2), 40), seed=seed)
     gap = 10.0 ** rng.uniform(-12.0, -1.0)
@@ -115,7 +115,8 @@ def _function(kind: str, widths: tuple[int, int, int], rng: np.random.Generator)
     return partial(zoo.KINDS[kind], **options.get(kind, {}))([d, m, k], seed=seed)
 
 
-def _dim_in(target: Target) -> int:
+def dim_in(target: Target) -> int:
+    """How many inputs it has."""
     function = target.function
     return function.dim_in if isinstance(function, revelu.Network) else target.widths[0]
 
@@ -123,7 +124,7 @@ def _dim_in(target: Target) -> int:
 def one(seed: int) -> dict[str, object]:
     """Extract one target and judge what came back."""
     target = draw(seed)
-    record: dict[str, object] = {
+    run: dict[str, object] = {
         "seed": seed,
         "kind": target.kind,
         "widths": target.widths,
@@ -134,22 +135,22 @@ def one(seed: int) -> dict[str, object]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            recovery = revelu.extract(target, dim_in=_dim_in(target), seed=seed)
-        record["status"] = recovery.status.value
-        record["queries"] = recovery.ledger.n_queries
+            recovery = revelu.extract(target, dim_in=dim_in(target), seed=seed)
+        run["status"] = recovery.status.value
+        run["queries"] = recovery.ledger.n_queries
         if recovery.status is revelu.Status.RECOVERED and (share := _wrong(recovery, target, seed)):
             verdict = "wrong and silent"
-            record["share"] = share
+            run["share"] = share
     except ReveluError as error:
-        record["status"] = f"{type(error).__name__}: {error}"[:200]
+        run["status"] = f"{type(error).__name__}: {error}"[:200]
     except HungError:
         verdict = "hung"
     except Exception:  # noqa: BLE001 - what is looked for
         verdict = "crashed"
-        record["traceback"] = traceback.format_exc()[-1500:]
-    record["verdict"] = verdict
-    record["cpu"] = round(time.process_time() - cpu, 2)
-    return record
+        run["traceback"] = traceback.format_exc()[-1500:]
+    run["verdict"] = verdict
+    run["cpu"] = round(time.process_time() - cpu, 2)
+    return run
 
 
 def _wrong(recovery: revelu.Recovery, target: Target, seed: int) -> float:
@@ -175,38 +176,29 @@ def _hung(*_: object) -> None:
     raise HungError
 
 
-def run(seeds: range, seconds: float, results: Path) -> None:
+def attack(seeds: range, seconds: float, results: Path) -> None:
     """Attack targets that have no record yet, for so long, and append their records."""
-    done = {record["seed"] for record in read(results)}
+    done = {run["seed"] for run in records(results)}
     started = time.process_time()
-    with results.open("a", encoding="utf-8") as lines:
-        for seed in seeds:
-            if seed in done:
-                continue
-            if time.process_time() - started > seconds:
-                break
-            limit_cpu(CPU_LIMIT)
-            record = one(seed)
-            limit_cpu(0.0)
-            lines.write(json.dumps(record) + "\n")
-            lines.flush()
-            if record["verdict"]:
-                print(json.dumps(record), flush=True)
+    for seed in seeds:
+        if seed in done:
+            continue
+        if time.process_time() - started > seconds:
+            break
+        limit_cpu(CPU_LIMIT)
+        run = one(seed)
+        limit_cpu(0.0)
+        record(results, run)
+        if run["verdict"]:
+            print(json.dumps(run), flush=True)
 
 
-def read(results: Path) -> list[dict[str, object]]:
-    """The records kept so far."""
-    if not results.exists():
-        return []
-    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-
-
-def table(records: list[dict[str, object]]) -> str:
+def table(runs: list[dict[str, object]]) -> str:
     """Count by kind."""
     lines = [HEAD, "|" + "---|" * 9]
-    kinds = sorted({str(record["kind"]) for record in records})
+    kinds = sorted({str(run["kind"]) for run in runs})
     for kind in [*kinds, "all"]:
-        rows = [r for r in records if kind in ("all", r["kind"])]
+        rows = [r for r in runs if kind in ("all", r["kind"])]
         statuses = Counter(str(r.get("status", "")) for r in rows)
         known = {status: n for status, n in statuses.items() if status in set(revelu.Status)}
         others = "; ".join(
@@ -233,11 +225,11 @@ def main() -> None:
     options = parser.parse_args()
     if not options.write:
         seeds = range(FIRST_SEED + options.start, FIRST_SEED + options.stop)
-        run(seeds, options.seconds, options.results)
-    records = read(options.results)
-    share = f"{len(records):,} of {N_TARGETS:,} targets run, seeds from {FIRST_SEED:,}"
+        attack(seeds, options.seconds, options.results)
+    runs = records(options.results)
+    share = f"{len(runs):,} of {N_TARGETS:,} targets run, seeds from {FIRST_SEED:,}"
     versions = f"NumPy {np.__version__}, Python {platform.python_version()}, one BLAS thread"
-    text = f"{table(records)}\n\n{share}; {versions}."
+    text = f"{table(runs)}\n\n{share}; {versions}."
     print(text)
     if options.write:
         keep("many_targets", text)

@@ -1,4 +1,4 @@
-"""Where tables are kept: between their marks in README.md, and as JSON in results/."""
+"""Where tables are kept, in README.md and as JSON in results/, and runs until they are one."""
 
 import json
 import re
@@ -72,3 +72,17 @@ def notes_of(text: str) -> str:
     """Return what a text says beside its tables."""
     lines = [line for line in text.splitlines() if not line.startswith("|")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def records(results: Path | None) -> list[Any]:
+    """What earlier runs have left in a file, one JSON value a line."""
+    if results is None or not results.exists():
+        return []
+    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+
+
+def record(results: Path | None, value: Any) -> None:
+    """Add a value to that file, so that a run can stop and go on."""
+    if results is not None:
+        with results.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(value) + "\n")

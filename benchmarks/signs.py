@@ -1,7 +1,7 @@
 """Wide networks in their plain shape: signs that k d equations determine.
 
     python benchmarks/signs.py            print the table (some two minutes)
-    python benchmarks/signs.py --quick    a tenth of it
+    python benchmarks/signs.py --seconds 60 --results FILE   a slice; again for more
     python benchmarks/signs.py --write    and keep it in benchmarks/README.md
 
 Plain: no affine skip is left, so that every neuron's sign was found.  A sign is wrong where
@@ -11,10 +11,11 @@ the neuron is turned round against the truth.
 import argparse
 import platform
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 
 import revelu
 
@@ -102,14 +103,20 @@ def line(row: Row, runs: list[Run]) -> str:
 def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the networks")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of a slice")
+    parser.add_argument("--results", type=Path, help="where the runs are, and are added")
     parser.add_argument("--write", action="store_true", help="keep the table in README.md")
     options = parser.parse_args()
+    runs = {seed: Run(**run) for seed, run in records(options.results)}
     lines = [HEAD, "|" + "---|" * 8]
     for i, row in enumerate(ROWS):
-        n = max(row.n_networks // 10, 2) if options.quick else row.n_networks
-        start = FIRST_SEED + 1000 * i
-        lines.append(line(row, [one(row.widths, start + j) for j in range(n)]))
+        seeds = range(FIRST_SEED + 1000 * i, FIRST_SEED + 1000 * i + row.n_networks)
+        for seed in seeds:
+            if seed not in runs and time.process_time() < options.seconds:
+                runs[seed] = one(row.widths, seed)
+                record(options.results, [seed, asdict(runs[seed])])
+        if done := [runs[seed] for seed in seeds if seed in runs]:
+            lines.append(line(row, done))
     text = "\n".join(
         [*lines, "", f"Seeds from {FIRST_SEED:,}; Python {platform.python_version()}, {NUMPY}."]
     )

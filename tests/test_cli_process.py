@@ -182,6 +182,20 @@ def test_interrupt_is_exit_130(module, environment, number, command, attribute):
     assert one_object(stdout)["status"] == "interrupted"
 
 
+@pytest.mark.parametrize("command", ["span", "obfuscate"])
+def test_interrupted_span_is_exit_130_and_writes_nothing(module, environment, command):
+    np.save(module / "x.npy", np.ones((2, 3)))
+    files = {"span": ["-o", "s.npz"], "obfuscate": ["--inputs", "x.npy", "-o", "y.npy"]}[command]
+    arguments = [command, "answers:sleeps", "--trust", "--dim-in", "3", "--journal", "run.db"]
+    code, stdout, stderr = interrupt(
+        signal.SIGINT, [*COMMAND, *arguments, *files], module, environment
+    )
+    assert (code, stdout) == (ExitCode.INTERRUPTED, "")
+    assert re.search(r"^revelu: interrupted after [\d,]+ queries$", stderr, re.MULTILINE)
+    assert not (module / files[-1]).exists()
+    assert (module / "run.db").exists()
+
+
 # A library whose import takes long, and that makes another exception of what it meets.
 SLOW_IMPORT = """
 import pathlib

@@ -1,5 +1,6 @@
 """Degradations: what is left of an answer, and what is refused."""
 
+import math
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -14,11 +15,20 @@ import revelu
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.errors import InputError, TargetError
 from revelu.network import zoo
-from revelu.oracle import Float32, Labels, Noisy, Oracle, Rounded, degrade
+from revelu.oracle import (
+    Float32,
+    Labels,
+    Noisy,
+    Normalised,
+    Oracle,
+    Rounded,
+    TopProbability,
+    degrade,
+)
 
 NETWORK = zoo.random_network([3, 5, 4], 0)
 X = np.random.default_rng(1).normal(size=(60, 3))
-ALL = [Float32(), Rounded(3), Noisy(1e-3, 5), Labels()]
+ALL = [Float32(), Rounded(3), Noisy(1e-3, 5), Labels(), TopProbability(), Normalised()]
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 IN_FLOAT32 = st.floats(width=64, min_value=-3e38, max_value=3e38)
@@ -37,6 +47,31 @@ def zeros(X):
 def first_input(X):
     """A target of one output, answered as (n,)."""
     return X[:, 0]
+
+
+# --- TopProbability, Normalised ---
+
+LOGITS = st.floats(min_value=-30, max_value=30)
+
+
+@given(arrays(np.float64, TABLES, elements=LOGITS))
+def test_the_top_probability_is_that_of_the_softmax(Y):
+    got = TopProbability()(itself)(Y)
+    assert got.shape == (len(Y), 1)
+    for y, p in zip(Y.tolist(), got[:, 0].tolist(), strict=True):
+        if len(y) > 1 and min(y) >= 0 and abs(sum(y) - 1) < 1e-5:
+            continue  # probabilities already
+        assert p == pytest.approx(1.0 / sum(math.exp(z - max(y)) for z in y), rel=1e-12)
+
+
+@given(arrays(np.float64, TABLES, elements=st.floats(min_value=-2, max_value=9)))
+def test_normalised_rows_are_probabilities_and_stay_so(Y):
+    P = Normalised()(itself)(Y)
+    assert (P > 0).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(Normalised()(itself)(P), P, rtol=1e-12, atol=1e-300)
+    if Y.shape[1] > 1:
+        np.testing.assert_array_equal(TopProbability()(itself)(P)[:, 0], P.max(axis=1))
 
 
 # --- Float32 ---
@@ -210,7 +245,11 @@ def test_a_nan_gets_no_label(row):
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_answers_are_columns_of_float64(degradation, target, n):
     got = degradation(target)(X[:n])
-    k = 1 if isinstance(degradation, Labels) else target(X).reshape(len(X), -1).shape[1]
+    k = (
+        1
+        if isinstance(degradation, Labels | TopProbability)
+        else target(X).reshape(len(X), -1).shape[1]
+    )
     assert (got.shape, got.dtype) == ((n, k), np.float64)
 
 

@@ -200,6 +200,17 @@ def test_errors_that_grow_with_the_radius_are_not_within_the_number_quoted():
         assert (certificate.max_abs_error <= certificate.tolerance) is passes
 
 
+@pytest.mark.parametrize("output", [0.0, 1.0])
+def test_a_network_that_overflows_where_the_target_does_not_is_not_certified(output):
+    # Beyond x = 1 two neurons are infinite, with opposite signs: no number.
+    W, b = np.array([[1e150, 0.0], [1e150, 0.0], [0.0, 1.0]]), np.array([-1e150, -1e150, 0.0])
+    network = Network([W, np.array([[1e200, -1e200, output]])], [b, np.zeros(1)])
+    target = lambda X: output * np.maximum(X[:, 1], 0.0)  # noqa: E731
+    certificate = certificate_of(network, target)
+    assert not certificate.passed
+    assert 0.5 < certificate.fraction_within < 1.0
+
+
 def test_a_certificate_that_fails_far_out_only_says_so():
     network = zoo.random_network([6, 8, 1], seed=2)
     (W, A), (b, c) = network.weights, network.biases

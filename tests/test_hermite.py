@@ -26,7 +26,13 @@ from revelu.numerics.quadratic import Quadratic, fit_quadratic, weighted_gram
 from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.probe.moments import estimate_moments, estimate_second_moment, hermite_features
 from revelu.recover.limits import least_order
-from revelu.recover.tensors import Units, estimate_units, fix_signs, recover_units
+from revelu.recover.tensors import (
+    Units,
+    estimate_again,
+    estimate_units,
+    fix_signs,
+    recover_units,
+)
 
 
 def draw(d, m, seed):
@@ -183,6 +189,26 @@ def test_neurons_from_estimated_moments_are_near():
     order = [int(np.argmax(units.W @ w)) for w in W]
     np.testing.assert_allclose(units.W[order], W, atol=0.15)
     np.testing.assert_allclose(units.b[order], b, atol=0.3)
+
+
+def test_units_found_are_a_control_variate_for_better_ones():
+    a, W, b = draw(6, 3, 10)
+    X = np.random.default_rng(11).standard_normal((20_000, 6))  # 800 samples a parameter
+    y = relu_network(a, W, b, X)
+    quadratic = fit_quadratic(X, y)
+    values, U = np.linalg.eigh(quadratic.M)
+    basis = U[:, np.argsort(-np.abs(values))[:3]].T
+    units = estimate_units(
+        estimate_moments([(X, y)], quadratic, basis), 3, np.random.default_rng(0)
+    )
+    errors = []
+    for _ in range(2):
+        rows = units.W @ basis
+        order = [int(np.argmax(rows @ w)) for w in W]
+        off = np.abs(np.column_stack([rows, units.b, units.a])[order] - np.column_stack([W, b, a]))
+        errors.append(off.max())
+        units, basis = estimate_again(units, basis, X, y)
+    assert errors[1] < errors[0] / 3
 
 
 def test_nearly_dependent_rows_come_back_to_the_last_digits():

@@ -141,3 +141,40 @@ def test_expected_angle_is_about_the_angle():
     found = revelu.recover_span(degrade(truth, Labels()), labels=True, seed=1, checks=50)
     ratio = found.details["expected_angle"] / found.span.angles(truth.weights[0]).max()
     assert 0.1 < ratio < 10.0
+
+
+@pytest.mark.parametrize("after_rows", [2_000, 9_000])
+@pytest.mark.parametrize("logits", [False, True])
+def test_a_model_that_changes_midway_is_named(tmp_path, after_rows, logits):
+    networks = [revelu.zoo.random_network([30, 6, 4], seed=seed) for seed in (600, 601)]
+    n_rows = 0
+
+    def target(X):
+        nonlocal n_rows
+        n_rows += len(X)
+        Y = networks[n_rows > after_rows](X)
+        return Y if logits else Y.argmax(axis=1).astype(float)
+
+    with (
+        revelu.open_oracle(target, dim_in=30, journal=tmp_path / "run.db") as oracle,
+        pytest.raises(revelu.TargetError, match="has changed"),
+    ):
+        revelu.recover_span(oracle, labels=True, seed=1, checks=50)
+    assert oracle.n_queries < after_rows + 40_000
+
+
+def test_labels_that_stay_are_watched_at_little_cost(tmp_path):
+    truth = degrade(revelu.zoo.random_network([30, 6, 4], seed=600), Labels())
+    plain = revelu.recover_span(truth, labels=True, seed=1, checks=50)
+    with revelu.open_oracle(truth, dim_in=30, journal=tmp_path / "run.db") as oracle:
+        found = revelu.recover_span(oracle, labels=True, seed=1, checks=50)
+    np.testing.assert_array_equal(found.span.basis, plain.span.basis)
+    assert plain.ledger.n_queries < found.ledger.n_queries < 1.01 * plain.ledger.n_queries
+
+
+def test_each_direction_has_its_error():
+    truth = revelu.zoo.random_network([30, 8, 6, 5], seed=600)
+    found = revelu.recover_span(degrade(truth, Labels()), labels=True, seed=1, checks=50)
+    inside = revelu.Span(np.linalg.qr(truth.weights[0].T)[0].T).project(found.span.basis)
+    off = np.linalg.norm(found.span.basis - inside, axis=1)
+    assert (off < 6.0 * found.span.errors).all()

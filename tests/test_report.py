@@ -114,12 +114,16 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_writes_a_page(invoke, tmp_path, name):
     result = invoke(*COMMANDS[name], "--report", "page.html", "--json")
-    assert (result.exit_code, result.stderr) == (ExitCode.CERTIFIED, "")
     account = one_object(result.stdout)
+    # A page is written whether so few samples suffice or not.
+    finished = account.get("status") not in {"unverified", "partial"}
+    expected = ExitCode.CERTIFIED if finished else ExitCode.NOT_CERTIFIED
+    assert (result.exit_code, result.stderr) == (expected, "")
+    assert finished or COMMANDS[name][0] == "learn"
     assert account["outputs"][-1] == "page.html"
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     found = check_page(text)
-    assert verdict(COMMANDS[name][0], account).words in text.replace("&#39;", "'")
+    assert verdict(COMMANDS[name][0], account).words[1:] in text.replace("&#39;", "'")
     if account.get("certificate"):
         statement = account["certificate"]["statement"]
         assert statement[1:] in text.replace("&gt;", ">").replace("&#39;", "'")

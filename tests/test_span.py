@@ -134,3 +134,19 @@ def test_plot_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(revelu.MissingExtraError, match="report"):
         Span(np.eye(4)[:2]).plot(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("certified", [None, False, True])
+def test_a_file_says_what_is_certified(tmp_path, certified):
+    span = Span(np.eye(4)[:2], errors=[1e-3, 0.2], certified=certified)
+    span.save(tmp_path / "a.npz")
+    back = Span.load(tmp_path / "a.npz")
+    assert back.certified is certified
+    np.testing.assert_array_equal(back.errors, [1e-3, 0.2])
+    assert ("not certified" in repr(back)) == (certified is False)
+
+
+@pytest.mark.parametrize("errors", [[0.1], [0.1, -1.0], [0.1, np.nan]], ids=str)
+def test_bad_errors_are_refused(errors):
+    with pytest.raises(revelu.InputError, match="errors"):
+        Span(np.eye(3)[:2], errors=errors)

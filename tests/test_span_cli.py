@@ -174,3 +174,33 @@ def test_picture_needs_square_inputs(invoke, tmp_path):
     result = invoke("obfuscate", "six.npz", "--inputs", "six.npy", "-o", "y.npy", "--png", "g.png")
     assert result.exit_code == ExitCode.USAGE
     assert "square" in result.stderr
+
+
+def test_a_span_that_is_not_certified_says_so(invoke, tmp_path):
+    target = revelu.oracle.degrade(TRUTH, revelu.oracle.Rounded(2))
+    found = revelu.recover_span(target, seed=5, checks=50)
+    assert found.span.rank
+    found.span.save(tmp_path / "part.npz")
+    result = invoke(
+        "obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--span", "part.npz", "--json"
+    )  # fmt: skip
+    report = one_object(result.stdout)
+    assert (result.exit_code, report["status"]) == (ExitCode.NOT_CERTIFIED, "partial")
+    assert "not certified" in " ".join(report["evidence"])
+
+
+def test_an_attack_is_kept_in_a_journal_and_asks_nothing_twice(invoke):
+    command = (
+        "obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--journal", "run.db",
+        "--batch", 64, "--workers", 2, "--json",
+    )  # fmt: skip
+    cut = invoke(*command, "--budget", 100)
+    assert (cut.exit_code, one_object(cut.stdout)["status"]) == (3, "budget_exhausted")
+    first, again = invoke(*command), invoke(*command)
+    assert first.exit_code == again.exit_code == 0
+    figures = [one_object(result.stdout) for result in (first, again)]
+    assert figures[0]["queries"] == figures[1]["queries"]
+    assert "asked nothing" in " ".join(figures[1]["warnings"])
+    over = invoke("obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy",
+                  "--journal", "y.npy")  # fmt: skip
+    assert over.exit_code == ExitCode.USAGE

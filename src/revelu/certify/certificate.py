@@ -94,7 +94,8 @@ def _varying(examination: Examination) -> BoolArray:
     """Which outputs vary by more than their noise, or as the network predicts."""
     spread = examination.spread
     larger = spread > _ABOVE_NOISE * examination.own_errors
-    chosen = examination.is_drawn & examination.is_seen
+    finite = np.isfinite(examination.predicted).all(axis=1)
+    chosen = examination.is_drawn & examination.is_seen & finite
     Y, P = examination.Y[chosen], examination.predicted[chosen]
     if len(Y) < 2:
         return np.asarray(larger)

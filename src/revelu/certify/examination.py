@@ -1,6 +1,6 @@
 """A network and its target, compared on fresh inputs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -76,9 +76,13 @@ class Examination:
 
     @cached_property
     def errors(self) -> FloatArray:
-        """Answers less predictions, shape (n, k); NaN where the target is saturated."""
-        seen = self.is_seen[:, None]
-        return np.where(seen, np.where(seen, self.Y, 0.0) - self.predicted, np.nan)
+        """Answers less predictions, shape (n, k); NaN where the target is saturated.
+
+        Infinite where the network overflows and the target does not.
+        """
+        seen, finite = self.is_seen[:, None], np.isfinite(self.predicted)
+        apart = np.where(seen, self.Y, 0.0) - np.where(finite, self.predicted, 0.0)
+        return np.where(seen, np.where(finite, apart, np.inf), np.nan)
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -162,6 +166,10 @@ class Examination:
         chosen = gaussian if gaussian.max(initial=0.0) > 1.0 else ratio
         return np.asarray(self.X[int(np.argmax(chosen))])
 
+    def by(self, network: Network) -> "Examination":
+        """Return the same answers, held against another network's predictions."""
+        return replace(self, predicted=predictions(network, self.X))
+
     def __add__(self, other: "Examination") -> "Examination":
         return Examination(
             np.vstack([self.X, other.X]),
@@ -220,13 +228,19 @@ def examine(
     return Examination(
         rows,
         answered,
-        network(rows),
+        predictions(network, rows),
         np.arange(len(rows)) < len(X),
         noise,
         oracle.smallest_probability,
         wanted - room,
         box,
     )
+
+
+def predictions(network: Network, X: FloatArray) -> FloatArray:
+    """Evaluate a network; what overflows is infinite or NaN, which no check passes."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return network(X)
 
 
 def _sides(

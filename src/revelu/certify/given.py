@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from revelu.certify.examination import Examination
+from revelu.certify.examination import Examination, predictions
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Fidelity
@@ -35,7 +35,7 @@ def examine_given(
     return Examination(
         X,
         answered,
-        network(X),
+        predictions(network, X),
         np.zeros(len(X), dtype=bool),
         noise,
         oracle.smallest_probability,
@@ -82,7 +82,8 @@ def _labels_equal(given: Examination) -> float | None:
         return None
     chosen = predicted.argmax(axis=1)
     # Coarse answers have ties.
-    return float((answered[np.arange(len(answered)), chosen] >= answered.max(axis=1)).mean())
+    equal = answered[np.arange(len(answered)), chosen] >= answered.max(axis=1)
+    return float((equal & np.isfinite(predicted).all(axis=1)).mean())
 
 
 def _percent(fraction: float) -> str:

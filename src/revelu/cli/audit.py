@@ -35,10 +35,10 @@ from revelu.cli.options import (
     Verbose,
     Workers,
 )
-from revelu.cli.output import SCHEMA, print_json, versions
+from revelu.cli.output import SCHEMA, STYLES, print_json, versions
 from revelu.cli.progress import ProgressLine
 from revelu.cli.reporting import Reporting
-from revelu.report.verdicts import GIVEN_AWAY
+from revelu.report.verdicts import verdict
 from revelu.tasks.audit_rows import Audit, document_rows
 
 _STYLES = {"weights": "bold red", "function": "red", "span": "yellow", "nothing": "green"}
@@ -165,7 +165,8 @@ def document(target: str, found: Audit, seconds: float, seed: int) -> dict[str, 
 
 def _print(account: dict[str, Any], found: Audit, *, verdict_only: bool) -> None:
     console = Console(highlight=False, soft_wrap=verdict_only)
-    console.print(Text.assemble(f"{account['target']}: ", _verdict(found)))
+    said = verdict("audit", account)
+    console.print(Text.assemble(f"{account['target']}: ", (said.words, STYLES[said.tone])))
     if verdict_only:
         return
     table = Table.grid(padding=(0, 2))
@@ -184,14 +185,6 @@ def _print(account: dict[str, Any], found: Audit, *, verdict_only: bool) -> None
     console.print(rest)
 
 
-def _verdict(found: Audit) -> tuple[str, str]:
-    if not found.rows:
-        return "nothing was judged", "bold yellow"
-    first = found.rows[0].recovered
-    ending = "" if not found.missing else f"; {len(found.missing)} rows are missing"
-    return f"{GIVEN_AWAY[first][0]}{ending}", _STYLES[first]
-
-
 def _table(found: Audit) -> Table:
     """One row a defence."""
     on_inputs = any(row.label_agreement_on_inputs is not None for row in found.rows)
@@ -207,7 +200,9 @@ def _table(found: Audit) -> Table:
     for row in found.rows:
         name = "as they are" if row.defence == "none" else row.defence
         marks = ("~" if row.extrapolated else "") + ("…" if row.cut else "")
-        cells: list[str | Text] = [name, Text(row.recovered + marks, _STYLES[row.recovered])]
+        # Nothing found in a part of the time is no good news.
+        style = _STYLES["span" if row.cut and row.recovered == "nothing" else row.recovered]
+        cells: list[str | Text] = [name, Text(row.recovered + marks, style)]
         cells += [share(row.fidelity), share(row.label_agreement)]
         if on_inputs:
             cells += [share(row.fidelity_on_inputs), share(row.label_agreement_on_inputs)]
@@ -234,7 +229,7 @@ def _lines(account: dict[str, Any]) -> list[tuple[str, str]]:
     if any(row["cut"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
     if any(row["extrapolated"] for row in rows):
-        lines.append(("~", "extrapolated: not asked of the served model"))
+        lines.append(("~", "extrapolated: not seen behind this defence"))
     lines += [("missing", ", ".join(account["missing"]))] if account["missing"] else []
     by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
     lines.append(("queries", f"{account['queries']:,} in {account['rounds']:,} rounds"))

@@ -34,6 +34,7 @@ TABLES = {
     "peers": "peers.py",
     "many_targets": "many_targets.py",
     "hostile_files": "hostile_files.py",
+    "audit": "audit.py",
     "jwz20": "span_figures.py",
     "carlini20": "carlini20.py",
 }

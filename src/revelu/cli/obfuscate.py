@@ -12,21 +12,30 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from revelu.cli.asking import Asking
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     AsJson,
+    Batch,
     Budget,
+    Dask,
     DimIn,
+    InputName,
+    Journal,
     MaxSeconds,
+    OutputName,
     Quiet,
+    Rate,
     Report,
     Seed,
     Target,
     Trust,
     Verbose,
+    Workers,
 )
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
@@ -89,6 +98,13 @@ def obfuscate(
     seed: Seed = 0,
     dim_in: DimIn = None,
     trust: Trust = False,
+    journal: Journal = None,
+    workers: Workers = None,
+    dask: Dask = None,
+    batch: Batch = None,
+    rate: Rate = None,
+    input_name: InputName = None,
+    output_name: OutputName = None,
     as_json: AsJson = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -103,23 +119,34 @@ def obfuscate(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
+    asking = Asking(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        max_seconds=max_seconds,
+        journal=journal,
+        batch=batch,
+        workers=workers,
+        dask=dask,
+        rate=rate,
+        input_name=input_name,
+        output_name=output_name,
+    )
     line = ProgressLine(quiet=quiet or verbose > 0)
     with (
         logs(verbose),
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
-        from revelu.adapters import open_oracle
         from revelu.formats.inputs import read_inputs
         from revelu.oracle import checked_inputs
         from revelu.tasks.obfuscate import obfuscate_target
 
-        reporting = Reporting("obfuscate", report, target, inputs, known, output, png)
+        asking.check_outputs([output, png])
+        reporting = Reporting("obfuscate", report, target, inputs, known, journal, output, png)
         _check_outputs(output, png)
         started = time.monotonic()
-        with line, redirect_stdout(sys.stderr):
-            oracle = open_oracle(
-                target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds
-            )
+        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
             X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
             done = obfuscate_target(
                 oracle, X, span=known, norm=norm, box=box, labels=labels, seed=seed, progress=line
@@ -213,8 +240,9 @@ def _print(report: dict[str, Any], *, verdict_only: bool) -> None:
         table.add_row("correlation", f"{report['largest_correlation']:.2f} at most")
     table.add_row("queries", f"{report['queries']:,}")
     table.add_row("time", f"{report['seconds']:.1f} s")
-    for text in report["evidence"]:
-        table.add_row("evidence", text)
+    for label in ("evidence", "warnings"):
+        for text in report[label]:
+            table.add_row(label.removesuffix("s"), Text(text))
     for path in report["outputs"]:
         table.add_row("written", path)
     console.print(table)

@@ -194,6 +194,7 @@ def document(target: str, found: SpanRecovery, seconds: float, seed: int) -> dic
         "method": found.method,
         "rank": found.span.rank,
         "inputs": found.span.dim_in,
+        "errors": found.span.errors.tolist(),
         "expected_angle": found.details.get("expected_angle"),
         "queries": found.ledger.n_queries,
         "rounds": found.ledger.n_rounds,

@@ -30,6 +30,10 @@ class Span:
         Of the gradients that it was read from, largest first, in units of the largest.
     floor : float
         What noise alone makes of such a singular value.
+    errors : array_like, optional
+        About how far each row is off, in radians.
+    certified : bool, optional
+        Whether fresh moves across it changed no answer; None where nobody looked.
 
     Raises
     ------
@@ -48,22 +52,28 @@ class Span:
     basis: FloatArray
     singular_values: FloatArray = field(default_factory=lambda: np.empty(0))
     floor: float = 0.0
+    errors: FloatArray = field(default_factory=lambda: np.empty(0))
+    certified: bool | None = None
 
     def __post_init__(self) -> None:
         try:
             basis = np.array(self.basis, dtype=np.float64, order="C")
             values = np.array(self.singular_values, dtype=np.float64)
+            errors = np.array(self.errors, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"a span's basis is not a numeric array: {error}") from None
         if basis.ndim != 2 or basis.shape[1] < 1:
             raise InputError(f"a span's basis needs shape (k, n), got {basis.shape}")
         if not (np.isfinite(basis).all() and np.isfinite(values).all() and values.ndim == 1):
             raise InputError("a span holds a number that is not finite, or a wrong shape")
+        if errors.shape not in {(0,), (len(basis),)} or not (errors >= 0.0).all():
+            raise InputError(f"a span of {len(basis)} rows has as many errors, or none")
         if not np.allclose(basis @ basis.T, np.eye(len(basis)), rtol=0.0, atol=_ATOL):
             raise InputError("the rows of a span's basis must be orthonormal")
-        for array in (basis, values):
+        for array in (basis, values, errors):
             array.setflags(write=False)
         object.__setattr__(self, "basis", basis)
+        object.__setattr__(self, "errors", errors)
         object.__setattr__(self, "singular_values", values)
         object.__setattr__(self, "floor", float(self.floor))
 
@@ -83,7 +93,8 @@ class Span:
         return complement(self.basis)
 
     def __repr__(self) -> str:
-        return f"<Span of {self.rank} of {self.dim_in} directions>"
+        mark = ", not certified" if self.certified is False else ""
+        return f"<Span of {self.rank} of {self.dim_in} directions{mark}>"
 
     def project(self, X: ArrayLike) -> FloatArray:
         """Return the part of ``X (m, n)`` that lies in the span.
@@ -149,7 +160,10 @@ class Span:
             "span": self.basis,
             "singular_values": self.singular_values,
             "floor": np.array(self.floor),
+            "errors": self.errors,
         }
+        if self.certified is not None:
+            named["certified"] = np.array(float(self.certified))
         write_archive(path, named)
 
     @classmethod
@@ -170,7 +184,10 @@ class Span:
             raise FormatError(f"{path}: holds no span")
         try:
             values = named.get("singular_values", np.empty(0))
-            return cls(named["span"], values, float(named.get("floor", np.zeros(()))))
+            floor = float(named.get("floor", np.zeros(())))
+            mark = named.get("certified")
+            certified = None if mark is None else bool(float(mark) == 1.0)
+            return cls(named["span"], values, floor, named.get("errors", np.empty(0)), certified)
         except (InputError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: {error}") from None
 

@@ -1,5 +1,7 @@
 """The span of noisy rows: how many singular values stand out, and how far off it is."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from revelu.network.span import Span
@@ -32,6 +34,30 @@ def span_of(gradients: FloatArray) -> tuple[Span, bool]:
     left_out = values[rank] if rank < len(values) else 0.0
     clear = rank > 0 and bool(_SIGMAS * left_out <= values[rank - 1])
     return Span(vt[:rank], values / values[0], floor=float(noise / values[0])), clear
+
+
+def with_errors(span: Span, gradients: FloatArray) -> Span:
+    """Tell how far off each direction is by what noise explains, and by both halves of the rows.
+
+    Kinks that noise hides put gradients off by more than noise does, and halves apart.
+
+    Parameters
+    ----------
+    span : Span
+        Of ``gradients (m, n)``.
+    gradients : ndarray, shape (m, n)
+    """
+    unit = expected_angle(span, span.dim_in)
+    if not span.rank:
+        return span
+    values = span.singular_values[: span.rank]
+    errors = unit * values[-1] / values
+    if len(gradients) >= 4 * span.rank:
+        for half in (gradients[::2], gradients[1::2]):
+            rows = np.linalg.svd(half, full_matrices=False)[2][: span.rank]
+            beside = np.linalg.norm(span.basis - span.basis @ rows.T @ rows, axis=1)
+            errors = np.maximum(errors, beside)
+    return replace(span, errors=errors)
 
 
 def expected_angle(span: Span, n: int) -> float:

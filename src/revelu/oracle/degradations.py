@@ -244,7 +244,8 @@ class Normalised(Degradation):
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
         """Return ``Y (n, k)`` clipped at the smallest normal number, over its sum by row."""
         positive = np.maximum(Y, np.finfo(np.float64).tiny)
-        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+        with np.errstate(invalid="ignore"):  # infinity over infinity is NaN
+            return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
 def degrade(ask: Ask, *degradations: Degradation) -> Ask:

@@ -85,5 +85,6 @@ def log_ratios(Y: FloatArray, smallest: float = SMALLEST) -> FloatArray:
 
 def softmax(Y: FloatArray) -> FloatArray:
     """Return the probabilities of which ``Y (n, k)`` are logits."""
-    E = np.exp(Y - Y.max(axis=1, keepdims=True))
-    return np.asarray(E / E.sum(axis=1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # an infinite logit has no probability: NaN
+        E = np.exp(Y - Y.max(axis=1, keepdims=True))
+        return np.asarray(E / E.sum(axis=1, keepdims=True))

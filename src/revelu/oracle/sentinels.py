@@ -1,5 +1,6 @@
 """Sentinels: rows that are asked again, to see that a target is still the same."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +21,14 @@ class Sentinels:
         As answered, before log-ratios are taken.
     atol : ndarray, shape (n, k)
         From the measured noise floor: beyond it, two answers are not those of one target.
+    view : callable, (n, k) -> (n, 1), optional
+        What of an answer is compared, such as its label; ``Y`` is seen through it already.
     """
 
     X: FloatArray
     Y: FloatArray
     atol: FloatArray
+    view: Callable[[FloatArray], FloatArray] | None = None
 
     def check(self, name: str, Y: FloatArray) -> None:
         """Compare fresh answers ``Y (n, k)`` with the first ones.
@@ -34,6 +38,7 @@ class Sentinels:
         TargetError
             If they differ: what was asked before and after belongs to two targets.
         """
+        Y = Y if self.view is None else self.view(Y)
         if Y.shape != self.Y.shape:
             raise TargetError(f"{name} has changed: {Y.shape[1]} outputs, not {self.Y.shape[1]}")
         excess = np.abs(Y - self.Y) - self.atol

@@ -17,6 +17,9 @@ from revelu.types import BoolArray, FloatArray
 _WIDEN = 4.0
 _MAX_WIDENINGS = 6
 
+# Most brackets hold a border: after so many halvings few of their ends are still unasked.
+_FIRST_HALVINGS = 3
+
 # Halvings of a segment until its ends are neighbours in float64.
 _MAX_HALVINGS = 60
 
@@ -121,29 +124,30 @@ def heights(
     """
     centres = np.where(np.isnan(centres), 0.0, centres)
     lo, hi = centres - half_width, centres + half_width
+    # An end that a few halvings have moved was asked; the other ends are asked now.
     open_below, open_above = np.ones(len(lo), bool), np.ones(len(lo), bool)
+    for _ in range(_FIRST_HALVINGS):
+        middle = (lo + hi) / 2.0
+        inside = border.is_inside(oracle, offsets, middle)
+        lo, hi = np.where(inside, middle, lo), np.where(inside, hi, middle)
+        open_below &= ~inside
+        open_above &= inside
     width = half_width
     for attempt in range(_MAX_WIDENINGS):
-        asked = np.concatenate([np.flatnonzero(open_below), np.flatnonzero(open_above)])
-        n_below = int(open_below.sum())
-        t = np.concatenate([lo[open_below], hi[open_above]])
-        inside = border.is_inside(oracle, offsets[asked], t)
-        # An end on the wrong side becomes the other end.
-        below, above = asked[:n_below], asked[n_below:]
-        wrong_below, wrong_above = below[~inside[:n_below]], above[inside[n_below:]]
-        both = np.intersect1d(wrong_below, wrong_above)
-        wrong_below = np.setdiff1d(wrong_below, both)
-        wrong_above = np.setdiff1d(wrong_above, both)
-        open_below[:], open_above[:] = False, False
-        width *= _WIDEN
-        hi[wrong_below], lo[wrong_below] = lo[wrong_below], lo[wrong_below] - width
-        lo[wrong_above], hi[wrong_above] = hi[wrong_above], hi[wrong_above] + width
-        open_below[wrong_below], open_above[wrong_above] = True, True
-        lo[both] = hi[both] = np.nan
-        if attempt == _MAX_WIDENINGS - 1:
-            lo[wrong_below] = lo[wrong_above] = np.nan
-        if not (len(wrong_below) or len(wrong_above)):
+        below, above = np.flatnonzero(open_below), np.flatnonzero(open_above)
+        asked = np.concatenate([below, above])
+        if not len(asked):
             break
+        inside = border.is_inside(oracle, offsets[asked], np.concatenate([lo[below], hi[above]]))
+        # An end on the wrong side becomes the other end.
+        below, above = below[~inside[: len(below)]], above[inside[len(below) :]]
+        width *= _WIDEN
+        hi[below], lo[below] = lo[below], lo[below] - width
+        lo[above], hi[above] = hi[above], hi[above] + width
+        open_below[:], open_above[:] = False, False
+        open_below[below], open_above[above] = True, True
+        if attempt == _MAX_WIDENINGS - 1:
+            lo[below] = lo[above] = np.nan
     return _bisect(oracle, border, offsets, lo, hi, atol)
 
 

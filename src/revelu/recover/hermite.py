@@ -41,7 +41,7 @@ from revelu.recover.growth import (
 )
 from revelu.recover.limits import least_order, what_cannot_be_known
 from revelu.recover.sign_patterns import Patterns, resolve_patterns
-from revelu.recover.tensors import estimate_units
+from revelu.recover.tensors import estimate_again, estimate_units
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
 
@@ -169,7 +169,7 @@ class _Learner:
         self.tell("estimating the span of the rows")
         self.quadratic = fit_quadratic(self.fitted.X, self.fitted.Y[:, 0])
         basis = self._find_span()
-        start = self._tensor_start(basis)
+        start, basis = self._tensor_start(basis)
         found = self._search_in_span(basis, start) if basis is not None else None
         if found is None:
             found = self._search(start)
@@ -207,25 +207,27 @@ class _Learner:
         X, y = self.fitted.X, self.fitted.Y[:, 0]
         return [(X[i : i + _CHUNK], y[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK)]
 
-    def _tensor_start(self, basis: FloatArray | None) -> TwoLayer | None:
-        """Step 2: neurons from moments, in coordinates of the span."""
+    def _tensor_start(self, basis: FloatArray | None) -> tuple[TwoLayer | None, FloatArray | None]:
+        """Step 2: neurons from moments, in coordinates of the span, and a better span."""
         n, d = self.fitted.X.shape
         rank = len(basis) if basis is not None else min(self.n_neurons or d, d)
         enough = n >= _TENSOR_SAMPLES * rank * (d + 1)
         known = basis is not None or self.n_neurons == rank == d
         wanted = self.order == "1" or (enough and known)
         if not (self.samples.is_gaussian and wanted and rank <= _TENSOR_RANK):
-            return None
+            return None, basis
         self.tell("estimating Hermite coefficients")
         moments = estimate_moments(self._chunks(), self.quadratic, basis, executor=self.executor)
         self.details["moment_errors"] = [float(e.max()) for e in moments.errors]
         units = estimate_units(moments, rank, self.rng)
         if units is None:
-            return None
-        W = units.W if basis is None else units.W @ basis
-        self.details["tensor_estimate"] = {"a": units.a, "W": W, "b": units.b}
-        zero = np.zeros((1, units.W.shape[1]))
-        return TwoLayer(units.W, units.b, units.a[None], np.zeros(1), zero)
+            return None, basis
+        whole = np.eye(d) if basis is None else basis
+        units, span = estimate_again(units, whole, self.fitted.X, self.fitted.Y[:, 0])
+        self.details["tensor_estimate"] = {"a": units.a, "W": units.W @ span, "b": units.b}
+        W = units.W if basis is not None else units.W @ span
+        start = TwoLayer(W, units.b, units.a[None], np.zeros(1), np.zeros((1, W.shape[1])))
+        return start, None if basis is None else span
 
     def _search_in_span(self, basis: FloatArray, start: TwoLayer | None) -> Explanation | None:
         """Step 3 inside the span, then in all coordinates; None where that fails.
@@ -287,7 +289,7 @@ class _Learner:
                 if self._agrees(found.network):
                     return found
                 tries, start = tries + 1, None
-                found = replace(found, cost=self._checked_cost(found.network), settled=False)
+                found = replace(found, cost=self.checked.cost(found.network), settled=False)
             if n == len(self.fitted.X) and (tries == 0 or tries >= most_tries):
                 return found
             n = min(4 * n, len(self.fitted.X))
@@ -389,9 +391,6 @@ class _Learner:
         """Whether samples not fitted agree, but for units that fire on next to none."""
         outside = np.abs(self.checked.residual(network)) > _AGREES
         return bool(outside.mean() <= _MOST_OUTSIDE)
-
-    def _checked_cost(self, network: TwoLayer) -> float:
-        return self.checked.cost(network)
 
 
 def _lifted(network: TwoLayer, basis: FloatArray, outside: FloatArray) -> TwoLayer:

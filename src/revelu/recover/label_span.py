@@ -15,6 +15,7 @@ negative; its loops run once too often; its line 7 restarts before the Gaussian 
 import itertools
 import logging
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from revelu.network.span import Span
 from revelu.numerics.complement import Complement
 from revelu.oracle import Oracle
 from revelu.probe.boundary import (
-    Bend,
     Border,
     crosses_once,
     find_bend,
@@ -31,11 +31,24 @@ from revelu.probe.boundary import (
     height_noise,
     heights,
 )
+from revelu.probe.normals import (
+    COARSE,
+    SIGMAS,
+    Place,
+    Step,
+    balanced_step,
+    flat_normal,
+    flat_step,
+    rough_slopes,
+    smooth_normal,
+)
 from revelu.probe.slopes import unit_rows
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
+
+Watch: TypeAlias = Callable[[FloatArray, FloatArray], None]
 
 # Places of a look around.  Where none of two looks has anything to add, less than a sixth
 # of all would have, at 95% confidence.
@@ -52,50 +65,41 @@ _N_REPEATS = 16
 _SHIFT = 1e-5
 _BLURRED = 0.05
 
-# A tolerance is this many standard errors of a height; bisection ends at a bracket of a few,
-# whose own error, a sqrt(12)th of it, is less than two.
-_SIGMAS = 16.0
-_BRACKET = 6.0
-_HEIGHT_ERROR = (1.0 + _BRACKET**2 / 12.0) ** 0.5
-_ROUGHLY = 0.1
-
 # How far off noise is measured; farther where no place will do: inputs may be rounded.
 _NEAR, _FARTHER = 1e-9, 1e-5
 
-# Steps tried beside a place, in units of an input's coordinates, from the longest on.
-# Hundreds of directions follow the two lines that choose it, some steeper: the reserve.
-_LONGEST, _SHRINK, _SHORTEST = 0.4, 4.0, 1e-5
-_N_LINES = 2
-_RESERVE = 16.0
-_MAX_RETRIES = 2
-_BLOCK, _N_MIXES = 64, 6
+# Lines through a place that choose its step.  What it takes to weigh a place by them, in
+# coordinates of a normal: where it is little, the best of several is taken.
+_N_LINES, _COST = 2, 20
+_EPS = float(np.finfo(np.float64).eps)
 
-# Curvature is measured at this step and its double.
-_COARSE = 2e-2
 # Places where the even part of the heights tells a smooth border from one with kinks.
 _N_VOTES = 3
 
-# A place is put off while its error would be this many times the usual one.
-_POSTPONED = 5.0
+# A place waits while its error would be this many times the usual one, and so many times more
+# while the usual one is that of one direction.  Where others only wait, the best is taken.
+_POSTPONED, _FEW = 5.0, 4.0
 _HOPELESS = 1e4
+# So often the other kind of border is looked for before a direction is given up.
+_MAX_CHANGES = 4
 
 
 class _Search:
     """The state of a search: a basis, its complement, and how borders behave."""
 
-    def __init__(self, oracle: Oracle, rng: np.random.Generator) -> None:
+    def __init__(self, oracle: Oracle, rng: np.random.Generator, watch: Watch | None) -> None:
         self.oracle, self.rng = oracle, rng
+        self.watch: Watch | None = watch
         self.rest = Complement(oracle.dim_in, rng)
         self.radius, self.near = 1.0, _NEAR
         self.inputs = np.empty((0, oracle.dim_in))
         self.labels = np.empty(0)
-        self.errors: list[float] = []
-        self.leaks: list[float] = []
+        self.errors, self.leaks = list[float](), list[float]()
         self.noise = np.empty(0)
         self.triangle = np.empty((0, 0))
         self.votes: list[bool] = []
-        self.patience = _POSTPONED
-        self.n_places = self.n_rough = 0
+        self.places: list[Place] = []
+        self.n_places = self.n_rough = self.n_changes = 0
 
     @property
     def rank(self) -> int:
@@ -103,9 +107,14 @@ class _Search:
         return len(self.errors)
 
     @property
+    def n_choices(self) -> int:
+        """Of how many places the best is taken: of the more, the less that costs."""
+        return int(np.clip(len(self.rest.basis) // _COST, 1, _N_PLACES))
+
+    @property
     def width(self) -> float:
         """What counts as a shift of a border: more than the span's own error makes."""
-        own = _SIGMAS * float(np.median(self.leaks)) if self.leaks else 0.0
+        own = SIGMAS * float(np.median(self.leaks)) if self.leaks else 0.0
         return self.radius * max(_SHIFT * float(np.sqrt(self.oracle.dim_in)), own)
 
     def leak(self, known: FloatArray) -> float:
@@ -116,9 +125,14 @@ class _Search:
         return float(np.linalg.norm(np.linalg.solve(self.triangle.T, known) * self.noise))
 
     @property
+    def angles(self) -> FloatArray:
+        """About how far off each direction is, in radians, shape (r,)."""
+        return np.asarray(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise, axis=1))
+
+    @property
     def angle(self) -> float:
         """About how far off the span is, in radians: the norm of all errors of its basis."""
-        return float(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise))
+        return float(np.linalg.norm(self.angles))
 
     @property
     def is_blurred(self) -> bool:
@@ -149,6 +163,13 @@ class _Search:
     def look_around(self) -> list[Border]:
         """Places on borders which a move inside the complement shifts."""
         borders = self._borders()
+        clean, moved = self._try(borders)
+        self.n_places += len(borders)
+        self.n_rough += len(borders) - int(clean.sum())
+        return [borders[i] for i in np.flatnonzero(clean & moved)]
+
+    def _try(self, borders: list[Border]) -> tuple[BoolArray, BoolArray]:
+        """Whether borders are where they should be, and whether a move shifts them, (m,) each."""
         n, m = self.oracle.dim_in, len(borders)
         moves = self.rng.standard_normal((m, n - self.rank)) @ self.rest.basis * self.radius
         X, E = (np.array([getattr(b, name) for b in borders]) for name in ("x", "e"))
@@ -157,10 +178,11 @@ class _Search:
         Y = self.oracle(np.vstack([sides, sides + np.vstack([moves, moves])]))[:, 0]
         inside = Y.reshape(4, m) == labels
         clean = inside[0] & ~inside[1]
-        self.n_places += m
-        self.n_rough += m - int(clean.sum())
-        moved = clean & ~(inside[2] & ~inside[3])
-        return [borders[i] for i in np.flatnonzero(moved)]
+        if self.watch is not None and clean.any():
+            rows = np.flatnonzero(np.tile(clean, 2))
+            self.watch(sides[rows], Y[rows])
+            self.watch = None
+        return clean, ~(inside[2] & ~inside[3])
 
     def _borders(self) -> list[Border]:
         """Places on borders between random inputs of different labels."""
@@ -170,142 +192,119 @@ class _Search:
         others = [self.rng.choice(np.flatnonzero(self.labels != label)) for label in labels]
         return find_borders(self.oracle, X, self.inputs[others], labels, _SHIFT / 8.0)
 
-    def learn_at(self, border: Border) -> bool:
-        """Measure a normal in the complement; return whether it adds a direction."""
-        atol = float(np.finfo(np.float64).eps * np.abs(border.x).max())
-        here = np.zeros((1, self.oracle.dim_in))
-        t = heights(self.oracle, border, here, np.zeros(1), self.width, atol)
+    def weigh(self, border: Border) -> Place | None:
+        """Choose a step at a place, and estimate how well it shows a direction."""
+        atol = float(_EPS * np.abs(border.x).max())
+        t = heights(
+            self.oracle, border, np.zeros((1, len(border.x))), np.zeros(1), self.width, atol
+        )
         if np.isnan(t[0]):
-            return False
+            return None
         border = Border(border.x + t[0] * border.e, border.e, border.label)
-        lines = unit_rows(self.rng, _N_LINES, len(self.rest.basis)) @ self.rest.basis
-        found = self._step_at(border, lines, atol)
-        if found is None:
+        n_left = len(self.rest.basis)
+        lines = unit_rows(self.rng, _N_LINES, n_left) @ self.rest.basis
+        step = self._step_at(border, lines, atol)
+        if step is None:
+            return None
+        known = rough_slopes(self.oracle, border, self.rest.taken, step)
+        place = Place(border, step, known, self.leak(known), lines, step.slopes, n_left)
+        return place if np.isfinite(place.angle) else None
+
+    def _weigh_again(self, place: Place) -> Place:
+        """The same place, now that a direction more is known, by one more slope."""
+        q = self.rest.taken[-1:]
+        slope = rough_slopes(self.oracle, place.border, q, place.step)
+        part = place.lines @ q[0]
+        lengths = np.sqrt(np.maximum(1.0 - part**2, _EPS))
+        lines = (place.lines - part[:, None] * q) / lengths[:, None]
+        slopes, known = (place.slopes - part * slope) / lengths, np.append(place.known, slope)
+        n_left = len(self.rest.basis)
+        return Place(place.border, place.step, known, self.leak(known), lines, slopes, n_left)
+
+    def is_usual(self, place: Place) -> bool:
+        """Whether a place shows a direction about as well as others did; few tell little."""
+        if not self.errors:
+            return True
+        usual = float(np.median(self.errors)) * (1.0 + _FEW / self.rank)
+        leaky = self.angle / np.sqrt(self.n_choices)
+        return bool(
+            place.error <= _POSTPONED * usual * place.size
+            and place.leak <= _POSTPONED * leaky * place.size
+        )
+
+    def learn_from(self, borders: list[Border]) -> int:
+        """Learn directions beside borders, the best of a few first; return how many last failed."""
+        borders, n_failed, before = list(borders), 0, self.rank
+        while self.rank < self.oracle.dim_in:
+            usual = [place for place in self.places if self.is_usual(place)]
+            if borders and len(usual) < self.n_choices:
+                border = borders.pop()
+                if self.rank > before and not self._try([border])[1][0]:
+                    continue
+                place = self.weigh(border)
+                self.places += [place] if place else []
+                n_failed += place is None or not self.is_usual(place)
+            elif usual:
+                best = min(usual, key=lambda place: place.angle)
+                n_failed = 0 if self.learn_at(best) else n_failed + 1
+            else:
+                break
+        return n_failed
+
+    def learn_from_best(self) -> bool:
+        """Learn a direction at the best of the places that wait; return whether one was added."""
+        hopeless = _HOPELESS * float(np.median(self.errors)) if self.errors else np.inf
+        self.places = [place for place in self.places if place.error < hopeless * place.size]
+        while self.places:
+            if self.learn_at(min(self.places, key=lambda place: place.angle)):
+                return True
+        return False
+
+    def look_otherwise(self) -> bool:
+        """Take smooth borders for flat ones, or flat for smooth; return whether there is hope."""
+        self.votes = [not self.smooth] * _N_VOTES
+        self.near = _NEAR if self.smooth else _FARTHER
+        self.n_changes += 1
+        return self.n_changes <= _MAX_CHANGES
+
+    def learn_at(self, place: Place) -> bool:
+        """Measure a normal in the complement; return whether it adds a direction."""
+        self.places.remove(place)
+        border, step = place.border, place.step
+        if not crosses_once(self.oracle, border, self.rng, step.steepest * step.h):
             return False
-        h, slopes, noise, curvature = found
-        m = len(self.rest.basis)
-        expected = np.linalg.norm(slopes) * np.sqrt(m / _N_LINES)
-        error = noise * _HEIGHT_ERROR / h * np.sqrt(m)
-        if self.errors and error > self.patience * np.median(self.errors) * expected:
-            return False
-        steepest = 3.0 * float(np.abs(slopes).max())
-        if not crosses_once(self.oracle, border, self.rng, steepest * h):
-            return False
-        measured = self._normal(border, noise, h, steepest, curvature)
+        normal = smooth_normal if step.curvature else flat_normal
+        measured = normal(self.oracle, self.rng, border, self.rest.basis, step)
         if measured is None:
             return False
         size = float(np.linalg.norm(measured))
-        # What is known, and known not quite, leaks into the complement.
-        known = self._known_slopes(border, h, steepest)
-        leak = self.leak(known)
-        if not size > _SIGMAS * (error + leak):
+        if not size > SIGMAS * (place.error + place.leak):
             return False
-        self.errors.append(float(error / size))
-        self.leaks.append(leak)
-        self.noise = np.append(self.noise, error)
+        self.n_changes = 0
+        self.errors.append(place.error / size)
+        self.leaks.append(place.leak)
+        self.noise = np.append(self.noise, place.error)
         r = self.rank - 1
         self.triangle = np.pad(self.triangle, (0, 1))
-        self.triangle[r, :r], self.triangle[r, r] = known, size
+        self.triangle[r, :r], self.triangle[r, r] = place.known, size
         self.rest.take((measured / size)[None])
+        again = [self._weigh_again(other) for other in self.places]
+        again = [other for other in again if np.isfinite(other.angle)]
+        self.places = sorted(again, key=lambda other: other.angle)[:_N_PLACES]
         return True
 
-    def _known_slopes(self, border: Border, h: float, steepest: float) -> FloatArray:
-        """The border's slopes along the basis, to a digit, shape (r,)."""
-        Q = self.rest.taken
-        atol = _ROUGHLY * steepest * h
-        return heights(self.oracle, border, h * Q, np.zeros(len(Q)), steepest * h, atol) / h
-
-    def _step_at(
-        self, border: Border, lines: FloatArray, atol: float
-    ) -> tuple[float, FloatArray, float, float] | None:
-        """A step, the slopes along the lines, the noise of heights, and the curvature."""
+    def _step_at(self, border: Border, lines: FloatArray, atol: float) -> Step | None:
+        """A step beside a place, as its border is a piece of a plane or smooth."""
         noise = height_noise(self.oracle, border, self.rng, self.near * self.radius, atol)
         if np.isnan(noise):
             return None
         bend = None
         if len(self.votes) < _N_VOTES or self.smooth:
-            bend = find_bend(self.oracle, border, lines, _COARSE * self.radius)
+            bend = find_bend(self.oracle, border, lines, COARSE * self.radius)
             self.votes = [*self.votes, bend is not None][:_N_VOTES]
         if self.smooth:
-            found = None if bend is None else self._balanced_step(bend, noise)
-        else:
-            found = self._flat_step(border, lines, noise)
-        return None if found is None else (*found, noise, bend.curvature if bend else 0.0)
-
-    def _flat_step(
-        self, border: Border, lines: FloatArray, noise: float
-    ) -> tuple[float, FloatArray] | None:
-        """The longest step whose heights on both sides are one plane's, and the slopes."""
-        h = _LONGEST * self.radius
-        while h >= _SHORTEST * self.radius:
-            t = heights(self.oracle, border, h * lines, np.zeros(len(lines)), h, _BRACKET * noise)
-            if self._is_mirrored(border, h * lines, t, noise).all():
-                return h / _RESERVE, t / h
-            h /= _SHRINK
-        return None
-
-    def _is_mirrored(
-        self, border: Border, offsets: FloatArray, t: FloatArray, noise: float
-    ) -> BoolArray:
-        """Whether the border is as far down on one side as it is up on the other.
-
-        On a plane t(-u) = -t(u), and each is a free test for the kinks of ReLU.
-        """
-        atol = _SIGMAS * noise
-        ends = np.concatenate([-t - atol, -t + atol])
-        known = np.where(np.isnan(ends), 0.0, ends)
-        inside = border.is_inside(self.oracle, -np.vstack([offsets, offsets]), known)
-        return np.asarray(inside[: len(t)] & ~inside[len(t) :] & ~np.isnan(t))
-
-    def _adds_up(self, border: Border, offsets: FloatArray, t: FloatArray, atol: float) -> bool:
-        """Whether heights beside a place are one plane's, by random signs of blocks of them.
-
-        Where borders are stairs, of rounded scores, each height may be of another step.
-        """
-        blocks = _N_MIXES * np.array_split(np.arange(len(t)), -(-len(t) // _BLOCK))
-        mixes = np.zeros((len(blocks), len(t)))
-        for mix, block in zip(mixes, blocks, strict=True):
-            mix[block] = self.rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block))
-        expected = mixes @ t
-        ends = np.concatenate([expected - atol, expected + atol])
-        inside = border.is_inside(self.oracle, np.vstack([mixes, mixes]) @ offsets, ends)
-        return bool((inside[: len(blocks)] & ~inside[len(blocks) :]).all())
-
-    def _balanced_step(self, bend: Bend, noise: float) -> tuple[float, FloatArray]:
-        """The step where the error of a smooth border's slope, A h² + noise / (√2 h), is least."""
-        h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
-        return min(max(h, _SHORTEST * self.radius), _COARSE * self.radius), bend.slopes
-
-    def _normal(
-        self, border: Border, noise: float, h: float, steepest: float, curvature: float
-    ) -> FloatArray | None:
-        """The border's slopes along all of the complement, shape (n - r,)."""
-        C = self.rest.basis
-        t = heights(self.oracle, border, h * C, np.zeros(len(C)), steepest * h, _BRACKET * noise)
-        if self.smooth:
-            # The odd part: heights on the other side are near -t, for the border is smooth.
-            room = max(3.0 * curvature * h * h, 4.0 * _SIGMAS * noise)
-            back = heights(self.oracle, border, -h * C, -t, room, _BRACKET * noise)
-            slopes = (t - back) / (2.0 * h)
-            if np.isnan(slopes).any() or not self._adds_up(border, h * C, h * slopes, room):
-                return None
-            return np.asarray(slopes)
-        steps = np.full(len(C), h)
-        kinked = np.flatnonzero(~self._is_mirrored(border, h * C, t, noise))
-        for _ in range(_MAX_RETRIES):
-            if not len(kinked):
-                atol = _SIGMAS * noise * _HEIGHT_ERROR
-                flat = self._adds_up(border, steps[:, None] * C, t, atol)
-                return np.asarray(t / steps) if flat else None
-            # A border bent there: once more, nearer.
-            h /= _SHRINK
-            near = C[kinked] * h
-            t[kinked] = heights(
-                self.oracle, border, near, np.zeros(len(kinked)), steepest * h, _BRACKET * noise
-            )
-            steps[kinked] = h
-            kinked = kinked[~self._is_mirrored(border, near, t[kinked], noise)]
-        return None
+            return None if bend is None else balanced_step(bend, noise, self.radius)
+        return flat_step(self.oracle, border, lines, noise, self.radius)
 
 
 def recover_label_span(
@@ -313,6 +312,7 @@ def recover_label_span(
     seed: int | np.random.SeedSequence,
     *,
     tell: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
 ) -> SpanRecovery:
     """Recover the row span of the first layer of a classifier that answers labels.
 
@@ -323,6 +323,9 @@ def recover_label_span(
     seed : int or SeedSequence
     tell : callable, (str) -> None
         Told what is being done.
+    watch : callable, ((m, n), (m,)) -> None
+        Told rows on both sides of borders, and their labels, once: another target would
+        answer them otherwise.
 
     Returns
     -------
@@ -335,7 +338,7 @@ def recover_label_span(
     -----
     Source: JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
     """
-    search = _Search(oracle, np.random.default_rng(seed))
+    search = _Search(oracle, np.random.default_rng(seed), watch)
     status, reason = Status.UNVERIFIED, ""
     try:
         # 1. Inputs on both sides of a border.
@@ -354,26 +357,23 @@ def recover_label_span(
             if n_empty == _N_EMPTY_LOOKS:
                 break
             # 3. The complement's coordinates of the normals there.
-            for border in places:
-                if search.rank < oracle.dim_in:
-                    if tell is not None:
-                        tell(f"{search.rank} directions")
-                    n_failed = 0 if search.learn_at(border) else n_failed + 1
-            # 4. Take what is known less well.  A saturated activation's border is flat in one
-            # place and curved in another: look the other way, too.
-            if n_failed >= _N_PLACES:
+            if tell is not None:
+                tell(f"{search.rank} directions")
+            before = search.rank
+            n_last = search.learn_from(places)
+            n_failed = n_last if search.rank > before else n_failed + n_last
+            # 4. Take the best of what is known less well.  A saturated activation's border is
+            # flat in one place and curved in another: where none will do, look the other way.
+            if n_failed >= _N_PLACES + 2 * (search.n_choices - 1):
                 n_failed = 0
-                search.patience *= _POSTPONED
-                search.votes = [not search.smooth] * _N_VOTES
-                search.near = _NEAR if search.smooth else _FARTHER
-                if search.patience > _HOPELESS:
+                if not search.learn_from_best() and not search.look_otherwise():
                     status, reason = Status.PARTIAL, _STUCK
                     break
     except LimitReachedError as error:
         status, reason = Status.BUDGET_EXHAUSTED, str(error)
     return SpanRecovery(
         status,
-        Span(search.rest.taken),
+        Span(search.rest.taken, errors=search.angles),
         oracle.ledger(),
         evidence=(reason,) if reason else (),
         method="labels",

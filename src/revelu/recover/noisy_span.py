@@ -14,7 +14,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
-from revelu.network.span_of_rows import expected_angle, span_of
+from revelu.network.span_of_rows import expected_angle, span_of, with_errors
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import (
     Step,
@@ -96,8 +96,12 @@ def recover_noisy_span(
             ranks = [*ranks, span.rank] if clear and angle < _START_ANGLE else []
             if len(ranks) > _AGREEING and len(set(ranks[-_AGREEING:])) == 1:
                 status = Status.UNVERIFIED
-        reason = "" if status is Status.UNVERIFIED else _NO_GAP
-        for _ in range(_N_REFINEMENTS if 0 < span.rank < oracle.dim_in else 0):
+        span = with_errors(span, np.vstack([np.zeros((1, oracle.dim_in)), *rows]))
+        if status is not Status.UNVERIFIED:
+            # Refinement would take the directions that are missing for errors of the others.
+            reason, angle = _NO_GAP, float(np.linalg.norm(span.errors))
+        can_refine = status is Status.UNVERIFIED and 0 < span.rank < oracle.dim_in
+        for _ in range(_N_REFINEMENTS if can_refine else 0):
             if tell is not None:
                 tell(f"refining {span.rank} directions")
             span, angle = _refine(oracle, noise, rng, span, angle, smooth=smooth)
@@ -182,7 +186,7 @@ def _refine(
         return span, angle
     E = np.linalg.lstsq(inside, across, rcond=None)[0]
     basis = np.linalg.qr((Q + E @ C).T)[0].T
-    return Span(basis, span.singular_values, span.floor), expected
+    return Span(basis, span.singular_values, span.floor, np.full(span.rank, expected)), expected
 
 
 _NO_GAP = (

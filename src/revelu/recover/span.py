@@ -82,6 +82,7 @@ class _Search:
         self.rest = Complement(oracle.dim_in, rng)
         self.sizes: list[float] = []
         self.errors: list[float] = []
+        self.leaked: list[float] = []
         self.largest = 0.0
         self.share = _SHARE / self.n_outputs
         self.steps: list[float] = []
@@ -112,6 +113,16 @@ class _Search:
         the inverse of a random r x r matrix does, r-fold.
         """
         return float(np.median(self.errors) * self.rank) if self.errors else 0.0
+
+    @property
+    def angle(self) -> float:
+        """About how far off the span is, in radians.
+
+        By the errors of its gradients, and by what of the basis leaks into the direction
+        that is weakest beside it: rows all but parallel are told apart no better.
+        """
+        own = float(np.linalg.norm(self.errors))
+        return float(np.sqrt(self.leak**2 + own**2 + max(self.leaked, default=0.0) ** 2))
 
     def look_around(self) -> list[_Place]:
         """Points where a move inside the complement changes an answer."""
@@ -203,23 +214,22 @@ class _Search:
             # Along the lines that weighed it they are known.
             others = complement(self.lines)
             found = self._measure(place, others @ self.rest.basis)
-            known = place.slopes.T @ self.lines
-            gradients = None if found is None else known + found[0].T @ others
+            across = place.slopes.T @ self.lines
+            gradients = None if found is None else across + found[0].T @ others
         if found is None or gradients is None:
             return 0
         self.steps.append(found[1].h)
-        return self._add(gradients, found[1], self._known_size(place))
+        known = self._known_slopes(place)
+        # Where even these cannot be told, nothing is added.
+        return 0 if known is None else self._add(gradients, found[1], known)
 
-    def _known_size(self, place: _Place) -> float:
-        """About how large the gradients at a place are inside of the span."""
+    def _known_slopes(self, place: _Place) -> FloatArray | None:
+        """Slopes there along random lines inside of the span, (m, k), as long as its gradients."""
         if not self.rank or place.step is None:
-            return 0.0
+            return np.zeros((1, self.n_outputs))
         lines = unit_rows(self.rng, _N_LINES, self.rank) @ self.rest.taken
         slopes = differences(self.oracle, self.noise, place.x, place.fx, lines, place.step)
-        # Where even that cannot be told, nothing is added.
-        return (
-            np.inf if slopes is None else float(np.sqrt((slopes**2).sum() * self.rank / _N_LINES))
-        )
+        return None if slopes is None else slopes * np.sqrt(self.rank / _N_LINES)
 
     def _measure(self, place: _Place, rows: FloatArray) -> tuple[FloatArray, Step] | None:
         if place.step is None:
@@ -241,18 +251,22 @@ class _Search:
         noise = step.error * (np.sqrt(self.n_left) + np.sqrt(self.n_outputs))
         return float(max(self.share * self.largest, SIGMAS * (noise + self.leak * self.largest)))
 
-    def _add(self, gradients: FloatArray, step: Step, known: float) -> int:
+    def _add(self, gradients: FloatArray, step: Step, known: FloatArray) -> int:
         """Take the directions of gradients (k, n - r) that stand out of noise and leak.
 
-        What leaks here is of the gradients here, ``known`` large inside of the span.
+        What leaks here is of the gradients here, ``known (m, k)`` inside of the span.
         """
         self.n_gradients += len(gradients)
-        _, values, vt = np.linalg.svd(gradients, full_matrices=False)
-        least = max(self._least(step), SIGMAS * self.leak * known)
+        mixes, values, vt = np.linalg.svd(gradients, full_matrices=False)
+        leaks = self.leak * np.linalg.norm(known @ mixes, axis=0)
+        least = max(self._least(step), SIGMAS * self.leak * float(np.linalg.norm(known)))
         self.largest = max(self.largest, float(values[0]))
         new = int((values >= max(least, self._least(step))).sum())
         error = step.error * np.sqrt(self.n_left)
         self.errors += [float(error / value) for value in values[:new]]
+        self.leaked += [
+            float(leak / value) for leak, value in zip(leaks, values[:new], strict=False)
+        ]
         self.sizes += [float(value) for value in values[:new]]
         self.rest.take(vt[:new])
         return new
@@ -269,7 +283,8 @@ class _Search:
     def span(self) -> Span:
         """What was found."""
         sizes = np.sort(self.sizes)[::-1] / max(self.largest, 1e-300)
-        return Span(self.rest.taken, sizes, floor=self.floor if self.rank else 0.0)
+        floor = self.floor if self.rank else 0.0
+        return Span(self.rest.taken, sizes, floor, np.hypot(self.errors, self.leaked))
 
 
 def recover_span(
@@ -338,7 +353,7 @@ def recover_span(
         method="gradients",
         details={
             "gradients": search.n_gradients,
-            "expected_angle": float(np.hypot(search.leak, np.linalg.norm(search.errors))),
+            "expected_angle": search.angle,
             "leak": search.leak,
         },
     )

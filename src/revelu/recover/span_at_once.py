@@ -10,7 +10,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span
-from revelu.network.span_of_rows import expected_angle, span_of
+from revelu.network.span_of_rows import span_of, with_errors
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import SIGMAS, error_at, unit_of, unit_rows
 from revelu.recovery import SpanRecovery, Status
@@ -87,6 +87,7 @@ def recover_span_at_once(
     gradients = np.vstack([np.empty((0, oracle.dim_in)), *rows])
     sigma = error_at(noise, np.ones(1)) * 2.0**0.5 / h
     span, clear = span_of(gradients / sigma)
+    span = with_errors(span, gradients)
     reason = (
         "the singular values have no gap: there may be more directions, and the weakest that "
         "were found may be noise"
@@ -100,7 +101,7 @@ def recover_span_at_once(
         details={
             "gradients": len(gradients),
             "dropped": n_dropped,
-            "expected_angle": expected_angle(span, oracle.dim_in),
+            "expected_angle": float(np.linalg.norm(span.errors)),
         },
     )
 

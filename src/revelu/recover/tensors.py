@@ -6,15 +6,16 @@ estimates it is a start for a fit to the samples.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from revelu.numerics.hermite import recover_scalars, relu_coefficient
+from revelu.numerics.hermite import network_coefficient, recover_scalars, relu_coefficient
 from revelu.numerics.jennrich import directions_of_pencil, power_weights
-from revelu.probe.moments import ORDER, Moments, monomials
-from revelu.types import FloatArray
+from revelu.numerics.quadratic import fit_quadratic
+from revelu.probe.moments import ORDER, Moments, estimate_moments, monomials
+from revelu.types import FloatArray, IntArray
 
 # Pencils of least unexplained tensors that are polished.
 _N_POLISHED = 2
@@ -112,6 +113,49 @@ def estimate_units(moments: Moments, n_neurons: int, rng: np.random.Generator) -
     return polish(fix_signs(units, tensors[1]), moments)[0]
 
 
+def estimate_again(
+    units: Units, basis: FloatArray, X: FloatArray, y: FloatArray
+) -> tuple[Units, FloatArray]:
+    """Estimate from what units leave: they are the better control variate.
+
+    A network's own coefficients are known without error, so that only the rest has to be
+    averaged, and the errors of span and tensors shrink as it does: they are by the square
+    root of n less than ``|y - f|``.
+
+    Parameters
+    ----------
+    units : Units
+        In the coordinates of the basis.
+    basis : ndarray, shape (m, d)
+        Orthonormal rows, as many as units.
+    X : ndarray, shape (n, d)
+    y : ndarray, shape (n,)
+
+    Returns
+    -------
+    units : Units
+    basis : ndarray, shape (m, d)
+        As they were where the units explain nothing.
+    """
+    W = units.W @ basis
+    rest = y - np.maximum(X @ W.T + units.b, 0.0) @ units.a
+    if not rest.std() < y.std():
+        return units, basis
+    quadratic = fit_quadratic(X, rest)
+    second = quadratic.coefficients()[2] + network_coefficient(2, units.a, W, units.b)
+    values, U = np.linalg.eigh(second)
+    basis = U[:, np.argsort(-np.abs(values))[: len(basis)]].T
+    moments = estimate_moments([(X, rest)], quadratic, basis)
+    W, m = W @ basis.T, len(basis)
+    known = [
+        np.atleast_1d(network_coefficient(k, units.a, W, units.b)[_places_of(m, k)])
+        for k in range(ORDER + 1)
+    ]
+    sums = tuple(part + whole for part, whole in zip(moments.values, known, strict=True))
+    start = Units(units.a, W / np.linalg.norm(W, axis=1, keepdims=True), units.b)
+    return polish(start, replace(moments, values=sums))[0], basis
+
+
 def polish(units: Units, moments: Moments) -> tuple[Units, float]:
     """Fit all entries of orders 1 to 4; the units and the risk that is left."""
     m, d = units.W.shape
@@ -139,7 +183,7 @@ def sharpen(units: Units, tensors: Mapping[int, FloatArray]) -> Units:
     sizes = sum(len(monomials(d, k).variables) for k in tensors)
     if sizes * m * (d + 2) > _MOST_NUMBERS:
         return units
-    values = {k: T[tuple(monomials(d, k).variables.T)] for k, T in tensors.items()}
+    values = {k: T[_places_of(d, k)] for k, T in tensors.items()}
     entries = _Entries(m, d, values)
     p = entries.pack(units)
     rest = entries.residual(p)
@@ -193,6 +237,11 @@ class _Entries:
     def _parts(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         m = self.m
         return p[:m], p[m : 2 * m], p[2 * m :].reshape(m, self.d)
+
+
+def _places_of(d: int, k: int) -> tuple[IntArray, ...]:
+    """Where in a tensor its monomials stand."""
+    return tuple(monomials(d, k).variables.T)
 
 
 def _products(W: FloatArray, k: int) -> FloatArray:

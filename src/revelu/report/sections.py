@@ -93,6 +93,7 @@ def audit_table(account: Mapping[str, Any]) -> Table | None:
 
 def _audit_row(row: Mapping[str, Any], *, given: bool, priced: bool) -> list[Cell]:
     name = "as they are" if row["defence"] == "none" else row["defence"]
+    tone = _TONES[row["recovered"]]
     marks = [
         "certified" if row["certified"] else "",
         "extrapolated" if row["extrapolated"] else "",
@@ -100,7 +101,12 @@ def _audit_row(row: Mapping[str, Any], *, given: bool, priced: bool) -> list[Cel
     ]
     cells = [
         Cell(name),
-        Cell(row["recovered"], _TONES[row["recovered"]], note=", ".join(m for m in marks if m)),
+        # Nothing found in a part of the time is no good news.
+        Cell(
+            row["recovered"],
+            "warn" if row["cut"] and tone == "good" else tone,
+            note=", ".join(m for m in marks if m),
+        ),
         _share(row["fidelity"]),
         _share(row["label_agreement"]),
     ]

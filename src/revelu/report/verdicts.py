@@ -75,6 +75,8 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     if not rows:
         return Verdict("nothing was judged", "warn")
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
+    if rows[0]["cut"] and rows[0]["recovered"] == "nothing":
+        words, tone = "nothing was found before the attack was cut", "warn"
     return Verdict(f"{words}; {len(missing)} rows are missing" if missing else words, tone)
 
 

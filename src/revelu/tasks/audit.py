@@ -15,7 +15,7 @@ from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softm
 from revelu.recovery import Status
 from revelu.tasks.attack import COPY, Finding, Limits, attack
 from revelu.tasks.audit_advice import advice
-from revelu.tasks.audit_rows import Audit, AuditRow, Reference, facts
+from revelu.tasks.audit_rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.defences import Defence, defences
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
@@ -75,9 +75,9 @@ def audit(
     trust : bool
         Allow a target whose opening executes code.
     max_seconds : float, optional
-        For the whole audit; no query is asked later.  Where not given, 480 seconds of
-        computing.  The rows share them, and say where they were cut: how far an attack comes
-        in its time depends on the machine.
+        For the whole audit, by the clock; no query is asked later.  Where not given, 480
+        seconds of computing.  The rows share them, and say where they were cut: how far an
+        attack comes in its time depends on the machine.
 
     Returns
     -------
@@ -144,8 +144,10 @@ class _Job:
         self.oracle, self.inputs, self.price, self.seed = oracle, inputs, price, seed
         self.progress = progress
         self.served = is_served(oracle.name)
-        self.seconds = SECONDS if oracle.max_seconds is None else oracle.max_seconds
-        self.started = time.process_time()
+        limit = oracle.max_seconds
+        self.seconds = SECONDS if limit is None else limit
+        self.clock = time.process_time if limit is None else time.monotonic
+        self.started = self.clock()
         self.seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
         self.rows: list[AuditRow] = []
         self.warnings: list[str] = []
@@ -224,10 +226,10 @@ class _Job:
     def _attacked(self, defence: Defence, base: Oracle, ask: Ask) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         limits = self._limits()
-        began = time.process_time()
+        began = self.clock()
 
         def listen(event: Progress) -> None:
-            within = min((time.process_time() - began) / limits.seconds, 1.0)
+            within = min((self.clock() - began) / limits.seconds, 1.0)
             self._tell(f"{defence.name}: {event.message}", within, event.phase)
 
         found = attack(base, ask, defence.leaves, limits, self.seed, self._is_copy, listen)
@@ -276,23 +278,23 @@ class _Job:
 
     def _limits(self) -> Limits:
         """The first row may take half of what there is, the others share the rest."""
-        left = max(self.seconds - (time.process_time() - self.started), 1.0)
+        left = max(self.seconds - (self.clock() - self.started), 1.0)
         share = 1.0 / (len(self.all) - len(self.rows)) if self.rows else _FIRST_SHARE
         queries = None if self.served and self.rows else self.oracle.remaining
         if self.served and not self.rows:
             share = 1.0 - _FIRST_SHARE / 2.0
-            return Limits(share * left, queries)
-        return Limits(left, queries).share(share)
+            return Limits(share * left, queries, self.clock)
+        return Limits(left, queries, self.clock).share(share)
 
     def _is_over(self) -> bool:
-        return self.oracle.remaining == 0 or time.process_time() - self.started > self.seconds
+        return self.oracle.remaining == 0 or self.clock() - self.started > self.seconds
 
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        rows = tuple(self.rows)
+        rows = tuple(with_implied(self.rows))
         missing = tuple(defence.name for defence in self.all[len(rows) :])
-        limited = self.oracle.budget is not None and any(row.cut for row in rows)
+        limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
         short = not error and (bool(missing) or not rows or limited)
         if self.oracle.journal is not None:
             self.warnings.extend(self.oracle.journal.notes())
@@ -320,7 +322,7 @@ class _Job:
         n = len(self.all) or 1
         place = f"row {len(self.rows) + 1} of {n}, " if self.all else ""
         ledger = self.oracle.ledger()
-        left = max(self.seconds - (time.process_time() - self.started), 0.0)
+        left = max(self.seconds - (self.clock() - self.started), 0.0)
         self.progress(
             Progress(
                 phase,

@@ -17,6 +17,8 @@ _WORDS = {
     "nothing": "nothing by these attacks",
 }
 
+_UNKNOWN = "what they give away is not known, for the attack was cut"
+
 CAVEAT = (
     "what these attacks did not find, others may: a defence that holds here has been tried, "
     "not proved"
@@ -41,10 +43,9 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
         return ()
     said = [_coarsest(rows, n_outputs, data)]
     if n_outputs > 1 and (label := next((r for r in rows if r.defence == "labels"), None)):
-        said.append(
-            f"where the class is all that callers need, answer labels: they give away "
-            f"{_WORDS[label.recovered]}{_but(label)}"
-        )
+        given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
+        text = "where the class is all that callers need, answer labels: "
+        said.append(f"{text}{given}{_mark(label)}")
     return (*said, _limit(rows), CAVEAT)
 
 
@@ -59,18 +60,27 @@ def serves(row: AuditRow, n_outputs: int) -> bool:
 
 def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
     """The answers that cost callers least among those that give away least."""
-    # The last of equals: the list goes from fine to coarse.
-    usable = [row for row in rows if serves(row, n_outputs)]
     kept = "keep the class" if n_outputs > 1 else "keep to 1% of the deviation"
+    usable = [row for row in rows if serves(row, n_outputs)]
     if not usable:
         return f"no answer of numbers was seen to {kept} on {data}"
-    best = min(reversed(usable), key=lambda row: _ORDER.index(row.recovered))
+    judged = [row for row in usable if is_judged(row)]
+    unknown = ", ".join(_name(row) for row in usable if not is_judged(row))
+    cut = f"; attacks on {unknown} were cut, and judge nothing" if unknown else ""
+    if not judged:
+        return f"no attack on answers that {kept} on {data} came to an end{cut}"
+    # The last of equals: the list goes from fine to coarse.
+    best = min(reversed(judged), key=lambda row: _ORDER.index(row.recovered))
     share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
-    name = "the answers as they are" if best.defence == "none" else best.defence
     return (
-        f"of the answers that {kept} on {data}, {name} ({share}) give away the least: "
-        f"{_WORDS[best.recovered]}{_but(best)}"
+        f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
+        f"{_WORDS[best.recovered]}{_mark(best)}{cut}"
     )
+
+
+def is_judged(row: AuditRow) -> bool:
+    """Whether a row says how much is given away: what was found, or that nothing is."""
+    return row.recovered in {"weights", "function"} or not row.cut
 
 
 def _limit(rows: Sequence[AuditRow]) -> str:
@@ -79,13 +89,15 @@ def _limit(rows: Sequence[AuditRow]) -> str:
     if not found:
         return "no limit on queries follows: no attack found a network"
     least = min(found, key=lambda r: r.queries or 0)
-    name = "the answers as they are" if least.defence == "none" else least.defence
     return (
-        f"extraction starts to work at about {least.queries:,} queries ({name}): a limit helps "
-        "only below that, counted over all callers who may work together, and for good"
+        f"extraction starts to work at about {least.queries:,} queries ({_name(least)}): a limit "
+        "helps only below that, counted over all callers who may work together, and for good"
     )
 
 
-def _but(row: AuditRow) -> str:
-    limits = ", as far as the attack came in its time" if row.cut else ""
-    return f"{limits} (extrapolated)" if row.extrapolated else limits
+def _name(row: AuditRow) -> str:
+    return "the answers as they are" if row.defence == "none" else row.defence
+
+
+def _mark(row: AuditRow) -> str:
+    return " (extrapolated)" if row.extrapolated else ""

@@ -1,6 +1,6 @@
 """What an audit says: a target in words, a row a defence, advice."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ class AuditRow:
     recovered : str
         ``weights`` (certified, every neuron and its sign known), ``function`` (a copy that
         answers like the target, certified or not), ``span`` (the directions of the input that
-        matter, or the first layer alone) or ``nothing``, by the attacks that there are.
+        matter, or the first layer alone; where it is not certified, to 0.1 rad) or
+        ``nothing``, by the attacks that there are.
     fidelity, label_agreement : float or None
         Of the copy found with the undefended target, on N(0, I): the share of the answers'
         variance that it explains, and of inputs with the same class.  None without a copy.
@@ -44,7 +45,7 @@ class AuditRow:
     cut : bool
         Whether the attack ran out of time or queries before its end.
     extrapolated : bool
-        Not seen on the target, but on the copy of it, or concluded.
+        Not seen behind this defence, but on the copy of a served model, or concluded.
     labels_kept, shift : float or None
         What the defence itself costs those who use the answers, on the inputs given or
         N(0, I): the share of classes it leaves as they were, and the root mean square change
@@ -164,6 +165,35 @@ class Reference:
 def classes(Y: FloatArray) -> np.ndarray:
     """The class of each row of ``Y (n, k)``: the largest; of one output, whether positive."""
     return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0)
+
+
+def with_implied(rows: list[AuditRow]) -> list[AuditRow]:
+    """Rows that were cut, with what coarser answers gave away.
+
+    Who gets answers may round them and add noise to them: they give away what their coarser
+    likes do, however long their own attack would have taken.
+    """
+    found = [r for r in rows if r.recovered in {"weights", "function"} and r.shift is not None]
+
+    def implied(row: AuditRow) -> AuditRow:
+        if not row.cut or row.shift is None or row in found:
+            return row
+        coarser = [r for r in found if (r.shift or 0.0) >= row.shift]
+        if not coarser:
+            return row
+        best = min(coarser, key=lambda r: r.error or 0.0)
+        note = f"can be made as coarse as {best.defence}, which gives away as much"
+        return replace(
+            best,
+            defence=row.defence,
+            cut=False,
+            extrapolated=True,
+            labels_kept=row.labels_kept,
+            shift=row.shift,
+            notes=(note, *row.notes),
+        )
+
+    return [implied(row) for row in rows]
 
 
 def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> dict[str, str]:

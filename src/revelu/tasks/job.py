@@ -94,7 +94,7 @@ class Job:
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
         # A network is tried again and again until it passes: it must pass all that was
         # asked on the way, too, or the confidence of the last trial would be no one's.
-        fresh, held = seen, [replace(e, predicted=network(e.X)) for e in self.earlier]
+        fresh, held = seen, [e.by(network) for e in self.earlier]
         seen = sum((e for e in held if seen.passed and not e.passed), start=seen)
         self.earlier.append(fresh)
         certificate = certify(seen, given)
@@ -113,7 +113,7 @@ class Job:
             return None
         if self.given is None:
             self.given = examine_given(self.inputs, network, self.oracle, noise)
-        return replace(self.given, predicted=network(self.given.X))
+        return self.given.by(network)
 
     def _examine(
         self, network: Network, noise: NoiseFloor, n_drawn: int, *, structural: bool
@@ -134,9 +134,9 @@ class Job:
         Its making must not have seen them, nor chosen among several by them.
         """
         network = network_of(recovery)
-        first, *others = (replace(e, predicted=network(e.X)) for e in self.earlier)
+        first, *others = (e.by(network) for e in self.earlier)
         seen = sum(others, start=first)
-        given = self.given and replace(self.given, predicted=network(self.given.X))
+        given = self.given and self.given.by(network)
         certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         return replace(recovery, status=status, certificate=certificate), seen

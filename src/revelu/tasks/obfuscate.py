@@ -11,7 +11,7 @@ from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
-from revelu.oracle import Oracle, checked_inputs, softmax, whole_number
+from revelu.oracle import Ledger, Oracle, checked_inputs, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
@@ -20,11 +20,11 @@ from revelu.types import BoolArray, FloatArray
 # A box leaves a shadow of the image: noise is made to lean away from it.
 _LEAN = 0.5
 
-# Keeps the random choices apart from those that found the span with the same seed.
 # Numbers count as the same answer when they differ by less than this share of the largest:
 # a multiple of what a float32 target's rounding does to them.
 _SAME_NUMBER = 8.0 * float(np.finfo(np.float32).eps)
 
+# Keeps the random choices apart from those that found the span with the same seed.
 _STREAM = 0x6F62_6675
 
 
@@ -217,14 +217,27 @@ def obfuscate_target(
         given = span if isinstance(span, Span) else Span.load(span)
         if given.dim_in != oracle.dim_in:
             raise InputError(f"the span has {given.dim_in} inputs, {oracle.name} {oracle.dim_in}")
-        recovery = SpanRecovery(Status.RECOVERED, given, oracle.ledger(), method="given")
+        recovery = _given(given, oracle.ledger())
     if not recovery.span.rank:
         return Obfuscation(recovery, rows, None)
     outputs = obfuscate(rows, recovery.span, norm, box, seed)
     try:
         answers = compare_answers(oracle, rows, outputs)
+        oracle.check_unchanged()
     except LimitReachedError as error:
         evidence = (*recovery.evidence, str(error))
         recovery = replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
         return Obfuscation(recovery, rows, None)
-    return Obfuscation(replace(recovery, ledger=oracle.ledger()), outputs, answers)
+    notes = () if oracle.journal is None else oracle.journal.notes()
+    recovery = replace(recovery, ledger=oracle.ledger(), warnings=notes)
+    return Obfuscation(recovery, outputs, answers)
+
+
+def _given(span: Span, ledger: Ledger) -> SpanRecovery:
+    """What is known of a span from elsewhere: what it says of itself."""
+    if span.certified is False:
+        return SpanRecovery(Status.PARTIAL, span, ledger, evidence=(_MARKED,), method="given")
+    return SpanRecovery(Status.RECOVERED, span, ledger, method="given")
+
+
+_MARKED = "the span that was given is marked as not certified: answers may change"

@@ -3,6 +3,7 @@
 import logging
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from revelu.certify.null_space import check_null_space
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network.span import Span
 from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.oracle.sentinels import Sentinels
 from revelu.recover.label_span import recover_label_span
 from revelu.recover.noisy_span import recover_noisy_span
 from revelu.recover.span import recover_span as recover_by_gradients
@@ -155,8 +157,13 @@ class _Job:
         def ask(X: FloatArray) -> FloatArray:
             return _as_labels(self.oracle(X), self.oracle.name)
 
+        def watch(X: FloatArray, labels: FloatArray) -> None:
+            Y = labels[:, None]
+            view = partial(_as_labels, name=self.oracle.name)
+            self.oracle.watch(Sentinels(X, Y, np.zeros(Y.shape), view))
+
         outer = Oracle(ask, self.oracle.dim_in, name=self.oracle.name, batch_rows=_WHOLE)
-        found = recover_label_span(outer, self.seeds[1], tell=self._tell)
+        found = recover_label_span(outer, self.seeds[1], tell=self._tell, watch=watch)
         outer.budget = None if self.oracle.remaining is None else self.oracle.remaining
         with self.oracle.phase("verify"):
             return self._verified(outer, found, None)
@@ -219,10 +226,21 @@ class _Job:
         self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
+        certified = found.status is Status.RECOVERED
+        if not certified and found.span.rank:
+            known = int((found.span.errors <= _LARGEST_ANGLE).sum())
+            found = replace(
+                found,
+                evidence=(
+                    *found.evidence,
+                    _KNOWN.format(known=known, rank=found.span.rank, limit=_LARGEST_ANGLE),
+                ),
+            )
         journal = self.oracle.journal
         return replace(
             found,
             warnings=(*found.warnings, *(journal.notes() if journal is not None else ())),
+            span=replace(found.span, certified=certified),
             ledger=self.oracle.ledger(),
             evidence=(*found.evidence, *((advice,) if advice else ())),
         )
@@ -249,6 +267,10 @@ _FULL = (
 _COARSE = (
     "the directions found are off by about {angle:.1g} rad, and fresh moves as long as an input "
     "show that much: answers of more digits, or computed in float64, would tell them better"
+)
+_KNOWN = (
+    "by their own errors {known} of these {rank} directions are known to {limit:g} rad; the span "
+    "is marked as not certified, with the error of each"
 )
 _PERHAPS_LABELS = "if the answers are labels, say so: --labels (labels=True)"
 _DEAD = (

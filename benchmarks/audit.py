@@ -1,0 +1,277 @@
+"""The audit's verdicts against what extraction then does, and the time of a whole audit.
+
+    python benchmarks/audit.py                    twenty targets (some ten minutes)
+    python benchmarks/audit.py --only 3 --only 7  these of them
+    python benchmarks/audit.py --mnist            the audit of demo:mnist, row by row
+    python benchmarks/audit.py ... --lines FILE   and keep the lines in FILE
+    python benchmarks/audit.py --write FILE       put FILE into benchmarks/README.md
+
+Of each target two rows are tried again, by ``extract`` and ``recover_span`` with another
+seed and another draw of the noise: the answers as they are, and one defence, each in turn.
+What is said to be weights is compared with the weights, and spans with spans.
+"""
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from page import keep
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+import revelu
+from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
+from revelu.tasks import audit as audits
+from revelu.tasks.attack import is_known
+from revelu.tasks.audit_rows import AuditRow
+from revelu.tasks.defences import Defence, defences
+
+FIRST_SEED = 31_000_000
+
+# Seconds of computing for an audit of a target, and for trying a row again.
+SECONDS, AGAIN = 30.0, 6.0
+
+COPY, SPAN_ANGLE = 0.99, 0.01
+
+HEAD = (
+    "| | target | as it is: says, does | error of weights or span | defence tried "
+    "| says, does | error of weights or span | agree | CPU s |"
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target, its inputs, and what is true of it."""
+
+    name: str
+    ask: Callable[[Any], Any]
+    dim_in: int
+    truth: Any = None
+
+
+def network(widths: list[int], seed: int, kind: str = "random") -> revelu.Network:
+    return revelu.zoo.KINDS[kind](widths, seed=seed)
+
+
+def trained(task: str, seed: int) -> Target:
+    """A scikit-learn model, trained."""
+    if task == "diabetes":
+        X, y = load_diabetes(return_X_y=True)
+        y = (y - y.mean()) / y.std()
+        model = MLPRegressor([5], random_state=seed % 2**31, max_iter=300, tol=1e-3)
+    else:
+        X, y = load_digits(return_X_y=True, n_class=3)
+        X = X / 8.0 - 1.0
+        model = MLPClassifier([8], random_state=seed % 2**31, max_iter=60, tol=1e-3, alpha=1.0)
+    model.fit(X, y)
+    (W, A), (b, c) = ([a.T for a in model.coefs_], model.intercepts_)
+    truth = revelu.Network([W, A], [b, c])
+    ask = truth if task == "diabetes" else lambda Z: softmax(truth(Z))
+    return Target(f"trained on {task}", ask, X.shape[1], truth)
+
+
+def targets() -> list[Callable[[int], Target]]:
+    """The twenty, each from its seed."""
+
+    def zoo(widths: list[int], kind: str = "random") -> Callable[[int], Target]:
+        def make(seed: int) -> Target:
+            truth = network(widths, seed, kind)
+            shown = "" if kind == "random" else f", {kind.replace('_', ' ')}"
+            return Target(f"{'-'.join(map(str, widths))}{shown}", truth, widths[0], truth)
+
+        return make
+
+    def behind(widths: list[int], name: str, *how: Any) -> Callable[[int], Target]:
+        def make(seed: int) -> Target:
+            truth = network(widths, seed)
+            shown = f"{'-'.join(map(str, widths))}, {name}"
+            return Target(shown, degrade(truth, *how), widths[0], truth)
+
+        return make
+
+    def probabilities(seed: int) -> Target:
+        truth = network([8, 4, 3], seed)
+        return Target("8-4-3, probabilities", lambda X: softmax(truth(X)), 8, truth)
+
+    def outside(kind: str, widths: list[int]) -> Callable[[int], Target]:
+        def make(seed: int) -> Target:
+            ask = revelu.zoo.OUTSIDE[kind](widths, seed=seed)
+            truth = network(widths, seed) if kind == "tanh" else None
+            return Target(f"{'-'.join(map(str, widths))}, {kind}", ask, widths[0], truth)
+
+        return make
+
+    return [
+        zoo([6, 4, 3]),
+        zoo([8, 5, 4]),
+        zoo([20, 8, 5]),
+        zoo([64, 16, 10]),
+        zoo([10, 6, 1]),
+        zoo([5, 12, 3]),
+        zoo([10, 6, 5, 3]),
+        zoo([12, 8, 6, 1]),
+        zoo([20, 6, 5, 4, 3]),
+        zoo([30, 5, 5, 5, 2]),
+        zoo([10, 12, 3], "clusters"),
+        zoo([9, 5, 3], "dead_neurons"),
+        zoo([7, 4], "affine"),
+        outside("tanh", [12, 3, 2]),
+        outside("square", [6, 4]),
+        outside("random_answers", [5, 3]),
+        probabilities,
+        behind([20, 4, 3], "labels", Labels()),
+        behind([8, 4, 3], "float32, 3 digits", Float32(), Rounded(3)),
+        lambda seed: trained("digits" if seed % 2 else "diabetes", seed),
+    ]
+
+
+def again(target: Target, defence: Defence, seed: int) -> str:
+    """What extraction and the search for a span do behind a defence."""
+    ask = degrade(target.ask, *defence.degradations)
+
+    def oracle() -> Oracle:
+        return Oracle(ask, target.dim_in, max_seconds=AGAIN, clock=time.process_time)
+
+    if defence.leaves == "numbers":
+        try:
+            found = revelu.extract(oracle(), seed=seed, checks=1000)
+        except revelu.LimitReachedError:
+            found = None
+        if found is not None and found.status is revelu.Status.RECOVERED:
+            return "network"
+        if found is not None and found.details.get("first_layer") is not None:
+            return "span"
+        rejected = None if found is None else found.details.get("rejected", found.network)
+        if rejected is not None and fidelity(target, rejected, found.details) >= COPY:
+            return "network"
+    span = revelu.recover_span(oracle(), labels=defence.leaves == "label", seed=seed, checks=300)
+    proper = 0 < span.span.rank < target.dim_in
+    return "span" if proper and is_known(span) else "nothing"
+
+
+def fidelity(target: Target, copy: revelu.Network, details: Any) -> float:
+    """Share of the variance of the undefended answers that a copy explains."""
+    X = np.random.default_rng(7).standard_normal((4000, target.dim_in))
+    Y, copied = target.ask(X), copy(X)
+    if details.get("probabilities"):
+        logits = copied if copied.shape[1] == Y.shape[1] else np.pad(copied, ((0, 0), (0, 1)))
+        copied = softmax(logits)
+    return float(1.0 - np.square(copied - Y).sum() / np.square(Y - Y.mean(axis=0)).sum())
+
+
+def error(target: Target, row: AuditRow) -> float | None:
+    """How far weights or a span are from the truth."""
+    if target.truth is None or row.finding is None:
+        return None
+    if row.recovered == "weights" and row.finding.copy is not None:
+        truth, copy = target.truth, row.finding.copy
+        if row.finding.network is not None and row.finding.network.details.get("probabilities"):
+            truth, copy = (revelu.network.to_log_ratios(n) for n in (truth, copy))
+        return float(revelu.align(copy, truth).max_parameter_error)
+    span = row.finding.span
+    if row.recovered == "span" and span is not None and span.span.rank:
+        return float(span.span.angles(target.truth.weights[0]).max())
+    return None
+
+
+def one(place: int) -> str:
+    """Audit one target, and try two rows again."""
+    seed = FIRST_SEED + place
+    target = targets()[place](seed)
+    cpu = time.process_time()
+    audits.SECONDS = SECONDS
+    found = revelu.audit(target.ask, dim_in=target.dim_in, seed=seed)
+    X = np.random.default_rng(seed).standard_normal((1000, target.dim_in))
+    Y = np.asarray(target.ask(X)).reshape(1000, -1)
+    deviation = float(np.sqrt(Y.var(axis=0).mean()))
+    probabilities = found.facts["answers"] == "probabilities"
+    listed = defences(deviation, Y.shape[1], seed + 1, probabilities=probabilities)
+    cells: list[str] = []
+    ended = "yes"
+    for i in (0, 1 + place % (len(listed) - 1)):
+        row = next(r for r in found.rows if r.defence == listed[i].name)
+        does = again(target, listed[i], seed + 1000)
+        says = "network" if row.recovered in {"weights", "function"} else row.recovered
+        if row.cut and says == "nothing":
+            # It says that it has not come to an end, and nothing else.
+            ended = "cut" if ended == "yes" else ended
+        elif says != does:
+            ended = "NO"
+        off = error(target, row)
+        mark = ", cut" * row.cut + ", implied" * row.extrapolated
+        words = f"{row.recovered}{mark}; {does}"
+        cells += [listed[i].name] * (i > 0)
+        cells += [words, "-" if off is None else f"{off:.1e}"]
+    cpu = time.process_time() - cpu
+    line = f"| {place} | {target.name} | {' | '.join(cells)} | {ended} | {cpu:.0f} |"
+    print(line, flush=True)
+    return line
+
+
+def mnist() -> list[str]:
+    """The audit of demo:mnist, a line a row as it ends."""
+    lines: list[str] = []
+    began, last = time.process_time(), {"place": ""}
+
+    def listen(event: Any) -> None:
+        place = event.message.split(",")[0]
+        if place != last["place"]:
+            last["place"] = place
+            print(f"{place}: {time.process_time() - began:.0f} CPU s", flush=True)
+
+    wall = time.monotonic()
+    found = revelu.audit("demo:mnist", seed=FIRST_SEED, progress=listen)
+    cpu, wall = time.process_time() - began, time.monotonic() - wall
+    for row in found.rows:
+        parts = (row.fidelity, row.label_agreement)
+        shown = " | ".join("-" if part is None else f"{part:.4%}" for part in parts)
+        cut = ", cut" if row.cut else ""
+        lines.append(f"| {row.defence} | {row.recovered}{cut} | {shown} | {row.queries:,} |")
+    load = os.getloadavg()[0]
+    lines.append(f"CPU seconds: {cpu:.0f}; {wall:.0f} s by the clock at a load of {load:.0f}.")
+    print("\n".join(lines), flush=True)
+    return lines
+
+
+def main() -> None:
+    """Print, and perhaps keep, the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", type=int, action="append", help="these targets, from 0")
+    parser.add_argument("--mnist", action="store_true", help="the audit of demo:mnist instead")
+    parser.add_argument("--lines", type=Path, help="append the lines to this file")
+    parser.add_argument("--write", type=Path, help="keep the lines of this file in README.md")
+    options = parser.parse_args()
+    if options.write:
+        lines = sorted(
+            set(options.write.read_text(encoding="utf-8").splitlines()),
+            key=lambda line: int(line.split("|")[1]),
+        )
+        agree, cut = (sum(f"| {word} |" in line for line in lines) for word in ("yes", "cut"))
+        table = "\n".join([HEAD, "|" + "---|" * 9, *lines])
+        versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+        keep(
+            "audit",
+            f"{table}\n\n{agree} of {len(lines)} agree in both rows, and {cut} where an attack was "
+            f"cut and said so.  Seeds from {FIRST_SEED:,}; "
+            f"{versions}, one BLAS thread.",
+        )
+        return
+    if options.mnist:
+        lines = mnist()
+    else:
+        lines = []
+        for place in options.only or range(len(targets())):
+            lines.append(one(place))
+            if options.lines:
+                with options.lines.open("a", encoding="utf-8") as file:
+                    file.write(f"{lines[-1]}\n")
+
+
+if __name__ == "__main__":
+    main()
