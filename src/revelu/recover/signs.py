@@ -52,7 +52,10 @@ def resolve_signs(
     size = float(np.sqrt((G**2).sum()))
     atol = rtol * size
     solutions = find_binary_solutions(G, -V.ravel(), atol, rounding)
-    if why := _doubt(solutions, expected_coincidences(G, atol) <= chance):
+    # What counts is how little is left, not how little was asked for.
+    left = [float(np.linalg.norm(G @ x + V.ravel())) for x in solutions.found]
+    rest = max(min(left, default=atol), np.finfo(np.float64).eps * size)
+    if why := _doubt(solutions, expected_coincidences(G, rest) <= chance):
         return network, [f"the affine skip is kept: {why}; the function is the same"]
     found = solutions.found[0]
     flip = np.where(found > 0.5, -1.0, 1.0)
