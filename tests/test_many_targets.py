@@ -82,6 +82,5 @@ def test_a_few_targets(many_targets):
 
 
 @pytest.mark.slow
-def test_two_hundred_targets(many_targets):
-    statuses = attack(many_targets, SEEDS)
-    assert statuses["recovered"] >= 100
+def test_a_hundred_targets(many_targets):
+    assert attack(many_targets, SEEDS[:100])["recovered"] >= 50

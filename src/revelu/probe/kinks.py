@@ -45,10 +45,9 @@ _JUMP_SIGMAS = 100.0
 
 _MAX_ROUNDS = 64
 
-# Where this many pieces show, and each time there are four times as many, the search looks
-# whether they are pieces at all: whether the line through the two points of each still
-# holds a thousand half-distances on.  Most do, or the function has no pieces, or its answers
-# err by more than they are said to, and every error is taken for a kink.
+# At this many pieces, and at four times as many again, the search looks whether they are any:
+# whether the line through the two points of each still holds a thousand half-distances on.
+# If not, the function has none, or answers err by more than is said: every error is a kink.
 _MANY_PIECES = 192
 _FEWEST_PAIRS = 16
 _FLAT_DISTANCE = 1000.0
