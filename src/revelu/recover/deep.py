@@ -253,8 +253,8 @@ class Deep:
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
-        """The lowest layers, as far as all are complete."""
-        return list(takewhile(lambda layer: layer.is_complete, self.layers))
+        """The lowest layers, as far as all are complete and every entry was seen."""
+        return list(takewhile(lambda y: y.is_complete and not y.unseen.any(), self.layers))
 
     def _lower(self) -> Network | None:
         """The exact layers, and what an affine map of the highest can do."""
@@ -272,6 +272,8 @@ class Deep:
     def _polished(self, network: Network) -> Network:
         n = int(np.ceil(_EQUATIONS * network.n_parameters / network.dim_out))
         right = np.flatnonzero(~self._wrong(network))
+        if len(right) < n:
+            return network
         X, Y = self.X[right[:n]], self.Y[right[:n]]
         V, constant = network.skip or (None, 0.0)
         biases = [*network.biases[:-1], network.biases[-1] + constant]
