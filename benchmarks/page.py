@@ -69,8 +69,8 @@ def tables_of(text: str) -> list[dict[str, Any]]:
 
 
 def notes_of(text: str) -> str:
-    """Return what a text says beside its tables."""
-    lines = [line for line in text.splitlines() if not line.startswith("|")]
+    """Return what a text says beside its tables and pictures."""
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "!["))]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 

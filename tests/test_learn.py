@@ -238,6 +238,16 @@ def test_inputs_in_units_of_their_own_are_learned():
     np.testing.assert_allclose(recovery.network(Z * units)[:, 0], true, atol=1e-9)
 
 
+@pytest.mark.parametrize("column", ["constant", "repeated"])
+def test_dimensions_that_inputs_do_not_vary_in_are_told(column):
+    truth = draw(3, 2, 6)
+    X, y = samples(truth, 300, 1)
+    extra = X[:, :1] if column == "repeated" else np.full((300, 1), 7.0)
+    recovery = revelu.learn(np.hstack([X, extra]), y)
+    assert recovery.status is revelu.Status.RECOVERED
+    assert any("vary in 3 of 4 dimensions" in warning for warning in recovery.warnings)
+
+
 def test_an_offset_is_no_excuse_for_errors():
     X, y = samples(draw(3, 2, 7), 300, 1)
     recovery = revelu.learn(X, y + 2.0**20)

@@ -20,6 +20,7 @@ TABLES = {
     "two_layer": "two_layer.py",
     "limited_precision": "limited_precision.py",
     "three_layer": "three_layer.py",
+    "deep": "deep.py",
     "worst_case": "worst_case.py",
     "separations": "separations.py",
     "spans": "spans.py",

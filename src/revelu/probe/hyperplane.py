@@ -118,7 +118,7 @@ def bend_everywhere(
         if not len(todo):
             break
         X, normals = points_on_hyperplanes(rng, W[todo], b[todo])
-        is_bent, is_straight = _look_across(ask, noise, X, normals)
+        is_bent, is_straight = look_across(ask, noise, X, normals)
         bent[todo] += is_bent
         straight[todo] += is_straight
     chosen = (bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight))
@@ -159,14 +159,13 @@ def bend_shares(
     spread = np.where(np.arange(len(rows)) % 2, far[rows], 1.0)
     X, normals = points_on_hyperplanes(rng, W[rows], b[rows], spread)
     bent, straight = (
-        flags.reshape(len(W), n_points).sum(axis=1)
-        for flags in _look_across(ask, noise, X, normals)
+        flags.reshape(len(W), n_points).sum(axis=1) for flags in look_across(ask, noise, X, normals)
     )
     live = bent + straight
     return np.where(live > 0, bent / np.maximum(live, 1), 1.0)
 
 
-def _look_across(
+def look_across(
     ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray
 ) -> tuple[BoolArray, BoolArray]:
     """Whether the function bends at points across ``normals``, or goes straight through.

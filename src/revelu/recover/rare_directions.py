@@ -126,12 +126,16 @@ def _minima(activation: str, W: FloatArray, thresholds: FloatArray, moments: Mom
         if not np.isfinite(t):
             continue
         u2, u4 = (float(coefficient(activation, j, np.array(t))) for j in (2, 4))
-        G = balanced(second, fourth, u2, u4)
-        # Along s z: G = -A s^4 + lambda (B s^2 - u_2)^2, least at s^2 = lambda B u_2 /
-        # (lambda B^2 - A).
-        A = np.sign(u4) * float(np.einsum("ijkl,i,j,k,l", fourth, z, z, z, z)) / np.sqrt(24.0)
-        B = float(z @ second @ z) / np.sqrt(2.0)
-        if A <= 0 or B <= 0 or G.weight * B**2 <= A:
+        # f in units of the direction's own coefficient, as lambda = Theta(|u_4| / u_2^2) asks.
+        c = float(z @ second @ z) / (np.sqrt(2.0) * u2)
+        if c <= 0:
+            continue
+        G = balanced(second / c, fourth / c, u2, u4)
+        # Along s z: G = -A s^4 + lambda (u_2 s^2 - u_2)^2, least at s^2 = lambda u_2^2 /
+        # (lambda u_2^2 - A).
+        A = float(np.einsum("ijkl,i,j,k,l", fourth, z, z, z, z)) / (np.sqrt(24.0) * c)
+        A, B = np.sign(u4) * A, u2
+        if A <= 0 or G.weight * B**2 <= A:
             continue
         squared = G.weight * B * u2 / (G.weight * B**2 - A)
         found[i] = np.array(G.attained(np.sqrt(squared) * z)) / (A * squared**2)

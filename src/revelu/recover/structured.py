@@ -200,8 +200,8 @@ def recover_even(
     -----
     The condition is about the true rows.  Where two units violate it, with a ratio r > 1, the
     maxima lie half-way between them, and show a ratio (3 - r) / (1 + r) that satisfies it:
-    negative for r > 3, which is taken for a failure; else E[f He_2] tells, unless the two
-    units weigh the same there.
+    negative for r > 3, which is taken for a failure unless rows weigh differently in E[f He_2];
+    else that one tells by what is off its diagonal, unless the two units weigh the same there.
     """
     d = X.shape[1]
     centred = y - y.mean()
@@ -225,7 +225,9 @@ def recover_even(
     fourth = (moments[0].tensor(4) + moments[1].tensor(4)) / 2.0
     W, ratio = _maxima(fourth, rng)
     errors = _halves(moments, W, rng)
-    holds = -_NEGATIVE < ratio < 1.0 and _is_diagonal(moments, W)
+    holds = ratio < 1.0 and _is_diagonal(moments, W)
+    # Half-way between two units rows would weigh the same: those that do not are the units.
+    holds = holds and (ratio > -_NEGATIVE or _weigh_differently(moments, W))
     kept = errors <= _GUESS if holds else np.zeros(len(W), dtype=np.bool_)
     evidence = [_EVEN.format(ratio=ratio, verdict="holds" if holds else "fails")]
     if not kept.all():
@@ -262,6 +264,14 @@ def _is_diagonal(moments: list[Moments], W: FloatArray) -> bool:
     # Rows that are off by their errors leave that share of the diagonal beside it.
     spread = float(np.ptp(np.diag(first + second))) / 2.0
     return bool(np.abs(mean).max(initial=0.0) <= _CLEAR * noise + _TOLERATED * spread)
+
+
+def _weigh_differently(moments: list[Moments], W: FloatArray) -> bool:
+    """Whether E[f He_2] is clearly another one along every row."""
+    first, second = (np.diag(W @ part.tensor(2) @ W.T) for part in moments)
+    noise = float(np.sqrt(np.mean((first - second) ** 2))) / 2.0
+    gaps = np.diff(np.sort((first + second) / 2.0))
+    return bool(gaps.min(initial=np.inf) > _CLEAR * noise)
 
 
 def _maxima(fourth: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:

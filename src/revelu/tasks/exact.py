@@ -1,4 +1,4 @@
-"""Exact extraction: one hidden layer, or two where hyperplanes end; verified, repaired."""
+"""Exact extraction: one hidden layer, or more where hyperplanes end; verified, repaired."""
 
 import logging
 from dataclasses import replace
@@ -17,6 +17,7 @@ from revelu.recover.signs import resolve_signs
 from revelu.recover.three_layer import ThreeLayers, search_three_layers
 from revelu.recover.two_layer import first_line, recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
+from revelu.tasks.deep import extract_deep
 from revelu.tasks.job import Job, network_of
 from revelu.tasks.l2_bound import with_l2_bound
 from revelu.types import FloatArray
@@ -42,6 +43,9 @@ _FEWEST_TESTS = 3
 _FAINT = 1e-3
 _BLUR = 1e-10
 
+# How two hidden layers end where there may be more.
+_DEEPER = (Status.PARTIAL, Status.NOT_IN_CLASS, Status.UNVERIFIED)
+
 _FALL_OVER = {
     Status.UNVERIFIED: "fresh queries disagree with what the exact method found, where kinks were "
     "too near each other or not seen at all",
@@ -56,7 +60,7 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     ----------
     job : Job
     noise : NoiseFloor
-    method : {"auto", "two_layer", "three_layer", "any_two_layer"}
+    method : {"auto", "two_layer", "three_layer", "any_two_layer", "deep"}
         ``auto`` takes neurons that the exact method cannot tell apart under a magnifying
         glass, and looks for a second hidden layer where hyperplanes end or bend.
     phase : str
@@ -66,6 +70,8 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     oracle = job.oracle
     if method == "any_two_layer":
         return _any_two_layers(job, noise, phase)
+    if method == "deep":
+        return extract_deep(job, noise, phase)
     try:
         with oracle.phase(phase):
             line = first_line(oracle, noise, np.random.default_rng(job.new_seed()))
@@ -94,6 +100,13 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
             return replace(recovery, status=close.status, evidence=(reason, *close.evidence))
     log.info("not one hidden layer: %s", "; ".join(recovery.evidence))
     deep = _three_layers(job, noise, line, "recover")
+    if deep.status in _DEEPER:
+        deeper = extract_deep(job, noise, "recover")
+        if deeper.status is Status.BUDGET_EXHAUSTED or _agreement(deeper) > _agreement(deep):
+            details = {**deep.details, **deeper.details, "queries_before_depth": spent}
+            return replace(deeper, details=details)
+        evidence = (*deep.evidence, *deeper.evidence)
+        deep = replace(deep, evidence=evidence, details={**deep.details, **deeper.details})
     if deep.network is None and deep.status is not Status.BUDGET_EXHAUSTED:
         # A first layer is worth having, more than a network that is none.
         only_first = recovery.network is None and deep.status is Status.PARTIAL
@@ -182,6 +195,13 @@ def _grown(
         with job.oracle.phase("repair"):
             recovery = search.repair(_wrong_points(seen))
     return recovery
+
+
+def _agreement(recovery: Recovery) -> float:
+    """At which share of the inputs a network agrees; a certified one agrees most."""
+    if recovery.network is None or recovery.certificate is None:
+        return -1.0
+    return recovery.certificate.fraction_within + (recovery.status is Status.RECOVERED)
 
 
 def _tolerance(recovery: Recovery) -> float:

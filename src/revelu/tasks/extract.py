@@ -19,7 +19,7 @@ from revelu.tasks.progress import Listener
 
 log = logging.getLogger(__name__)
 
-METHODS = ("auto", "two_layer", "any_two_layer", "three_layer", "least_squares")
+METHODS = ("auto", "two_layer", "any_two_layer", "three_layer", "deep", "least_squares")
 
 # Fresh starts, of an exact extraction and of a fit; each fit has searched until its answers
 # were explained.
@@ -55,12 +55,12 @@ def extract(
     ----------
     target : Oracle, Network, callable or str
         What to ask; see :func:`revelu.open_oracle`.
-    method : {"auto", "two_layer", "any_two_layer", "three_layer", "least_squares"}
-        ``two_layer`` and ``three_layer`` (one hidden layer, and two) are exact and need the
-        digits of float64; ``any_two_layer`` too, and takes one hidden layer whose neurons may
-        be as good as equal, or cancel but for narrow bumps; ``least_squares`` takes float32,
-        rounded and noisy answers.
-        ``auto`` chooses by the noise measured, and looks for a second hidden layer where
+    method : {"auto", "two_layer", "any_two_layer", "three_layer", "deep", "least_squares"}
+        ``two_layer``, ``three_layer`` (one hidden layer, and two) and ``deep`` (any number)
+        are exact and need the digits of float64; ``any_two_layer`` too, and takes one hidden
+        layer whose neurons may be as good as equal, or cancel but for narrow bumps;
+        ``least_squares`` takes float32, rounded and noisy answers.
+        ``auto`` chooses by the noise measured, and looks for more hidden layers where
         hyperplanes end or bend.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
@@ -167,7 +167,8 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
         recovery = _attempt(job, noise, method, phase, fits=fits)
         best = _better(best, recovery)
         # Another line may show a first-layer neuron whose absence looks like more depth.
-        if recovery.status not in _TRY_AGAIN or (start and recovery.details.get("deeper")):
+        is_deep = recovery.details.get("deeper") or recovery.method == "deep"
+        if recovery.status not in _TRY_AGAIN or (start and is_deep):
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
     best = without_invention(best, noise)
@@ -205,9 +206,9 @@ def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
     if recovery.status is Status.UNVERIFIED and recovery.certificate is None:
         advice = None
     if recovery.status is Status.NOT_IN_CLASS and job.oracle.box is not None:
-        advice = "in a box only networks of one hidden ReLU layer are recovered; without, of two"
+        advice = "in a box only networks of one hidden ReLU layer are recovered"
     elif recovery.status is Status.NOT_IN_CLASS and method == "two_layer":
-        advice = "method auto looks for two hidden layers, too; others are not recovered"
+        advice = "method auto looks for more hidden layers, too"
     if advice:
         recovery = replace(recovery, evidence=(*recovery.evidence, advice))
     return recovery
@@ -219,7 +220,7 @@ _ADVICE = {
     Status.PARTIAL: "some neurons are missing; another seed or a larger budget may help",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness",
-    Status.NOT_IN_CLASS: "only networks of one or two hidden ReLU layers are recovered",
+    Status.NOT_IN_CLASS: "only networks of ReLU layers are recovered",
 }
 
 

@@ -235,8 +235,13 @@ def _as_before(recovery: Recovery, law: Law) -> Recovery:
         V = skip[0] @ law.whitening
         skip = (V, skip[1] - V @ law.mean)
     network = Network([W / norms[:, None], A * norms], [b / norms, c], skip=skip)
-    note = "the inputs have another mean or covariance than N(0, I): they were whitened"
-    return replace(recovery, network=network, warnings=(*recovery.warnings, note))
+    notes = ["the inputs have another mean or covariance than N(0, I): they were whitened"]
+    r, d = law.whitening.shape
+    if r < d:
+        notes.append(
+            f"the inputs vary in {r} of {d} dimensions: of other inputs the samples show nothing"
+        )
+    return replace(recovery, network=network, warnings=(*recovery.warnings, *notes))
 
 
 def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:

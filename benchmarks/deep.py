@@ -1,0 +1,151 @@
+"""Three hidden layers and more: what is found, queries, error and time.
+
+    python benchmarks/deep.py              print a line for every network, then the table
+    python benchmarks/deep.py --write      and keep it
+
+Networks are He-initialised with biases of standard deviation 0.5; widths and depth are not
+given, and the method is auto.  Exact: relative L2 error at most 1e-10, and the largest error at
+most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
+"""
+
+import argparse
+import platform
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from page import keep
+
+import revelu
+
+FIRST_SEED = 7_700_000
+N_POINTS = 20_000
+EXACT_L2, EXACT_LARGEST = 1e-10, 1e-8
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a shape and the bars to reach."""
+
+    widths: tuple[int, ...]
+    exact: float
+    architecture: float
+    queries: int
+    seconds: int
+    published: str = "-"
+
+    @property
+    def name(self) -> str:
+        """The widths, input first."""
+        return "-".join(map(str, self.widths))
+
+
+ROWS = (
+    Row((40, 20, 10, 10, 1), 0.95, 0.9, 160, 60, "2^17.8, 198 a parameter"),
+    Row((10, 20, 20, 1), 0.95, 0.9, 200, 90, "2^17.1, 212 a parameter"),
+    Row((10, 10, 10, 10, 1), 0.9, 0.8, 500, 90),
+    Row((30, 20, 10, 8, 6, 1), 0.8, 0.7, 300, 120),
+    Row((10, 10, 10, 10, 10), 0.95, 0.9, 100, 60),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network's outcome."""
+
+    seed: int
+    status: str
+    architecture: tuple[int, ...]
+    layers: int
+    queries: float
+    right: float
+    relative: float
+    largest: float
+    silent: bool
+    seconds: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether both errors are within their limits."""
+        return self.relative <= EXACT_L2 and self.largest <= EXACT_LARGEST
+
+
+def one(row: Row, seed: int) -> Run:
+    """Extract one network and hold it against its truth."""
+    truth = revelu.zoo.random_network(list(row.widths), seed=seed)
+    start = time.process_time()
+    recovery = revelu.extract(truth, seed=seed)
+    seconds = time.process_time() - start
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
+    Y, network = truth(X), recovery.network
+    deviation = float(Y.std())
+    right, relative, largest, silent = 0.0, np.inf, np.inf, False
+    if network is not None:
+        errors = np.abs(network(X) - Y).max(axis=1)
+        right = float((errors <= EXACT_LARGEST * deviation).mean())
+        relative = float(np.linalg.norm(network(X) - Y) / np.linalg.norm(Y))
+        largest = float(errors.max()) / deviation
+        if recovery.status is revelu.Status.RECOVERED and recovery.certificate is not None:
+            seen = recovery.certificate
+            allowed = -np.log(0.05) / seen.n_checks
+            silent = bool((errors > seen.tolerance).mean() > 2 * allowed)
+    return Run(
+        seed,
+        recovery.status.value,
+        () if network is None else network.architecture,
+        len(recovery.details.get("layers", ())),
+        recovery.ledger.n_recovery / truth.n_parameters,
+        right,
+        relative,
+        largest,
+        silent,
+        seconds,
+    )
+
+
+def line(row: Row, runs: list[Run]) -> str:
+    """Render a line of the table."""
+    exact = [run for run in runs if run.exact]
+    same = sum(run.architecture == row.widths for run in exact)
+    share = f"{same} of {len(exact)}" if exact else "-"
+    return (
+        f"| {row.name} | {len(runs)} | {len(exact)} (≥ {row.exact:.0%}) "
+        f"| {share} (≥ {row.architecture:.0%}) "
+        f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
+        f"| {np.median([run.right for run in runs]):.2%}, {min(run.right for run in runs):.2%} "
+        f"| {np.median([run.queries for run in runs]):.0f} (≤ {row.queries}) | {row.published} "
+        f"| {np.median([run.seconds for run in runs]):.0f} (≤ {row.seconds}) |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
+    parser.add_argument("--networks", type=int, default=20, help="how many a line")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    options = parser.parse_args()
+    rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
+    runs: dict[Row, list[Run]] = {row: [] for row in rows}
+    for seed in range(options.first_seed, options.first_seed + options.networks):
+        for row in rows:
+            runs[row].append(one(row, seed))
+            print(row.name, "exact" if runs[row][-1].exact else "", runs[row][-1], flush=True)
+    heads = (
+        "| network | networks | exact (bar) | architecture right, of the exact (bar) | certified "
+        "| wrong and silent | inputs right, median, fewest | queries / parameter, median (bar) "
+        "| published, queries | CPU seconds, median (bar) |"
+    )
+    versions = (
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, seeds from {options.first_seed}."
+    )
+    lines = [line(row, found) for row, found in runs.items()]
+    text = "\n".join([heads, "|" + "---|" * 10, *lines, "", versions])
+    print(f"\n{text}")
+    if options.write:
+        keep("deep", text)
+
+
+if __name__ == "__main__":
+    main()

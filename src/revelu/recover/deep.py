@@ -1,0 +1,300 @@
+"""Networks of any depth, layer by layer from kinks and the gradients beside them.
+
+    f(x) = A relu(W_L ... relu(W_2 relu(W_1 x + b_1) + b_2) ... + b_L) + c
+
+Beyond DG21, which closes with "we believe it is possible to prove similar results ... for
+deeper models".  From the input up: the rows of a layer from the kinks that agree on them, their
+signs and their number from gradients (``deep_layer``), the outputs where the layer is the last
+(``deep_top``).  What fresh points then find wrong is where kinks were missed: they are gathered
+there, and all is solved again from all kinks, which asks next to nothing.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+import numpy as np
+
+from revelu.errors import LimitReachedError
+from revelu.network import Network
+from revelu.network.stack import Stack
+from revelu.numerics.gauss_newton import Layers, polish
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_layer import DeepSearch, FoundLayer, find_layer
+from revelu.recover.deep_top import fit_outputs
+from revelu.recovery import Recovery, Status
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+_MAX_LAYERS = 12
+
+# Points of a look for errors, the spreads that they are drawn at, how many must be right in the
+# end, and looks that do not help.
+_LOOK = 1000
+_SPREADS = (1.0, 1.0, 1.5, 2.0)
+_LAST_LOOK = 20_000
+_LOOKS_A_PARAMETER = 40
+
+# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state; how
+# often it may be in that, and how many of them are asked.
+_POOL = 20_000
+_RARELY = 200
+_MOST_RARE = 8
+_MAX_REPAIRS = 10
+_MAX_IN_VAIN = 4
+
+# Wrong points that one repair looks at, segments from each, and how long those are that lead
+# anywhere.
+_MOST_WRONG = 16
+_NEAR = 0.7
+
+# Halvings of the way from a right point to a wrong one, and how much further to either side a
+# kink is looked for there.
+_HALVINGS = 12
+_BESIDE = 3.0
+
+# Errors of what is right before the last fit, relative to the size of the answers.
+_WRONG = 1e-6
+
+# Points for each unknown of an affine map that stands for what was not understood.
+_RATIO = 4
+
+# Answers a parameter of the last fit.
+_EQUATIONS = 1.3
+
+
+@dataclass
+class Deep:
+    """A deep network under way.
+
+    Attributes
+    ----------
+    search : DeepSearch
+    layers : list of FoundLayer
+    network : Network, optional
+        The best so far.
+    X, Y : ndarray, shape (n, d) and (n, k)
+        Points that it is held against.
+    """
+
+    search: DeepSearch
+    layers: list[FoundLayer] = field(default_factory=list)
+    network: Network | None = None
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        oracle, k = self.search.oracle, len(self.search.noise.scale)
+        self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
+
+    def run(self) -> Recovery:
+        """Climb, then repair until fresh points find nothing wrong."""
+        try:
+            self._climb()
+            if self.network is not None:
+                self._hold_against(self._rare_inputs(self.network))
+                self._explain(min(_LAST_LOOK, _LOOKS_A_PARAMETER * self.network.n_parameters))
+        except LimitReachedError as error:
+            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        return self._finish()
+
+    def repair(self, X: FloatArray) -> Recovery:
+        """Look for what is missing at inputs where the network was wrong, shape (n, d)."""
+        try:
+            self._hold_against(X)
+            self._explain(_LOOK)
+        except LimitReachedError as error:
+            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        return self._finish()
+
+    def _climb(self) -> None:
+        """Find layer after layer until one is the last."""
+        search = self.search
+        for _ in range(_MAX_LAYERS):
+            layer = find_layer(search)
+            if not len(layer.b):
+                return
+            self.layers.append(layer)
+            self.network = self._fit(layer)
+            if self.network is not None:
+                return
+            search.stack = search.stack.with_layer(layer.W, layer.b)
+
+    def _fit(self, layer: FoundLayer) -> Network | None:
+        s = self.search
+        return fit_outputs(s.oracle, s.noise, s.stack, layer.W, layer.b, s.rng)
+
+    def _solve_again(self) -> None:
+        """Find the same number of layers from the kinks known; keep what explains more."""
+        search, n_layers = self.search, len(self.layers)
+        search.above = Stack(
+            search.oracle.dim_in, [y.W for y in self.layers], [y.b for y in self.layers]
+        )
+        search.stack, layers = Stack(search.oracle.dim_in), []
+        for i in range(n_layers):
+            layer = find_layer(search, 0)
+            if not len(layer.b):
+                return
+            layers.append(layer)
+            if i < n_layers - 1:
+                search.stack = search.stack.with_layer(layer.W, layer.b)
+        network = self._fit(layers[-1])
+        log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
+        if network is None:
+            return
+        network = self._with_entries(network, layers)
+        if self.network is None or self._wrong(network).sum() <= self._wrong(self.network).sum():
+            self.network, self.layers = network, layers
+
+    def _rare_inputs(self, network: Network) -> FloatArray:
+        """Inputs of N(0, I) at which a neuron is on that rarely is, or off."""
+        search = self.search
+        X = search.rng.standard_normal((_POOL, search.oracle.dim_in))
+        stack = Stack(search.oracle.dim_in, network.weights[:-1], network.biases[:-1])
+        chosen = [np.empty(0, dtype=np.intp)]
+        for on in stack.states(X):
+            rarer = np.where(on.mean(axis=0) < 0.5, on, ~on)
+            rare = np.flatnonzero(rarer.sum(axis=0) < _RARELY)
+            chosen += [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in rare]
+        return np.asarray(X[np.unique(np.concatenate(chosen))])
+
+    def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
+        """Fit what no kink has shown to the answers, where that explains more."""
+        unseen = [layer.unseen for layer in layers]
+        if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
+            return network
+        filled = fill_entries(network, unseen, self.X, self.Y)
+        better = self._wrong(filled).sum() < self._wrong(network).sum()
+        return filled if better else network
+
+    def _hold_against(self, X: FloatArray) -> None:
+        self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, self.search.oracle(X)])
+
+    def _wrong(self, network: Network) -> BoolArray:
+        """At which of the points asked a network is wrong, shape (n,)."""
+        return self._is_wrong(self.X, self.Y, network)
+
+    def _is_wrong(self, X: FloatArray, Y: FloatArray, network: Network) -> BoolArray:
+        scale = self.search.noise.scale * np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
+        return np.asarray((np.abs(network(X) - Y) > _WRONG * scale).any(axis=1))
+
+    def _explain(self, n_last: int) -> None:
+        """Repair until so many fresh points in a row are right."""
+        rng, d = self.search.rng, self.search.oracle.dim_in
+        n_right = repairs = 0
+        in_vain, fewest = 0, len(self.X) + n_last
+        while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
+            wrong = self._wrong(self.network)
+            if not wrong.any():
+                if n_right >= n_last:
+                    return
+                if not n_right:
+                    self._hold_against(self._rare_inputs(self.network))
+                n = min(max(_LOOK, n_right), n_last)
+                X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
+                self._hold_against(X)
+                n_right += n
+                continue
+            log.info(
+                "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
+            )
+            n_right = 0
+            repairs += 1
+            in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
+            fewest = int(wrong.sum())
+            self._gather_around(self.network, wrong)
+            self._solve_again()
+
+    def _gather_around(self, network: Network, wrong: BoolArray) -> None:
+        """Gather kinks where the network begins to be wrong, and around wrong points."""
+        search, rng = self.search, self.search.rng
+        bad = self.X[rng.permutation(np.flatnonzero(wrong))[:_MOST_WRONG]]
+        size = np.linalg.norm(bad, axis=1)[:, None] / np.sqrt(bad.shape[1])
+        away = bad + _NEAR * size * rng.standard_normal(bad.shape)
+        stack, search.stack = search.stack, search.stack[:1]
+        search.gather_on(bad, away)
+        good = self.X[~wrong]
+        if len(good):
+            near = np.linalg.norm(bad[:, None] - good[None], axis=2).argsort(axis=1)
+            near = near[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
+            search.gather_on(*self._borders(network, bad, good[near]), border=True)
+        search.stack = stack
+
+    def _borders(
+        self, network: Network, bad: FloatArray, good: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bisect for where the network begins to be wrong; short segments around there."""
+        lo, hi = np.zeros((len(bad), 1)), np.ones((len(bad), 1))
+        for _ in range(_HALVINGS):
+            middle = (lo + hi) / 2
+            X = good + middle * (bad - good)
+            wrong = self._is_wrong(X, self.search.oracle(X), network)[:, None]
+            lo, hi = np.where(wrong, lo, middle), np.where(wrong, middle, hi)
+        width = _BESIDE * (hi - lo)
+        return good + (lo - width) * (bad - good), good + (hi + width) * (bad - good)
+
+    def _finish(self) -> Recovery:
+        if self.network is None:
+            try:
+                self.network = self._lower()
+            except LimitReachedError as error:
+                return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+            n = len(self._exact_layers)
+            note = f"{n} layers were found; what is above them was not understood"
+            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, [note])
+        wrong = self._wrong(self.network)
+        notes = []
+        if wrong.any():
+            notes.append(f"the network agrees at {1 - wrong.mean():.1%} of the inputs asked")
+        self.network = self._polished(self.network)
+        return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
+
+    @property
+    def _exact_layers(self) -> list[FoundLayer]:
+        """The lowest layers, as far as all are complete."""
+        return list(takewhile(lambda layer: layer.is_complete, self.layers))
+
+    def _lower(self) -> Network | None:
+        """The exact layers, and what an affine map of the highest can do."""
+        layers = self._exact_layers
+        if not layers:
+            return None
+        weights, biases = [y.W for y in layers], [y.b for y in layers]
+        search = self.search
+        n = _RATIO * (len(biases[-1]) + 1)
+        X = search.rng.standard_normal((n, search.oracle.dim_in))
+        h = Stack(search.oracle.dim_in, weights, biases).outputs(X)
+        A = np.linalg.lstsq(np.column_stack([h, np.ones(n)]), search.oracle(X), rcond=None)[0].T
+        return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
+
+    def _polished(self, network: Network) -> Network:
+        n = int(np.ceil(_EQUATIONS * network.n_parameters / network.dim_out))
+        right = np.flatnonzero(~self._wrong(network))
+        X, Y = self.X[right[:n]], self.Y[right[:n]]
+        V, constant = network.skip or (None, 0.0)
+        biases = [*network.biases[:-1], network.biases[-1] + constant]
+        found = polish(Layers(list(network.weights), biases, V), X, Y)
+        skip = None if found.V is None else (found.V, np.zeros(network.dim_out))
+        return Network(found.weights, found.biases, skip=skip)
+
+    def _recovery(self, status: Status, notes: list[str]) -> Recovery:
+        layers = [(layer.W, layer.b) for layer in self._exact_layers]
+        return Recovery(
+            status,
+            self.network,
+            self.search.oracle.ledger(),
+            evidence=tuple(notes),
+            method="deep",
+            details={"layers": layers},
+        )
+
+
+def search_deep(
+    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
+) -> tuple[Recovery, Deep]:
+    """Recover a network of any depth by queries, with what can go on where a check fails."""
+    search = DeepSearch(oracle, noise, np.random.default_rng(seed), Stack(oracle.dim_in))
+    deep = Deep(search)
+    return deep.run(), deep

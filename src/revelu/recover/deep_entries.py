@@ -1,0 +1,76 @@
+"""Entries of rows that no kink has shown, from answers.
+
+A row's entry for an input that is rarely on may have no kink of its own where that is on.  There
+the answers are linear in it as long as nothing else turns, and robust regression on what a
+network leaves unexplained gives it, or what matters of it.
+"""
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.least_deviations import least_deviations
+from revelu.types import BoolArray, FloatArray
+
+# The step of derivatives, relative to a row; steps of regression; most entries at a time.
+_STEP = 1e-7
+_MAX_STEPS = 6
+_MOST_ENTRIES = 60
+
+# A point shows entries if an answer changes by so much of the largest change.
+_SHOWS = 1e-6
+
+
+def fill_entries(
+    network: Network, unseen: list[BoolArray], X: FloatArray, Y: FloatArray
+) -> Network:
+    """Fit the entries that are not known to answers.
+
+    Parameters
+    ----------
+    network : Network
+        Right but for these entries, or nearly.
+    unseen : list of ndarray of bool
+        Which entries of every hidden layer's weights.
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+
+    Returns
+    -------
+    Network
+        The one that explains most; that given where none explains more.
+    """
+    places = [(i, *place) for i, rows in enumerate(unseen) for place in np.argwhere(rows)]
+    if not places or len(places) > _MOST_ENTRIES:
+        return network
+    best, least = network, np.inf
+    for _ in range(_MAX_STEPS):
+        residual = (Y - network(X)).sum(axis=1)
+        cost = float(np.median(np.abs(residual))), float(np.abs(residual).mean())
+        if sum(cost) < least:
+            best, least = network, sum(cost)
+        J = np.column_stack([_derivative(network, place, X) for place in places])
+        sizes = np.abs(J).max(axis=0)
+        live = sizes > 0
+        if not live.any():
+            break
+        J = J[:, live] / sizes[live]
+        rows = np.flatnonzero((np.abs(J) > _SHOWS).any(axis=1))
+        if len(rows) <= J.shape[1]:
+            break
+        step = least_deviations(J[rows], residual[rows]).x / sizes[live]
+        chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
+        network = _moved(network, chosen, step)
+    return best
+
+
+def _derivative(network: Network, place: tuple[int, int, int], X: FloatArray) -> FloatArray:
+    size = _STEP * float(np.linalg.norm(network.weights[place[0]][place[1]]))
+    moved = _moved(network, [place], np.array([size]))
+    return np.asarray((moved(X) - network(X)).sum(axis=1) / size)
+
+
+def _moved(network: Network, places: list[tuple[int, int, int]], step: FloatArray) -> Network:
+    weights = [W.copy() for W in network.weights]
+    for (i, j, k), change in zip(places, step, strict=True):
+        weights[i][j, k] += change
+    return Network(weights, network.biases, skip=network.skip)

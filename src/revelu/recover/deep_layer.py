@@ -1,0 +1,397 @@
+"""One hidden layer above known ones: its rows, that they are all, and their signs.
+
+Kinks of unknown neurons are gathered on segments; those that agree on a row are one neuron's
+(``numerics.consensus``); a row is a neuron of this layer if the function bends wherever it
+says so, while one of a later layer ends where a neuron below it turns; and the layer is
+complete when gradients leave nothing outside the span of the neurons that are on
+(``numerics.gradient_signs``).
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from revelu.network.stack import Stack
+from revelu.numerics.consensus import AGREES, Equations, find_rows, grow_row
+from revelu.numerics.gradient_signs import Orientation, orient
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.hyperplane import look_across
+from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.types import BoolArray, FloatArray, IntArray
+
+log = logging.getLogger(__name__)
+
+# Segments of a round: half of them long, half between inputs at which many neurons are on.
+_SEGMENTS = 24
+_MAX_ROUNDS = 6
+_LONG = 8.0
+_SPREADS = (1.0, 3.0)
+
+# Inputs among which starts, and inputs on either side of a border, are chosen.
+_POOL = 3000
+
+# Points that judge a candidate, the fewest live ones, and the share of them that must bend.
+_JUDGES = 16
+_FEWEST_JUDGES = 4
+_BENT = 0.8
+
+# A layer is complete when all of the telling gradients but so many, which noise may have bent,
+# are explained.
+_STRAYS = 0.002
+_FEWEST_TELLING = 8
+
+# Kinks that must agree on a row: at first, when most are deeper neurons', and when all is solved
+# again.
+_FEWEST_MEMBERS, _FEWEST_AGAIN = 3, 2
+
+# Borders that speak for a row where no other points can.
+_ENOUGH_BORDERS = 4
+
+# Rows with more entries unseen come last.
+_FEW_UNSEEN = 2
+
+# Rounds that find nothing new end the search.
+_QUIET = 2
+
+
+@dataclass
+class DeepSearch:
+    """What is known of a deep network, from the input up.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    rng : numpy.random.Generator
+    stack : Stack
+        The layers known.
+    witnesses : Witnesses
+        All kinks found so far that the layers known at the time did not make.
+    is_border : ndarray of bool
+        Which of them lie where a network begins to be wrong.
+    above : Stack
+        All layers, where they were found before: what it explains is no new neuron's.
+    judged : dict
+        Rows of every layer that were looked for where they predict kinks.
+    """
+
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    stack: Stack
+    witnesses: Witnesses = field(init=False)
+    is_border: BoolArray = field(init=False)
+    above: Stack = field(init=False)
+    judged: "dict[int, Judged]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.witnesses = Witnesses.none(self.oracle.dim_in, len(self.noise.scale))
+        self.is_border = np.empty(0, dtype=bool)
+        self.above = Stack(self.oracle.dim_in)
+
+    def gather(self, layer: "FoundLayer", n: int = _SEGMENTS) -> None:
+        """Gather kinks on a round of segments, some where entries of the layer are unseen."""
+        starts, ends = self._segments(n)
+        places = np.argwhere(layer.unseen)
+        places = self.rng.permutation(places)[:n]
+        across = [self._across(layer.W[j], layer.b[j], i) for j, i in places]
+        pairs = np.array([pair for pair in [*across, *self._around(layer, n)] if pair is not None])
+        if len(pairs):
+            starts = np.concatenate([starts, pairs[:, 0]])
+            ends = np.concatenate([ends, pairs[:, 1]])
+        self.gather_on(starts, ends)
+
+    def gather_on(self, starts: FloatArray, ends: FloatArray, *, border: bool = False) -> None:
+        """Gather kinks on given segments, which may be borders of where a network is wrong."""
+        found = collect_witnesses(self.oracle, self.noise, self.stack, starts, ends, self.rng)
+        self.witnesses += found
+        self.is_border = np.append(self.is_border, np.full(len(found), border))
+
+    def _around(self, layer: "FoundLayer", n: int) -> list[tuple[FloatArray, FloatArray]]:
+        """From points whose gradients the layer does not explain to near ones that it does."""
+        if layer.orientation is None:
+            return []
+        points = self.witnesses.points
+        bad, good = layer.orientation.unexplained, layer.orientation.explained
+        if not len(bad) or not len(good):
+            return []
+        bad = self.rng.permutation(bad)[:n]
+        apart = cdist(points[bad], points[good])
+        near = good[
+            apart.argsort(axis=1)[
+                np.arange(len(bad)), self.rng.integers(3, size=len(bad)) % len(good)
+            ]
+        ]
+        return list(zip(points[bad], points[near], strict=True))
+
+    def _across(self, w: FloatArray, b: float, i: int) -> tuple[FloatArray, FloatArray] | None:
+        """Two inputs at which input ``i`` of the layer is on, and a row's sum changes sign."""
+        X = self.inputs()
+        h = self.stack.outputs(X)
+        X, h = X[h[:, i] > 0], h[h[:, i] > 0]
+        z = h @ w + b
+        on, off = np.flatnonzero(z > 0), np.flatnonzero(z < 0)
+        if not len(on) or not len(off):
+            return None
+        return X[self.rng.choice(on)], X[self.rng.choice(off)]
+
+    def inputs(self, n: int = _POOL) -> FloatArray:
+        """Random inputs, near and far."""
+        X = self.rng.standard_normal((n, self.oracle.dim_in))
+        return np.asarray(X * self.rng.choice(_SPREADS, n)[:, None])
+
+    def _segments(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """A third of them long, the others between inputs that show rows well."""
+        d = self.oracle.dim_in
+        n_long = n // 3 if len(self.stack) else n
+        x = self.rng.standard_normal((n_long, d))
+        arms = _LONG * self.rng.standard_normal((n_long, d))
+        starts, ends = [x - arms], [x + arms]
+        if len(self.stack):
+            pools = [self.inputs(), self._all_on()] if self._is_narrow else [self.inputs()]
+            for X in pools:
+                a, b = self._lit_pairs(X, (n - n_long) // len(pools))
+                starts.append(a)
+                ends.append(b)
+        return np.concatenate(starts), np.concatenate(ends)
+
+    @property
+    def _is_narrow(self) -> bool:
+        return len(self.stack.biases[0]) <= self.oracle.dim_in
+
+    def _all_on(self) -> FloatArray:
+        """Inputs at which all of a narrow first layer is on (DG21, section 3.5.4)."""
+        W, b = self.stack.weights[0], self.stack.biases[0]
+        H = np.abs(self.inputs() @ W.T + b)
+        return np.asarray((H - b) @ np.linalg.pinv(W).T)
+
+    def _lit_pairs(self, X: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+        """Pairs of inputs at which many neurons are on.
+
+        A kink shows its row where the inputs of the layer that are on are as many as the map
+        below it has rank, which no layer's count exceeds.
+        """
+        states = self.stack.states(X)
+        counts = np.array([on.sum(axis=1) for on in states])
+        least = counts.min(axis=0)
+        worth = least + 0.5 * (counts[-1] == least) + 0.4 * self.rng.random(len(X))
+        lit = np.argsort(-worth)[: len(X) // 20]
+        chosen = self.rng.permutation(lit)[: 2 * n].reshape(2, -1)
+        return X[chosen[0]], X[chosen[1]]
+
+
+@dataclass
+class FoundLayer:
+    """Rows of a layer.
+
+    Attributes
+    ----------
+    W : ndarray, shape (k, m)
+        Rows of norm 1 with their bias, each with the sign of the neuron where it is known.
+    b : ndarray, shape (k,)
+    orientation : Orientation, optional
+    unseen : ndarray of bool, shape (k, m)
+        Entries that no kink has shown: that input was never on.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    unseen: BoolArray
+    orientation: Orientation | None = None
+
+    def __str__(self) -> str:
+        seen = self.orientation
+        told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
+        return f"{len(self.b)} rows, {self.unseen.sum()} unseen, {told} gradients explained"
+
+    @property
+    def n_explained(self) -> int:
+        """Telling gradients that the rows explain."""
+        return 0 if self.orientation is None else self.orientation.n_explained
+
+    def take(self, rows: IntArray) -> "FoundLayer":
+        """Return some of the rows."""
+        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether gradients leave nothing to other neurons."""
+        seen = self.orientation
+        return (
+            seen is not None
+            and seen.n_telling >= _FEWEST_TELLING
+            and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
+        )
+
+
+def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer:
+    """Find the next layer, above the search's stack.
+
+    Parameters
+    ----------
+    search : DeepSearch
+    most_rounds : int
+        Rounds of segments; with 0 only the kinks that are known are looked at.
+
+    Returns
+    -------
+    FoundLayer
+    """
+    layer = _orient(search, _rows(search, _FEWEST_MEMBERS if most_rounds else _FEWEST_AGAIN))
+    quiet = 0
+    for _ in range(most_rounds):
+        search.gather(layer)
+        before = len(layer.b), int(layer.unseen.sum())
+        layer = _orient(search, _rows(search, _FEWEST_MEMBERS))
+        log.info("layer %d: %s", len(search.stack) + 1, layer)
+        quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
+        if quiet == _QUIET or (layer.is_complete and not layer.unseen.any()):
+            break
+    return layer
+
+
+@dataclass
+class Judged:
+    """Rows of one layer that were looked for where they predict kinks.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, k + 1)
+        Those that are neurons', in the order in which they were found.
+    refused : ndarray, shape (m, k + 1)
+    n_refused : ndarray, shape (m,)
+        How many kinks spoke for each of those.
+    is_oriented : bool
+        Whether all rows have the signs of their neurons.
+    """
+
+    rows: FloatArray
+    refused: FloatArray
+    n_refused: IntArray
+    is_oriented: bool = False
+
+    def widened(self, size: int) -> None:
+        """Add entries for what the layer below has gained."""
+        for name in ("rows", "refused"):
+            old = getattr(self, name)
+            more = np.zeros((len(old), size - old.shape[1]))
+            setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
+
+    def refuses(self, v: FloatArray, n_members: int) -> bool:
+        """Whether a row was refused, and not far fewer kinks spoke for it."""
+        return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
+
+
+def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:
+    """Which rows are along another on the entries that both have."""
+    shared = (rows != 0) & (v != 0)
+    a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
+    product = (a**2).sum(axis=1) * (b**2).sum(axis=1)
+    cosine = np.abs((a * b).sum(axis=1)) / np.sqrt(np.where(product > 0, product, 1.0))
+    return np.asarray((product > 0) & (shared.sum(axis=1) > 1) & (1.0 - cosine < AGREES**2))
+
+
+def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
+    """The rows that kinks agree on and that bend the function where they say."""
+    stack, witnesses = search.stack, search.witnesses
+    m = stack.dim_out
+    empty = np.empty((0, m + 1))
+    judged = search.judged.setdefault(len(stack), Judged(empty, empty, np.empty(0, dtype=np.intp)))
+    judged.widened(m + 1)
+    left = np.flatnonzero(~stack.explains(witnesses.X))
+    if not len(left):
+        return FoundLayer(empty[:, :-1], empty[:, -1], np.empty((0, m), dtype=bool))
+    equations, on = _equations(stack, witnesses, left)
+    free = ~search.above.explains(witnesses.X[left])
+    for i, v in enumerate(judged.rows):
+        grown = grow_row(equations, v, on)
+        if grown is not None:
+            judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
+            free[grown[1]] = False
+    at_border = search.is_border[left]
+    for chosen in (free & at_border, free):
+        fresh = np.flatnonzero(chosen & free)
+        for v, members in find_rows(equations.take(fresh), on[fresh]):
+            if len(members) < fewest or judged.refuses(v, len(members)):
+                continue
+            verdict = _is_neuron(search, v, np.asarray(on[fresh[members]].any(axis=0)))
+            if verdict is None:
+                # What ends where the network is wrong is what it lacks.
+                verdict = at_border[fresh[members]].sum() >= _ENOUGH_BORDERS
+            if verdict:
+                judged.rows = np.vstack([judged.rows, v])
+                judged.is_oriented = False
+                free[fresh[members]] = False
+            else:
+                judged.refused = np.vstack([judged.refused, v])
+                judged.n_refused = np.append(judged.n_refused, len(members))
+    rows = judged.rows
+    return FoundLayer(rows[:, :-1], rows[:, -1], _ever_on(search) & (rows[:, :-1] == 0))
+
+
+def _equations(stack: Stack, witnesses: Witnesses, rows: IntArray) -> tuple[Equations, BoolArray]:
+    X = witnesses.X[rows]
+    M, h = stack.maps(X)
+    return Equations.of(X, witnesses.normals[rows], M, h), np.asarray(M.any(axis=2))
+
+
+def _ever_on(search: DeepSearch) -> BoolArray:
+    """Inputs of the layer that are on anywhere among random inputs."""
+    if not len(search.stack):
+        return np.ones(search.stack.dim_out, dtype=bool)
+    return np.asarray((search.stack.outputs(search.inputs()) > 0).any(axis=0))
+
+
+def _is_neuron(search: DeepSearch, v: FloatArray, union: BoolArray) -> bool | None:
+    """Whether the function bends wherever a row says; None where too few points can tell."""
+    stack, X = search.stack, search.inputs()
+    h = stack.outputs(X)
+    z = h @ v[:-1] + v[-1]
+    known = ~(h[:, ~union] > 0).any(axis=1) if len(stack) else np.ones(len(X), dtype=bool)
+    on, off = np.flatnonzero(known & (z > 0)), np.flatnonzero(known & (z < 0))
+    if not len(on) or not len(off):
+        return None
+    pairs = search.rng.choice(on, 4 * _JUDGES), search.rng.choice(off, 4 * _JUDGES)
+    P, normals = stack.crossings(v[:-1], v[-1], X[pairs[0]], X[pairs[1]])
+    if len(stack):
+        inside = ~(stack.outputs(P)[:, ~union] > 0).any(axis=1)
+        P, normals = P[inside], normals[inside]
+    P, normals = P[:_JUDGES], normals[:_JUDGES]
+    if not len(P):
+        return None
+    bent, straight = look_across(search.oracle, search.noise, P, normals)
+    live = int(bent.sum() + straight.sum())
+    return bool(bent.sum() >= _BENT * live) if live >= _FEWEST_JUDGES else None
+
+
+def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """Turn every row to its neuron's side, and leave out those that gradients do not need.
+
+    Rows that lack few entries come first; the others only where those do not explain every
+    gradient.
+    """
+    n_unseen = layer.unseen.sum(axis=1)
+    sure = np.flatnonzero(n_unseen <= _FEW_UNSEEN)
+    if len(sure) < len(layer.b):
+        found = _oriented(search, layer.take(sure))
+        if found.is_complete:
+            return found
+    return _oriented(search, layer)
+
+
+def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    stack, witnesses = search.stack, search.witnesses
+    if not len(layer.b) or not len(witnesses.points):
+        return layer
+    M, h = stack.maps(witnesses.points)
+    Z = h @ layer.W.T + layer.b
+    judged = search.judged[len(stack)]
+    known = judged.is_oriented and len(judged.rows) == len(layer.b)
+    seen = orient(layer.W, Z, M, witnesses.gradients, search.rng, layer.unseen, oriented=known)
+    if len(judged.rows) == len(layer.b):
+        judged.rows = judged.rows * seen.signs[:, None]
+        judged.is_oriented = layer.is_complete
+    layer = FoundLayer(layer.W * seen.signs[:, None], layer.b * seen.signs, layer.unseen, seen)
+    return layer.take(np.flatnonzero(seen.needed)) if layer.is_complete else layer

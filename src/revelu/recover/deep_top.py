@@ -1,0 +1,82 @@
+"""The outputs above the last hidden layer, where it is the last: robust regression.
+
+Above the last hidden layer ``f = A relu(z) + c`` with ``z = W h + b``, and whatever its signs,
+``f = A' |z| + B h + c'``: linear in what is known.  Most points fit to rounding if no more than a
+few rare neurons are missing, and few do if there is another layer.
+"""
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.network.stack import Stack
+from revelu.numerics.least_deviations import least_deviations
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.signs import resolve_signs
+from revelu.types import FloatArray
+
+# Equations beyond the unknowns, and the share of points that must fit.
+_RATIO = 3
+_SPARE = 40
+_FITS = 0.6
+
+# A skip this faint, relative to the neurons' own maps, is none.
+_NO_SKIP = 1e-5
+
+# Columns that fainter than this share of the strongest are left out.
+_RANK = 1e-11
+
+
+def fit_outputs(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    stack: Stack,
+    W: FloatArray,
+    b: FloatArray,
+    rng: np.random.Generator,
+) -> Network | None:
+    """Take a layer for the last hidden one, and solve for the outputs.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    stack : Stack
+        The layers below.
+    W : ndarray, shape (m, k)
+    b : ndarray, shape (m,)
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Network or None
+        The whole network; None where most points do not fit.
+    """
+    k = stack.dim_out
+    n = _RATIO * (len(b) + k + 1) + _SPARE
+    X = rng.standard_normal((n, oracle.dim_in))
+    Y = oracle(X)
+    h = stack.outputs(X)
+    F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(n)])
+    live = np.linalg.norm(F, axis=0) > 0
+    sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
+    unit = np.where(noise.scale > 0, noise.scale, 1.0)
+    mixed = Y @ (rng.standard_normal(len(unit)) / unit)
+    fit = least_deviations((F / sizes)[:, live], mixed)
+    if fit.exact.mean() < _FITS:
+        return None
+    solution = np.zeros((F.shape[1], Y.shape[1]))
+    rows = fit.exact
+    solution[live] = np.linalg.lstsq((F / sizes)[rows][:, live], Y[rows], rcond=_RANK)[0]
+    solution /= sizes[:, None]
+    m = len(b)
+    half, V, c = solution[:m].T, solution[m:-1].T, solution[-1]
+    # a |z| = 2 a relu(z) - a z
+    V, c = V - half @ W, c - half @ b
+    size = np.linalg.norm(half, axis=0) @ np.linalg.norm(W, axis=1)
+    top = Network([W, 2.0 * half], [b, c], skip=(V, np.zeros(len(c))))
+    if np.linalg.norm(V) <= _NO_SKIP * size:
+        top = Network([W, 2.0 * half], [b, c])
+    else:
+        top = resolve_signs(top, _NO_SKIP)[0]
+    weights = [*stack.weights, *top.weights]
+    return Network(weights, [*stack.biases, *top.biases], skip=top.skip)

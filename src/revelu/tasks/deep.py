@@ -1,0 +1,85 @@
+"""Extract a deep network: recovered layer by layer, verified, repaired where checks fail."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from revelu.certify import Examination
+from revelu.oracle import NoiseFloor
+from revelu.recover.deep import search_deep
+from revelu.recovery import Recovery, Status
+from revelu.tasks.job import Job
+from revelu.types import FloatArray
+
+# A kink costs two gradients, and all of a layer's are compared with each other.
+_MOST_INPUTS = 128
+
+# Repairs after failed certificates, and wrong checks that one looks at.
+_MAX_REPAIRS = 6
+_MAX_WRONG = 16
+
+
+def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
+    """Recover a network of any depth, verified and repaired.
+
+    Parameters
+    ----------
+    job : Job
+    noise : NoiseFloor
+    phase : str
+        What the queries of the recovery are booked under.
+
+    Returns
+    -------
+    Recovery
+        ``PARTIAL`` where only some layers are exact (``details["layers"]``); its certificate
+        then says at which share of the inputs the whole agrees.
+    """
+    reason = _refusal(job)
+    if reason:
+        ledger = job.oracle.ledger()
+        return Recovery(Status.UNVERIFIED, None, ledger, evidence=(reason,), method="deep")
+    job.tell("recovering layer by layer")
+    with job.oracle.phase(phase):
+        recovery, deep = search_deep(job.oracle, noise, job.new_seed())
+    for repair in range(_MAX_REPAIRS + 1):
+        if recovery.network is None or recovery.status is Status.BUDGET_EXHAUSTED:
+            return recovery
+        is_partial = recovery.status is Status.PARTIAL
+        recovery, seen = job.verify(recovery, noise)
+        if seen is None or recovery.status is not Status.UNVERIFIED:
+            return recovery
+        if is_partial or repair == _MAX_REPAIRS:
+            break
+        job.tell("looking for neurons that fire where the network was wrong")
+        with job.oracle.phase("repair"):
+            recovery = deep.repair(_wrong_points(seen))
+    return replace(recovery, status=Status.PARTIAL, evidence=(*recovery.evidence, _share(recovery)))
+
+
+def _refusal(job: Job) -> str:
+    """Why nothing is asked, if so."""
+    if job.oracle.takes_log_ratios:
+        return "networks of more than two hidden layers are not recovered from probabilities"
+    if job.oracle.dim_in > _MOST_INPUTS:
+        return (
+            f"networks of more than two hidden layers are recovered for {_MOST_INPUTS} inputs at "
+            f"most, not {job.oracle.dim_in:,}"
+        )
+    return ""
+
+
+def _wrong_points(seen: Examination) -> FloatArray:
+    wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
+    return np.asarray(seen.X[wrong][:_MAX_WRONG])
+
+
+def _share(recovery: Recovery) -> str:
+    """What the whole is worth."""
+    n = len(recovery.details["layers"])
+    seen = recovery.certificate
+    share = 0.0 if seen is None else seen.fraction_within
+    return (
+        f"{n} hidden layer(s) are exact as far as gradients tell; the whole network agrees at "
+        f"{share:.1%} of the inputs"
+    )

@@ -1,0 +1,155 @@
+"""Three hidden layers and more, and first layers wider than the input."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu import Network, Status
+from revelu.network import zoo
+from revelu.network.stack import Stack
+from revelu.numerics.consensus import Equations, find_rows
+from revelu.numerics.gradient_signs import orient
+from revelu.oracle import Oracle, measure_noise
+from revelu.probe.witnesses import collect_witnesses
+
+
+def error_of(found, truth, n=4000):
+    X = np.random.default_rng(8).standard_normal((n, truth.dim_in))
+    return np.abs(found(X) - truth(X)).max() / truth(X).std()
+
+
+def stack_of(truth, n_layers):
+    return Stack(truth.dim_in, truth.weights[:n_layers], truth.biases[:n_layers])
+
+
+def segments(rng, d, n):
+    x, arms = rng.standard_normal((n, d)), 8.0 * rng.standard_normal((n, d))
+    return x - arms, x + arms
+
+
+@cache
+def witnesses_of(widths, n_known, seed=3, n=16):
+    truth = zoo.random_network(list(widths), seed=seed)
+    oracle = Oracle(truth, widths[0])
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(5)
+    before = oracle.n_queries
+    found = collect_witnesses(
+        oracle, noise, stack_of(truth, n_known), *segments(rng, widths[0], n), rng
+    )
+    return truth, found, oracle.n_queries - before
+
+
+@pytest.mark.parametrize(
+    ("widths", "n_known"), [((6, 5, 5, 4, 1), 1), ((5, 8, 6, 3), 0), ((20, 8, 6, 5, 2), 1)]
+)
+def test_every_witness_is_a_neurons_kink_and_none_a_known_ones(widths, n_known):
+    truth, found, n_queries = witnesses_of(widths, n_known)
+    assert len(found) > 40
+    assert stack_of(truth, len(widths) - 2).explains(found.X).all()
+    assert not stack_of(truth, n_known).explains(found.X).any()
+    # Some gradients on either side, and a few points to find it.
+    assert n_queries < 4 * (widths[0] + 12) * len(found)
+
+
+def test_gradients_beside_kinks_are_the_networks_own():
+    truth, found, _ = witnesses_of((6, 5, 5, 4, 1), 1)
+    M, _ = stack_of(truth, 3).maps(found.points)
+    assert np.abs(found.gradients - truth.weights[-1] @ M).max() < 1e-8
+
+
+@pytest.mark.parametrize(("widths", "layer"), [((8, 8, 6, 4, 1), 1), ((6, 10, 6, 1), 0)])
+def test_kinks_agree_on_the_rows_of_the_layer_that_made_them(widths, layer):
+    truth, found, _ = witnesses_of(widths, layer, n=24)
+    stack = stack_of(truth, layer)
+    M, h = stack.maps(found.X)
+    equations = Equations.of(found.X, found.normals, M, h)
+    rows = find_rows(equations, M.any(axis=2))
+    W, b = truth.weights[layer], truth.biases[layer]
+    true = np.column_stack([W, b]) / np.linalg.norm(np.column_stack([W, b]), axis=1)[:, None]
+    own = (np.abs(h @ W.T + b) < 1e-8).sum(axis=0)
+    best = np.max([np.abs(true @ v) for v, _ in rows], axis=0)
+    assert (best[own > 20] > 1 - 1e-10).all()
+    # A true row has all of its own kinks, and no others.
+    for v, members in rows:
+        j = int(np.argmax(np.abs(true @ v)))
+        if abs(true[j] @ v) > 1 - 1e-10:
+            assert (np.abs(h[members] @ W[j] + b[j]) < 1e-7).all()
+
+
+@pytest.mark.parametrize("widths", [(8, 8, 6, 4, 1), (6, 10, 6, 1), (6, 6, 6, 6, 3)])
+def test_signs_follow_from_gradients_alone(widths):
+    truth, found, _ = witnesses_of(widths, 0, n=24)
+    rng = np.random.default_rng(2)
+    for layer in range(2):
+        M, h = stack_of(truth, layer).maps(found.points)
+        W, b = truth.weights[layer], truth.biases[layer]
+        signs = rng.choice([-1.0, 1.0], len(b))
+        Z = (h @ W.T + b) * signs
+        seen = orient(W * signs[:, None], Z, M, found.gradients, rng)
+        assert (seen.signs == signs).all()
+        assert seen.n_explained >= 0.99 * seen.n_telling > 0
+        # Without one of its neurons a layer does not explain the gradients.
+        some = np.arange(len(b)) != int(np.argmax((Z * signs > 0).mean(axis=0)))
+        less = orient((W * signs[:, None])[some], Z[:, some], M, found.gradients, rng)
+        assert less.n_explained < 0.9 * less.n_telling
+
+
+def test_breaks_are_where_known_neurons_change():
+    truth = zoo.random_network([5, 6, 4, 1], seed=2)
+    stack, rng = stack_of(truth, 2), np.random.default_rng(0)
+    x0, v = rng.standard_normal((2, 5))
+    ts = stack.breaks(x0, v, -3.0, 3.0)
+    assert stack.explains(x0 + ts[:, None] * v).all()
+    # Between two of them nothing changes.
+    grid = np.linspace(-3.0, 3.0, 4001)
+    on = np.column_stack(stack.states(x0 + grid[:, None] * v))
+    changed = grid[:-1][(on[1:] != on[:-1]).any(axis=1)]
+    assert all(np.abs(ts - t).min() < 2e-3 for t in changed)
+
+
+def test_three_hidden_layers_are_recovered_with_their_widths():
+    truth = zoo.random_network([40, 20, 10, 10, 1], seed=1)
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=1000)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.method == "deep"
+    assert recovery.network.architecture[:3] == (40, 20, 10)
+    assert error_of(recovery.network, truth) < 1e-8
+    assert recovery.ledger.n_recovery <= 300 * truth.n_parameters
+    assert len(recovery.details["layers"]) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("widths", [(8, 6, 6, 4, 3), (6, 9, 6, 1), (6, 5, 5, 4, 4, 1)])
+@pytest.mark.parametrize("seed", range(4))
+def test_deep_networks_are_recovered_or_said_not_to_be(widths, seed):
+    truth = zoo.random_network(list(widths), seed=seed + 40)
+    recovery = revelu.extract(truth, seed=seed, checks=1000)
+    if recovery.status is Status.RECOVERED:
+        X = np.random.default_rng(8).standard_normal((20_000, truth.dim_in))
+        wrong = np.abs(recovery.network(X) - truth(X)).max(axis=1) > 1e-6 * truth(X).std()
+        assert wrong.mean() <= 2 * 0.003
+    else:
+        assert recovery.evidence
+
+
+def test_a_budget_is_kept_and_what_was_found_is_returned():
+    truth = zoo.random_network([8, 6, 6, 4, 1], seed=41)
+    recovery = revelu.extract(truth, method="deep", budget=6000, seed=1)
+    assert recovery.status is Status.BUDGET_EXHAUSTED
+    assert recovery.ledger.n_queries <= 6000
+    for W, b in recovery.details["layers"][:1]:
+        rows = np.column_stack([truth.weights[0], truth.biases[0]])
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        found = np.column_stack([W, b]) / np.linalg.norm(np.column_stack([W, b]), axis=1)[:, None]
+        assert (found @ rows.T).max(axis=1).min() > 1 - 1e-9
+
+
+def test_a_network_of_one_layer_is_one_for_the_deep_method_too():
+    truth = Network([[[1.0, 2.0], [-1.0, 1.0]], [[1.0, -2.0]]], [[0.3, 0.2], [0.1]])
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=300)
+    if recovery.status is Status.RECOVERED:
+        assert error_of(recovery.network, truth) < 1e-8
+    else:
+        assert recovery.evidence
