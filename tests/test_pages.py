@@ -173,7 +173,9 @@ def test_commands_and_options_in_the_text_exist(path, written):
         said = re.match(r"(revelu [a-z]+(?: show)?)\b", code)
         if said and path.name != "commands.md":
             assert said[1] in found, code
-        if code.startswith(("revelu ", "--")):
+        # The notes of the tables name options of the scripts that measured them.
+        ours = ("revelu ",) if path.name == "figures.md" else ("revelu ", "--")
+        if code.startswith(ours):
             assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", code)) <= options, code
 
 

@@ -71,8 +71,9 @@ def bench(
 ) -> None:
     """Measure the tables of benchmarks/README.md again, in a clone of the repository.
 
-    They take minutes to hours; carlini20 and jwz20 are tables and figures of papers, with
-    ours beside theirs.  Exit code 0 where every script finished.
+    They take minutes to hours; carlini20 and jwz20 are tables and figures of papers, peers
+    and sample_rivals other methods, with ours beside theirs.  Exit code 0 where every script
+    finished.
     """
     with failures(as_json=as_json):
         if quick and write:
