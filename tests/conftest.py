@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# The tests fill the cores; BLAS reads this when NumPy is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # The same examples on every run, and no clock.
 settings.register_profile("house", derandomize=True, deadline=None)
 settings.load_profile("house")
