@@ -11,15 +11,22 @@ most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
 import argparse
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from page import keep
+from scipy.spatial.distance import cdist
 
 import revelu
+from revelu import Network
+from revelu.types import FloatArray
+
+Layer = tuple[FloatArray, FloatArray]
 
 FIRST_SEED = 7_700_000
 N_POINTS = 20_000
+SAME_ROW = 1e-6
 EXACT_L2, EXACT_LARGEST = 1e-10, 1e-8
 
 
@@ -57,6 +64,7 @@ class Run:
     status: str
     architecture: tuple[int, ...]
     layers: int
+    layers_right: int
     queries: float
     right: float
     relative: float
@@ -70,6 +78,31 @@ class Run:
         return self.relative <= EXACT_L2 and self.largest <= EXACT_LARGEST
 
 
+def n_right(truth: Network, layers: Sequence[Layer], X: FloatArray) -> int:
+    """How many layers, the lowest first, have all neurons of the truth that fire, and no other.
+
+    Units found are the truth's ``units``, ``scales`` times as large.
+    """
+    units, scales = np.arange(truth.dim_in), np.ones(truth.dim_in)
+    H = X
+    for n, (W, b) in enumerate(layers):
+        if n == len(truth.weights) - 1:
+            return n
+        H = np.maximum(H @ truth.weights[n].T + truth.biases[n], 0.0)
+        true = np.column_stack([truth.weights[n][:, units] / scales, truth.biases[n]])
+        sizes = np.linalg.norm(true, axis=1)
+        apart = cdist(_unit(np.column_stack([W, b])), true / sizes[:, None])
+        units = apart.argmin(axis=1)
+        if (apart.min(axis=1) > SAME_ROW).any() or not set(units) >= set(np.flatnonzero(H.any(axis=0))):
+            return n
+        scales = 1.0 / sizes[units]
+    return len(layers)
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
 def one(row: Row, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
     truth = revelu.zoo.random_network(list(row.widths), seed=seed)
@@ -80,6 +113,7 @@ def one(row: Row, seed: int) -> Run:
     Y, network = truth(X), recovery.network
     deviation = float(Y.std())
     right, relative, largest, silent = 0.0, np.inf, np.inf, False
+    layers = recovery.details.get("layers", [])
     if network is not None:
         errors = np.abs(network(X) - Y).max(axis=1)
         right = float((errors <= EXACT_LARGEST * deviation).mean())
@@ -93,7 +127,8 @@ def one(row: Row, seed: int) -> Run:
         seed,
         recovery.status.value,
         () if network is None else network.architecture,
-        len(recovery.details.get("layers", ())),
+        len(layers),
+        n_right(truth, layers, X),
         recovery.ledger.n_recovery / truth.n_parameters,
         right,
         relative,
@@ -112,6 +147,8 @@ def line(row: Row, runs: list[Run]) -> str:
         f"| {row.name} | {len(runs)} | {len(exact)} (≥ {row.exact:.0%}) "
         f"| {share} (≥ {row.architecture:.0%}) "
         f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
+        f"| {sum(run.layers - run.layers_right for run in runs)} "
+        f"of {sum(run.layers for run in runs)} "
         f"| {np.median([run.right for run in runs]):.2%}, {min(run.right for run in runs):.2%} "
         f"| {np.median([run.queries for run in runs]):.0f} (≤ {row.queries}) | {row.published} "
         f"| {np.median([run.seconds for run in runs]):.0f} (≤ {row.seconds}) |"
@@ -133,7 +170,7 @@ def main() -> None:
             print(row.name, "exact" if runs[row][-1].exact else "", runs[row][-1], flush=True)
     heads = (
         "| network | networks | exact (bar) | architecture right, of the exact (bar) | certified "
-        "| wrong and silent | inputs right, median, fewest | queries / parameter, median (bar) "
+        "| wrong and silent | layers said exact, wrong | inputs right, median, fewest | queries / parameter, median (bar) "
         "| published, queries | CPU seconds, median (bar) |"
     )
     versions = (
@@ -141,7 +178,7 @@ def main() -> None:
         f"{platform.machine()}, seeds from {options.first_seed}."
     )
     lines = [line(row, found) for row, found in runs.items()]
-    text = "\n".join([heads, "|" + "---|" * 10, *lines, "", versions])
+    text = "\n".join([heads, "|" + "---|" * 11, *lines, "", versions])
     print(f"\n{text}")
     if options.write:
         keep("deep", text)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network
@@ -49,6 +50,10 @@ _MAX_IN_VAIN = 4
 # anywhere.
 _MOST_WRONG = 16
 _NEAR = 0.7
+
+# Points around wrong ones, and how far from those, relative to their size.
+_ZOOMED = 64
+_ZOOM = 0.4
 
 # Halvings of the way from a right point to a wrong one, and how much further to either side a
 # kink is looked for there.
@@ -215,12 +220,25 @@ class Deep:
         away = bad + _NEAR * size * rng.standard_normal(bad.shape)
         stack, search.stack = search.stack, search.stack[:1]
         search.gather_on(bad, away)
-        good = self.X[~wrong]
+        near, is_wrong = self._zoom(network, bad)
+        bad = np.vstack([bad, rng.permutation(near[is_wrong])[:_MOST_WRONG]])
+        good = np.vstack([self.X[~wrong], near[~is_wrong]])
         if len(good):
-            near = np.linalg.norm(bad[:, None] - good[None], axis=2).argsort(axis=1)
-            near = near[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
-            search.gather_on(*self._borders(network, bad, good[near]), border=True)
+            order = cdist(bad, good).argsort(axis=1)
+            chosen = order[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
+            search.gather_on(*self._borders(network, bad, good[chosen]), border=True)
         search.stack = stack
+
+    def _zoom(self, network: Network, bad: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Points around wrong ones, shape (n, d), and which of them are wrong too.
+
+        What is wrong once in a thousand points of N(0, I) is often wrong near where it was.
+        """
+        rng = self.search.rng
+        centres = bad[rng.integers(len(bad), size=_ZOOMED)]
+        size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
+        X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
+        return X, self._is_wrong(X, self.search.oracle(X), network)
 
     def _borders(
         self, network: Network, bad: FloatArray, good: FloatArray

@@ -369,16 +369,18 @@ def _is_neuron(search: DeepSearch, v: FloatArray, union: BoolArray) -> bool | No
 def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     """Turn every row to its neuron's side, and leave out those that gradients do not need.
 
-    Rows that lack few entries come first; the others only where those do not explain every
-    gradient.
+    Rows that lack few entries come first; others follow, the least doubtful first, only where
+    those do not explain every gradient: where an entry is in doubt its neuron counts as on, and
+    with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    sure = np.flatnonzero(n_unseen <= _FEW_UNSEEN)
-    if len(sure) < len(layer.b):
-        found = _oriented(search, layer.take(sure))
+    least = int(n_unseen.min(initial=_FEW_UNSEEN))
+    found = layer
+    for most in np.unique(np.maximum(n_unseen, max(least, _FEW_UNSEEN))):
+        found = _oriented(search, layer.take(np.flatnonzero(n_unseen <= most)))
         if found.is_complete:
-            return found
-    return _oriented(search, layer)
+            break
+    return found
 
 
 def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
@@ -394,4 +396,7 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
         judged.rows = judged.rows * seen.signs[:, None]
         judged.is_oriented = layer.is_complete
     layer = FoundLayer(layer.W * seen.signs[:, None], layer.b * seen.signs, layer.unseen, seen)
-    return layer.take(np.flatnonzero(seen.needed)) if layer.is_complete else layer
+    if not layer.is_complete or seen.needed.all():
+        return layer
+    # Without the others their doubts are gone too, and fewer neurons must still explain all.
+    return _oriented(search, layer.take(np.flatnonzero(seen.needed)))
