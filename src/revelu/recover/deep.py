@@ -82,6 +82,8 @@ class Deep:
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
         Points that it is held against.
+    near_X, near_Y : ndarray, shape (m, d) and (m, k)
+        Points asked around those at which it was wrong.
     """
 
     search: DeepSearch
@@ -89,10 +91,13 @@ class Deep:
     network: Network | None = None
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    near_X: FloatArray = field(init=False)
+    near_Y: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
         self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
+        self.near_X, self.near_Y = self.X, self.Y
 
     def run(self) -> Recovery:
         """Climb, then repair until fresh points find nothing wrong."""
@@ -150,7 +155,7 @@ class Deep:
         if network is None:
             return
         network = self._with_entries(network, layers)
-        if self.network is None or self._wrong(network).sum() <= self._wrong(self.network).sum():
+        if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
 
     def _rare_inputs(self, network: Network) -> FloatArray:
@@ -170,9 +175,17 @@ class Deep:
         unseen = [layer.unseen for layer in layers]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
-        filled = fill_entries(network, unseen, self.X, self.Y)
-        better = self._wrong(filled).sum() < self._wrong(network).sum()
-        return filled if better else network
+        X, Y = np.vstack([self.X, self.near_X]), np.vstack([self.Y, self.near_Y])
+        filled = fill_entries(network, unseen, X, Y)
+        return filled if self._is_no_worse(filled, network) else network
+
+    def _is_no_worse(self, network: Network, other: Network) -> bool:
+        """Whether no more points are wrong, or as many and no more around those."""
+        mine, others = (
+            (self._wrong(n).sum(), self._is_wrong(self.near_X, self.near_Y, n).sum())
+            for n in (network, other)
+        )
+        return bool(mine <= others)
 
     def _hold_against(self, X: FloatArray) -> None:
         self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, self.search.oracle(X)])
@@ -238,7 +251,9 @@ class Deep:
         centres = bad[rng.integers(len(bad), size=_ZOOMED)]
         size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
         X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
-        return X, self._is_wrong(X, self.search.oracle(X), network)
+        Y = self.search.oracle(X)
+        self.near_X, self.near_Y = np.vstack([self.near_X, X]), np.vstack([self.near_Y, Y])
+        return X, self._is_wrong(X, Y, network)
 
     def _borders(
         self, network: Network, bad: FloatArray, good: FloatArray
@@ -271,8 +286,8 @@ class Deep:
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
-        """The lowest layers, as far as all are complete and every entry was seen."""
-        return list(takewhile(lambda y: y.is_complete and not y.unseen.any(), self.layers))
+        """The lowest layers, as far as all are exact."""
+        return list(takewhile(lambda y: y.is_exact, self.layers))
 
     def _lower(self) -> Network | None:
         """The exact layers, and what an affine map of the highest can do."""

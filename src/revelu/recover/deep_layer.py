@@ -225,6 +225,13 @@ class FoundLayer:
             and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
         )
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is complete, every entry was seen, and every row was needed."""
+        seen = self.orientation
+        proved = seen is not None and len(seen.needed) == len(self.b) and seen.needed.all()
+        return bool(proved and self.is_complete and not self.unseen.any())
+
 
 def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer:
     """Find the next layer, above the search's stack.
@@ -396,7 +403,8 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
         judged.rows = judged.rows * seen.signs[:, None]
         judged.is_oriented = layer.is_complete
     layer = FoundLayer(layer.W * seen.signs[:, None], layer.b * seen.signs, layer.unseen, seen)
-    if not layer.is_complete or seen.needed.all():
+    kept = seen.needed | seen.idle
+    if not layer.is_complete or kept.all():
         return layer
     # Without the others their doubts are gone too, and fewer neurons must still explain all.
-    return _oriented(search, layer.take(np.flatnonzero(seen.needed)))
+    return _oriented(search, layer.take(np.flatnonzero(kept)))
