@@ -82,8 +82,8 @@ class Deep:
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
         Points that it is held against.
-    near_X, near_Y : ndarray, shape (m, d) and (m, k)
-        Points asked around those at which it was wrong.
+    near : (ndarray, ndarray), shape (m, d) and (m, k)
+        Points asked around those at which it was wrong, and the answers.
     """
 
     search: DeepSearch
@@ -91,13 +91,12 @@ class Deep:
     network: Network | None = None
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
-    near_X: FloatArray = field(init=False)
-    near_Y: FloatArray = field(init=False)
+    near: tuple[FloatArray, FloatArray] = field(init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
         self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
-        self.near_X, self.near_Y = self.X, self.Y
+        self.near = self.X, self.Y
 
     def run(self) -> Recovery:
         """Climb, then repair until fresh points find nothing wrong."""
@@ -175,15 +174,14 @@ class Deep:
         unseen = [layer.unseen for layer in layers]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
-        X, Y = np.vstack([self.X, self.near_X]), np.vstack([self.Y, self.near_Y])
+        X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
         filled = fill_entries(network, unseen, X, Y)
         return filled if self._is_no_worse(filled, network) else network
 
     def _is_no_worse(self, network: Network, other: Network) -> bool:
         """Whether no more points are wrong, or as many and no more around those."""
         mine, others = (
-            (self._wrong(n).sum(), self._is_wrong(self.near_X, self.near_Y, n).sum())
-            for n in (network, other)
+            (self._wrong(n).sum(), self._is_wrong(*self.near, n).sum()) for n in (network, other)
         )
         return bool(mine <= others)
 
@@ -252,7 +250,7 @@ class Deep:
         size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
         X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
         Y = self.search.oracle(X)
-        self.near_X, self.near_Y = np.vstack([self.near_X, X]), np.vstack([self.near_Y, Y])
+        self.near = np.vstack([self.near[0], X]), np.vstack([self.near[1], Y])
         return X, self._is_wrong(X, Y, network)
 
     def _borders(

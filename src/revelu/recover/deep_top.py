@@ -19,8 +19,8 @@ _RATIO = 3
 _SPARE = 40
 _FITS = 0.6
 
-# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state: where
-# none is asked at which it is, its |z| is an affine map, and nothing tells its part from the skip's.
+# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state: where it
+# is in that at no point asked, its |z| is an affine map, and nothing tells it from the skip.
 _POOL = 10_000
 _SPREADS = (1.0, 2.0)
 _RARE = 0.1
