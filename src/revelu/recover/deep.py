@@ -23,7 +23,7 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_layer import DeepSearch, FoundLayer, find_layer
-from revelu.recover.deep_top import fit_outputs
+from revelu.recover.deep_top import fit_outputs, without_faint
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -279,7 +279,7 @@ class Deep:
         notes = []
         if wrong.any():
             notes.append(f"the network agrees at {1 - wrong.mean():.1%} of the inputs asked")
-        self.network = self._polished(self.network)
+        self.network = self._polished(without_faint(self.network))
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
 
     @property

@@ -14,11 +14,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import AGREES, Equations, find_rows, grow_row
+from revelu.numerics.consensus import Equations, find_rows, grow_row
 from revelu.numerics.gradient_signs import Orientation, orient
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class DeepSearch:
     witnesses: Witnesses = field(init=False)
     is_border: BoolArray = field(init=False)
     above: Stack = field(init=False)
-    judged: "dict[int, Judged]" = field(default_factory=dict)
+    judged: dict[int, Judged] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.witnesses = Witnesses.none(self.oracle.dim_in, len(self.noise.scale))
@@ -259,47 +260,6 @@ def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer
     return layer
 
 
-@dataclass
-class Judged:
-    """Rows of one layer that were looked for where they predict kinks.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (n, k + 1)
-        Those that are neurons', in the order in which they were found.
-    refused : ndarray, shape (m, k + 1)
-    n_refused : ndarray, shape (m,)
-        How many kinks spoke for each of those.
-    is_oriented : bool
-        Whether all rows have the signs of their neurons.
-    """
-
-    rows: FloatArray
-    refused: FloatArray
-    n_refused: IntArray
-    is_oriented: bool = False
-
-    def widened(self, size: int) -> None:
-        """Add entries for what the layer below has gained."""
-        for name in ("rows", "refused"):
-            old = getattr(self, name)
-            more = np.zeros((len(old), size - old.shape[1]))
-            setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
-
-    def refuses(self, v: FloatArray, n_members: int) -> bool:
-        """Whether a row was refused, and not far fewer kinks spoke for it."""
-        return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
-
-
-def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:
-    """Which rows are along another on the entries that both have."""
-    shared = (rows != 0) & (v != 0)
-    a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
-    product = (a**2).sum(axis=1) * (b**2).sum(axis=1)
-    cosine = np.abs((a * b).sum(axis=1)) / np.sqrt(np.where(product > 0, product, 1.0))
-    return np.asarray((product > 0) & (shared.sum(axis=1) > 1) & (1.0 - cosine < AGREES**2))
-
-
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     """The rows that kinks agree on and that bend the function where they say."""
     stack, witnesses = search.stack, search.witnesses
@@ -381,9 +341,8 @@ def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    least = int(n_unseen.min(initial=_FEW_UNSEEN))
     found = layer
-    for most in np.unique(np.maximum(n_unseen, max(least, _FEW_UNSEEN))):
+    for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
         found = _oriented(search, layer.take(np.flatnonzero(n_unseen <= most)))
         if found.is_complete:
             break

@@ -29,6 +29,9 @@ _MOST_RARE = 8
 # A skip this faint, relative to the neurons' own maps, is none.
 _NO_SKIP = 1e-5
 
+# A last neuron whose outputs are this faint, relative to the strongest, is none.
+_NO_NEURON = 1e-8
+
 # Columns that fainter than this share of the strongest are left out.
 _RANK = 1e-11
 
@@ -88,6 +91,16 @@ def fit_outputs(
         top = resolve_signs(top, _NO_SKIP)[0]
     weights = [*stack.weights, *top.weights]
     return Network(weights, [*stack.biases, *top.biases], skip=top.skip)
+
+
+def without_faint(network: Network) -> Network:
+    """Leave out last hidden neurons that reach no output: rows that were none of the layer's."""
+    W, A = network.weights[-2:]
+    sizes = np.linalg.norm(A, axis=0) * np.linalg.norm(W, axis=1)
+    kept = sizes > _NO_NEURON * sizes.max(initial=0.0)
+    weights = [*network.weights[:-2], W[kept], A[:, kept]]
+    biases = [*network.biases[:-2], network.biases[-2][kept], network.biases[-1]]
+    return Network(weights, biases, skip=network.skip)
 
 
 def _rarer_states(
