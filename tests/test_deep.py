@@ -115,24 +115,30 @@ def test_neurons_that_gradients_do_not_tell_of_are_not_said_to_be_superfluous():
     assert not (seen.idle & seen.needed).any()
 
 
-def test_a_doubtful_row_does_not_complete_a_layer_that_lacks_a_neuron():
-    truth, found, _ = witnesses_of((8, 8, 6, 4, 1), 0, n=24)
-    oracle = Oracle(truth, 8)
-    search = DeepSearch(
-        oracle, measure_noise(oracle, 1), np.random.default_rng(2), stack_of(truth, 1)
-    )
+def test_doubtful_rows_do_not_complete_a_layer_that_lacks_a_neuron():
+    widths = (24, 20, 6, 4, 1)
+    truth, found, _ = witnesses_of(widths, 0, n=24)
+    oracle, stack = Oracle(truth, 24), stack_of(truth, 1)
+    search = DeepSearch(oracle, measure_noise(oracle, 1), np.random.default_rng(2), stack)
     search.witnesses, search.is_border = found, np.zeros(len(found), dtype=bool)
-    true = np.column_stack([truth.weights[1], truth.biases[1]])
-    bogus = np.eye(9)[[0]]
-    often = int(np.argmax((search.stack.outputs(found.points) @ true[:, :-1].T > 0).mean(axis=0)))
+    rows = np.column_stack([truth.weights[1], truth.biases[1]])
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
 
-    def oriented(rows):
-        rows = rows / np.linalg.norm(rows, axis=1)[:, None]
-        search.judged[1] = Judged(rows, np.empty((0, 9)), np.empty(0, dtype=np.intp))
-        return deep_layer._orient(search, FoundLayer(rows[:, :-1], rows[:, -1], rows[:, :-1] == 0))
+    def oriented(rows, unseen):
+        search.judged[1] = Judged(rows, np.empty((0, 21)), np.empty(0, dtype=np.intp))
+        return deep_layer._orient(search, FoundLayer(rows[:, :-1], rows[:, -1], unseen))
 
-    assert oriented(true).is_complete
-    assert not oriented(np.vstack([np.delete(true, often, axis=0), bogus])).is_complete
+    assert oriented(rows, np.zeros((6, 20), dtype=bool)).is_exact
+    # A neuron that lacks some entries, and a row that is none and lacks more.
+    lacks, unseen = np.vstack([rows, np.eye(21)[0]]), np.zeros((7, 20), dtype=bool)
+    unseen[5, :5] = unseen[6, 5:10] = True
+    lacks[:, :-1][unseen] = 0.0
+    layer, without = oriented(lacks, unseen), oriented(lacks[:6], unseen[:6])
+    assert layer.is_complete
+    assert not layer.is_exact
+    assert layer.orientation.n_telling == without.orientation.n_telling
+    layer = oriented(lacks[[0, 1, 2, 3, 4, 6]], unseen[[0, 1, 2, 3, 4, 6]])
+    assert not layer.is_complete
 
 
 def test_a_last_neuron_that_hardly_ever_fires_is_told_from_the_skip():

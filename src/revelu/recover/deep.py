@@ -278,7 +278,7 @@ class Deep:
         wrong = self._wrong(self.network)
         notes = []
         if wrong.any():
-            notes.append(f"the network agrees at {1 - wrong.mean():.1%} of the inputs asked")
+            notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
         self.network = self._polished(without_faint(self.network))
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
 
