@@ -337,7 +337,7 @@ def even(n: int, seed: int) -> tuple[float, float]:
 STRUCTURED = (
     ("Theorem 8: ρ = 0.5, t = 2, 3e4 samples", lambda s: exponential(30_000, 0.5, 2.0, 0.5, s)),
     ("Theorem 9: ρ = 1, t = 0, 2e5 samples", lambda s: exponential(200_000, 1.0, 0.0, 0.01, s)),
-    ("Theorem 10: |a|, 1e6 samples", lambda s: even(1_000_000, s)),
+    ("Theorem 10: absolute values, 1e6 samples", lambda s: even(1_000_000, s)),
 )
 
 

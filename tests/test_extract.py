@@ -180,7 +180,7 @@ def test_bumps_that_bisection_cannot_see_are_found_by_the_certificate(width):
         {"polish": 1},
         {"box": (1, 0)},
         {"box": (0, 1), "method": "three_layer"},
-        {"inputs": np.zeros((2, 8))},
+        {"inputs": np.zeros((2, 7))},
     ],
 )
 def test_bad_arguments_are_refused(arguments):
