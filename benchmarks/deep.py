@@ -3,23 +3,34 @@
     python benchmarks/deep.py              print a line for every network, then the table
     python benchmarks/deep.py --write      and keep it
 
-Networks are He-initialised with biases of standard deviation 0.5; widths and depth are not
-given, and the method is auto.  Exact: relative L2 error at most 1e-10, and the largest error at
-most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
+Networks are He-initialised with biases of standard deviation 0.5, or trained on scikit-learn's
+digits in float64 (scripts/train_digits.py); widths and depth are not given, and the method is
+auto.  Exact: relative L2 error at most 1e-10, and the largest error at most 1e-8 of the outputs'
+deviation, on 20,000 points of N(0, I).
 """
 
 import argparse
 import platform
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from page import keep
+from scipy.spatial.distance import cdist
 
 import revelu
+from revelu import Network
+from revelu.types import FloatArray
+
+Layer = tuple[FloatArray, FloatArray]
 
 FIRST_SEED = 7_700_000
+HALVED = 32
 N_POINTS = 20_000
+SAME_ROW = 1e-6
 EXACT_L2, EXACT_LARGEST = 1e-10, 1e-8
 
 
@@ -28,16 +39,38 @@ class Row:
     """A line of the table: a shape and the bars to reach."""
 
     widths: tuple[int, ...]
-    exact: float
-    architecture: float
-    queries: int
-    seconds: int
+    exact: float | None = None
+    architecture: float | None = None
+    queries: int | None = None
+    seconds: int | None = None
     published: str = "-"
+    trained: bool = False
 
     @property
     def name(self) -> str:
         """The widths, input first."""
-        return "-".join(map(str, self.widths))
+        n_layers = len(self.widths) - 2
+        if len(set(self.widths[1:-1])) == 1 < n_layers - 4:
+            shape = f"{self.widths[0]}-{n_layers} x {self.widths[1]}-{self.widths[-1]}"
+        else:
+            shape = "-".join(map(str, self.widths))
+        return f"{shape}, trained on digits" if self.trained else shape
+
+    def truth(self, seed: int) -> Network:
+        """One network of the line."""
+        if not self.trained:
+            return revelu.zoo.random_network(list(self.widths), seed=seed)
+        from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
+
+        return train_digits(seed, self.widths[1:-1], halved=self.widths[0] == HALVED)
+
+    def digits(self) -> FloatArray | None:
+        """All digits, shape (1797, d), where it is trained on them."""
+        if not self.trained:
+            return None
+        from train_digits import digits  # noqa: PLC0415 - needs scikit-learn
+
+        return digits(halved=self.widths[0] == HALVED)[0]
 
 
 ROWS = (
@@ -46,6 +79,8 @@ ROWS = (
     Row((10, 10, 10, 10, 1), 0.9, 0.8, 500, 90),
     Row((30, 20, 10, 8, 6, 1), 0.8, 0.7, 300, 120),
     Row((10, 10, 10, 10, 10), 0.95, 0.9, 100, 60),
+    Row((64, 32, 16, 16, 10), 0.8, seconds=300, trained=True),
+    Row((32, *[16] * 8, 10), trained=True),
 )
 
 
@@ -57,11 +92,13 @@ class Run:
     status: str
     architecture: tuple[int, ...]
     layers: int
+    layers_right: int
     queries: float
     right: float
     relative: float
     largest: float
     silent: bool
+    labels: float | None
     seconds: float
 
     @property
@@ -70,16 +107,50 @@ class Run:
         return self.relative <= EXACT_L2 and self.largest <= EXACT_LARGEST
 
 
+def n_right(truth: Network, layers: Sequence[Layer], X: FloatArray) -> int:
+    """How many layers, the lowest first, have all neurons of the truth that fire, and no other.
+
+    Units found are the truth's ``units``, ``scales`` times as large.
+    """
+    units, scales = np.arange(truth.dim_in), np.ones(truth.dim_in)
+    H = X
+    for n, (W, b) in enumerate(layers):
+        if n == len(truth.weights) - 1:
+            return n
+        H = np.maximum(H @ truth.weights[n].T + truth.biases[n], 0.0)
+        true = np.column_stack([truth.weights[n][:, units] / scales, truth.biases[n]])
+        sizes = np.linalg.norm(true, axis=1)
+        apart = cdist(_unit(np.column_stack([W, b])), true / sizes[:, None])
+        units = apart.argmin(axis=1)
+        if (apart.min(axis=1) > SAME_ROW).any() or not set(units) >= set(
+            np.flatnonzero(H.any(axis=0))
+        ):
+            return n
+        scales = 1.0 / sizes[units]
+    return len(layers)
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
+def same_labels(truth: Network, network: Network, X: FloatArray) -> float:
+    """The share of inputs with the same largest output."""
+    return float((truth(X).argmax(axis=1) == network(X).argmax(axis=1)).mean())
+
+
 def one(row: Row, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
-    truth = revelu.zoo.random_network(list(row.widths), seed=seed)
+    truth = row.truth(seed)
     start = time.process_time()
     recovery = revelu.extract(truth, seed=seed)
     seconds = time.process_time() - start
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
     Y, network = truth(X), recovery.network
     deviation = float(Y.std())
+    images = row.digits()
     right, relative, largest, silent = 0.0, np.inf, np.inf, False
+    layers = recovery.details.get("layers", [])
     if network is not None:
         errors = np.abs(network(X) - Y).max(axis=1)
         right = float((errors <= EXACT_LARGEST * deviation).mean())
@@ -93,12 +164,14 @@ def one(row: Row, seed: int) -> Run:
         seed,
         recovery.status.value,
         () if network is None else network.architecture,
-        len(recovery.details.get("layers", ())),
+        len(layers),
+        n_right(truth, layers, X),
         recovery.ledger.n_recovery / truth.n_parameters,
         right,
         relative,
         largest,
         silent,
+        None if images is None or network is None else same_labels(truth, network, images),
         seconds,
     )
 
@@ -108,18 +181,29 @@ def line(row: Row, runs: list[Run]) -> str:
     exact = [run for run in runs if run.exact]
     same = sum(run.architecture == row.widths for run in exact)
     share = f"{same} of {len(exact)}" if exact else "-"
+    labels = [run.labels for run in runs if run.labels is not None]
     return (
-        f"| {row.name} | {len(runs)} | {len(exact)} (≥ {row.exact:.0%}) "
-        f"| {share} (≥ {row.architecture:.0%}) "
+        f"| {row.name} | {len(runs)} | {len(exact)}{bar('≥', row.exact, '.0%')} "
+        f"| {share}{bar('≥', row.architecture, '.0%')} "
         f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
+        f"| {np.median([run.layers_right for run in runs]):g} of {len(row.widths) - 2} "
+        f"| {sum(run.layers - run.layers_right for run in runs)} "
         f"| {np.median([run.right for run in runs]):.2%}, {min(run.right for run in runs):.2%} "
-        f"| {np.median([run.queries for run in runs]):.0f} (≤ {row.queries}) | {row.published} "
-        f"| {np.median([run.seconds for run in runs]):.0f} (≤ {row.seconds}) |"
+        f"| {f'{np.median(labels):.1%}' if labels else '-'} "
+        f"| {np.median([run.queries for run in runs]):.0f}{bar('≤', row.queries)} "
+        f"| {row.published} "
+        f"| {np.median([run.seconds for run in runs]):.0f}{bar('≤', row.seconds)} |"
     )
+
+
+def bar(sign: str, limit: float | None, spec: str = "") -> str:
+    """A bar to reach, in brackets, where there is one."""
+    return "" if limit is None else f" ({sign} {limit:{spec}})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
@@ -133,7 +217,9 @@ def main() -> None:
             print(row.name, "exact" if runs[row][-1].exact else "", runs[row][-1], flush=True)
     heads = (
         "| network | networks | exact (bar) | architecture right, of the exact (bar) | certified "
-        "| wrong and silent | inputs right, median, fewest | queries / parameter, median (bar) "
+        "| wrong and silent | layers known exact, median "
+        "| layers said exact, wrong | inputs right, median, fewest | digits' labels equal, median "
+        "| queries / parameter, median (bar) "
         "| published, queries | CPU seconds, median (bar) |"
     )
     versions = (
@@ -141,7 +227,7 @@ def main() -> None:
         f"{platform.machine()}, seeds from {options.first_seed}."
     )
     lines = [line(row, found) for row, found in runs.items()]
-    text = "\n".join([heads, "|" + "---|" * 10, *lines, "", versions])
+    text = "\n".join([heads, "|" + "---|" * 13, *lines, "", versions])
     print(f"\n{text}")
     if options.write:
         keep("deep", text)

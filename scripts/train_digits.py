@@ -14,11 +14,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
 from revelu import Network
+from revelu.types import FloatArray, IntArray
 
 HIDDEN = (32,)
 
 
-def train_digits(seed: int, hidden: tuple[int, ...] = HIDDEN) -> Network:
+def train_digits(seed: int, hidden: tuple[int, ...] = HIDDEN, *, halved: bool = False) -> Network:
     """Train a classifier; the network gives its ten logits.
 
     Parameters
@@ -27,14 +28,24 @@ def train_digits(seed: int, hidden: tuple[int, ...] = HIDDEN) -> Network:
         Decides the split, the start and the order of the batches.
     hidden : tuple of int
         Widths of the hidden layers.
+    halved : bool
+        Whether its inputs are the 32 means of neighbours in a row, not the 64 pixels.
     """
-    return _train(seed, hidden)[0]
+    return _train(seed, hidden, halved=halved)[0]
 
 
-def _train(seed: int, hidden: tuple[int, ...] = HIDDEN) -> tuple[Network, float]:
+def digits(*, halved: bool = False) -> tuple[FloatArray, IntArray]:
+    """Return scikit-learn's 1,797 digits, pixels in [0, 1], and their labels."""
     X, y = load_digits(return_X_y=True)
+    return (X.reshape(len(X), -1, 2).mean(axis=2) if halved else X) / 16.0, y
+
+
+def _train(
+    seed: int, hidden: tuple[int, ...] = HIDDEN, *, halved: bool = False
+) -> tuple[Network, float]:
+    X, y = digits(halved=halved)
     X_train, X_test, y_train, y_test = train_test_split(
-        X / 16.0, y, test_size=0.2, random_state=seed, stratify=y
+        X, y, test_size=0.2, random_state=seed, stratify=y
     )
     model = MLPClassifier(hidden, max_iter=200, random_state=seed)
     with warnings.catch_warnings():

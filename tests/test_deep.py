@@ -13,6 +13,11 @@ from revelu.numerics.consensus import Equations, find_rows
 from revelu.numerics.gradient_signs import orient
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.witnesses import collect_witnesses
+from revelu.recover import deep_layer
+from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_judged import Judged
+from revelu.recover.deep_layer import DeepSearch, FoundLayer
+from revelu.recover.deep_top import fit_outputs, without_faint
 
 
 def error_of(found, truth, n=4000):
@@ -94,6 +99,95 @@ def test_signs_follow_from_gradients_alone(widths):
         some = np.arange(len(b)) != int(np.argmax((Z * signs > 0).mean(axis=0)))
         less = orient((W * signs[:, None])[some], Z[:, some], M, found.gradients, rng)
         assert less.n_explained < 0.9 * less.n_telling
+
+
+def test_neurons_that_gradients_do_not_tell_of_are_not_said_to_be_superfluous():
+    truth, found, _ = witnesses_of((6, 6, 6, 6, 3), 0, n=24)
+    stack = stack_of(truth, 1)
+    M, h = stack.maps(found.points)
+    W, b = truth.weights[1], truth.biases[1]
+    Z = h @ W.T + b
+    rare = int(np.argmin((Z > 0).mean(axis=0)))
+    never = Z[:, rare] <= 0
+    seen = orient(W, Z[never], M[never], found.gradients[never], np.random.default_rng(2))
+    assert seen.idle[rare]
+    assert not seen.needed[rare]
+    assert not (seen.idle & seen.needed).any()
+
+
+def test_doubtful_rows_do_not_complete_a_layer_that_lacks_a_neuron():
+    widths = (24, 20, 6, 4, 1)
+    truth, found, _ = witnesses_of(widths, 0, n=24)
+    oracle, stack = Oracle(truth, 24), stack_of(truth, 1)
+    search = DeepSearch(oracle, measure_noise(oracle, 1), np.random.default_rng(2), stack)
+    search.witnesses, search.is_border = found, np.zeros(len(found), dtype=bool)
+    rows = np.column_stack([truth.weights[1], truth.biases[1]])
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+
+    def oriented(rows, unseen):
+        search.judged[1] = Judged(rows, np.empty((0, 21)), np.empty(0, dtype=np.intp))
+        return deep_layer._orient(search, FoundLayer(rows[:, :-1], rows[:, -1], unseen))
+
+    assert oriented(rows, np.zeros((6, 20), dtype=bool)).is_exact
+    # A neuron that lacks some entries, and a row that is none and lacks more.
+    lacks, unseen = np.vstack([rows, np.eye(21)[0]]), np.zeros((7, 20), dtype=bool)
+    unseen[5, :5] = unseen[6, 5:10] = True
+    lacks[:, :-1][unseen] = 0.0
+    layer, without = oriented(lacks, unseen), oriented(lacks[:6], unseen[:6])
+    assert layer.is_complete
+    assert not layer.is_exact
+    assert layer.orientation.n_telling == without.orientation.n_telling
+    layer = oriented(lacks[[0, 1, 2, 3, 4, 6]], unseen[[0, 1, 2, 3, 4, 6]])
+    assert not layer.is_complete
+
+
+def test_a_last_neuron_that_hardly_ever_fires_is_told_from_the_skip():
+    rng = np.random.default_rng(4)
+    W = rng.standard_normal((4, 5))
+    b = np.array([0.3, -0.2, 0.1, 0.0])
+    plain = zoo.random_network([6, 5, 4, 1], seed=4)
+    first = plain.weights[0], plain.biases[0]
+    X = rng.standard_normal((20_000, 6))
+    z = np.maximum(X @ first[0].T + first[1], 0.0) @ W.T
+    b[3] = -np.quantile(z[:, 3], 0.998)
+    truth = Network([first[0], W, plain.weights[2]], [first[1], b, plain.biases[2]])
+    oracle = Oracle(truth, 6)
+    found = fit_outputs(
+        oracle, measure_noise(oracle, 1), Stack(6, [first[0]], [first[1]]), W, b, rng
+    )
+    fires = X[z[:, 3] + b[3] > 0]
+    assert len(fires) > 20
+    assert np.abs(found(fires) - truth(fires)).max() < 1e-8
+
+
+def test_rows_that_reach_no_output_are_left_out():
+    truth = zoo.random_network([4, 5, 3, 2], seed=1)
+    W, A = np.vstack([truth.weights[1], np.ones(5)]), np.column_stack([truth.weights[2], [0, 0]])
+    b = np.append(truth.biases[1], 0.5)
+    wider = Network([truth.weights[0], W, A], [truth.biases[0], b, truth.biases[2]])
+    assert without_faint(wider).architecture == truth.architecture
+    assert without_faint(truth).architecture == truth.architecture
+
+
+def test_an_entry_that_the_skip_has_taken_is_found_where_the_neuron_rests():
+    truth = zoo.random_network([6, 5, 4, 2], seed=6)
+    X = np.random.default_rng(3).standard_normal((4000, 6))
+    h = np.maximum(X @ truth.weights[0].T + truth.biases[0], 0.0)
+    W, b = truth.weights[1].copy(), truth.biases[1].copy()
+    b[0] = -np.quantile(h @ W[0], 0.02)
+    unseen = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
+    column = int(np.argmin((h > 0).mean(axis=0)))
+    unseen[1][0, column] = True
+    W[0, column] *= 0.2
+    truth = Network([truth.weights[0], W, truth.weights[2]], [truth.biases[0], b, truth.biases[2]])
+    lacks, V = W.copy(), np.zeros((2, 5))
+    lacks[0, column] = 0.0
+    V[:, column] = truth.weights[2][:, 0] * W[0, column]
+    biases = [truth.biases[0], b, truth.biases[2]]
+    network = Network([truth.weights[0], lacks, truth.weights[2]], biases, skip=(V, np.zeros(2)))
+    assert np.abs(network(X) - truth(X)).max() > 1e-3
+    filled = fill_entries(network, unseen, X, truth(X))
+    assert np.abs(filled(X) - truth(X)).max() < 1e-8
 
 
 def test_breaks_are_where_known_neurons_change():

@@ -50,6 +50,8 @@ class Orientation:
     needed : ndarray of bool, shape (k,)
         Neurons without which, one after the other, fewer gradients would be explained.  A row
         that is none of the layer's is not needed.
+    idle : ndarray of bool, shape (k,)
+        Neurons that are on at none of the explained points, which thus say nothing of them.
     """
 
     signs: FloatArray
@@ -59,6 +61,7 @@ class Orientation:
     explained: IntArray
     unexplained: IntArray
     needed: BoolArray
+    idle: BoolArray
 
 
 def orient(
@@ -109,7 +112,8 @@ def orient(
             signs, most = found, n
         if turn >= _FEWEST_STARTS and few.share_explained(above, signs) >= _MOSTLY:
             break
-    telling, explained = spans.judge(positive == (signs > 0))
+    on = positive == (signs > 0)
+    telling, explained = spans.judge(on)
     score = few.n_explained(above, signs)
     margins = [score - few.n_explained(above, turned) for turned in _turns(signs)]
     return Orientation(
@@ -119,7 +123,8 @@ def orient(
         int((telling & explained).sum()),
         np.flatnonzero(telling & explained),
         np.flatnonzero(telling & ~explained),
-        _needed(spans, positive == (signs > 0)),
+        _needed(spans, on),
+        ~on[telling & explained].any(axis=0),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network
@@ -22,7 +23,7 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_layer import DeepSearch, FoundLayer, find_layer
-from revelu.recover.deep_top import fit_outputs
+from revelu.recover.deep_top import fit_outputs, without_faint
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -49,6 +50,10 @@ _MAX_IN_VAIN = 4
 # anywhere.
 _MOST_WRONG = 16
 _NEAR = 0.7
+
+# Points around wrong ones, and how far from those, relative to their size.
+_ZOOMED = 64
+_ZOOM = 0.4
 
 # Halvings of the way from a right point to a wrong one, and how much further to either side a
 # kink is looked for there.
@@ -77,6 +82,8 @@ class Deep:
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
         Points that it is held against.
+    near : (ndarray, ndarray), shape (m, d) and (m, k)
+        Points asked around those at which it was wrong, and the answers.
     """
 
     search: DeepSearch
@@ -84,10 +91,12 @@ class Deep:
     network: Network | None = None
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    near: tuple[FloatArray, FloatArray] = field(init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
         self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
+        self.near = self.X, self.Y
 
     def run(self) -> Recovery:
         """Climb, then repair until fresh points find nothing wrong."""
@@ -145,7 +154,7 @@ class Deep:
         if network is None:
             return
         network = self._with_entries(network, layers)
-        if self.network is None or self._wrong(network).sum() <= self._wrong(self.network).sum():
+        if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
 
     def _rare_inputs(self, network: Network) -> FloatArray:
@@ -165,9 +174,16 @@ class Deep:
         unseen = [layer.unseen for layer in layers]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
-        filled = fill_entries(network, unseen, self.X, self.Y)
-        better = self._wrong(filled).sum() < self._wrong(network).sum()
-        return filled if better else network
+        X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
+        filled = fill_entries(network, unseen, X, Y)
+        return filled if self._is_no_worse(filled, network) else network
+
+    def _is_no_worse(self, network: Network, other: Network) -> bool:
+        """Whether no more points are wrong, or as many and no more around those."""
+        mine, others = (
+            (self._wrong(n).sum(), self._is_wrong(*self.near, n).sum()) for n in (network, other)
+        )
+        return bool(mine <= others)
 
     def _hold_against(self, X: FloatArray) -> None:
         self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, self.search.oracle(X)])
@@ -215,12 +231,27 @@ class Deep:
         away = bad + _NEAR * size * rng.standard_normal(bad.shape)
         stack, search.stack = search.stack, search.stack[:1]
         search.gather_on(bad, away)
-        good = self.X[~wrong]
+        near, is_wrong = self._zoom(network, bad)
+        bad = np.vstack([bad, rng.permutation(near[is_wrong])[:_MOST_WRONG]])
+        good = np.vstack([self.X[~wrong], near[~is_wrong]])
         if len(good):
-            near = np.linalg.norm(bad[:, None] - good[None], axis=2).argsort(axis=1)
-            near = near[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
-            search.gather_on(*self._borders(network, bad, good[near]), border=True)
+            order = cdist(bad, good).argsort(axis=1)
+            chosen = order[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
+            search.gather_on(*self._borders(network, bad, good[chosen]), border=True)
         search.stack = stack
+
+    def _zoom(self, network: Network, bad: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Points around wrong ones, shape (n, d), and which of them are wrong too.
+
+        What is wrong once in a thousand points of N(0, I) is often wrong near where it was.
+        """
+        rng = self.search.rng
+        centres = bad[rng.integers(len(bad), size=_ZOOMED)]
+        size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
+        X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
+        Y = self.search.oracle(X)
+        self.near = np.vstack([self.near[0], X]), np.vstack([self.near[1], Y])
+        return X, self._is_wrong(X, Y, network)
 
     def _borders(
         self, network: Network, bad: FloatArray, good: FloatArray
@@ -247,14 +278,14 @@ class Deep:
         wrong = self._wrong(self.network)
         notes = []
         if wrong.any():
-            notes.append(f"the network agrees at {1 - wrong.mean():.1%} of the inputs asked")
-        self.network = self._polished(self.network)
+            notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
+        self.network = self._polished(without_faint(self.network))
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
-        """The lowest layers, as far as all are complete and every entry was seen."""
-        return list(takewhile(lambda y: y.is_complete and not y.unseen.any(), self.layers))
+        """The lowest layers, as far as all are exact."""
+        return list(takewhile(lambda y: y.is_exact, self.layers))
 
     def _lower(self) -> Network | None:
         """The exact layers, and what an affine map of the highest can do."""

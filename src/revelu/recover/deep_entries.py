@@ -3,7 +3,12 @@
 A row's entry for an input that is rarely on may have no kink of its own where that is on.  There
 the answers are linear in it as long as nothing else turns, and robust regression on what a
 network leaves unexplained gives it, or what matters of it.
+
+Below a last hidden neuron that hardly ever rests, a skip has taken the entry's part: there the
+answers lack it only where the neuron rests, and both move, ``A relu((w + e) h) - A e h``.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +23,15 @@ _MOST_ENTRIES = 60
 
 # A point shows entries if an answer changes by so much of the largest change.
 _SHOWS = 1e-6
+
+
+class Place(NamedTuple):
+    """An entry of a hidden layer's weights, and whether the skip moves against it."""
+
+    layer: int
+    row: int
+    column: int
+    with_skip: bool = False
 
 
 def fill_entries(
@@ -39,7 +53,9 @@ def fill_entries(
     Network
         The one that explains most; that given where none explains more.
     """
-    places = [(i, *place) for i, rows in enumerate(unseen) for place in np.argwhere(rows)]
+    places = [Place(i, j, k) for i, rows in enumerate(unseen) for j, k in np.argwhere(rows)]
+    if network.skip is not None:
+        places += [p._replace(with_skip=True) for p in places if p.layer == len(unseen) - 1]
     if not places or len(places) > _MOST_ENTRIES:
         return network
     best, least = network, np.inf
@@ -63,14 +79,18 @@ def fill_entries(
     return best
 
 
-def _derivative(network: Network, place: tuple[int, int, int], X: FloatArray) -> FloatArray:
-    size = _STEP * float(np.linalg.norm(network.weights[place[0]][place[1]]))
+def _derivative(network: Network, place: Place, X: FloatArray) -> FloatArray:
+    size = _STEP * float(np.linalg.norm(network.weights[place.layer][place.row]))
     moved = _moved(network, [place], np.array([size]))
     return np.asarray((moved(X) - network(X)).sum(axis=1) / size)
 
 
-def _moved(network: Network, places: list[tuple[int, int, int]], step: FloatArray) -> Network:
+def _moved(network: Network, places: list[Place], step: FloatArray) -> Network:
     weights = [W.copy() for W in network.weights]
-    for (i, j, k), change in zip(places, step, strict=True):
-        weights[i][j, k] += change
-    return Network(weights, network.biases, skip=network.skip)
+    V, constant = network.skip or (np.empty((0, 0)), np.empty(0))
+    V = V.copy()
+    for place, change in zip(places, step, strict=True):
+        weights[place.layer][place.row, place.column] += change
+        if place.with_skip:
+            V[:, place.column] -= change * weights[-1][:, place.row]
+    return Network(weights, network.biases, skip=(V, constant) if network.skip else None)

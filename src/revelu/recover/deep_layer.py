@@ -14,11 +14,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import AGREES, Equations, find_rows, grow_row
+from revelu.numerics.consensus import Equations, find_rows, grow_row
 from revelu.numerics.gradient_signs import Orientation, orient
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class DeepSearch:
     witnesses: Witnesses = field(init=False)
     is_border: BoolArray = field(init=False)
     above: Stack = field(init=False)
-    judged: "dict[int, Judged]" = field(default_factory=dict)
+    judged: dict[int, Judged] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.witnesses = Witnesses.none(self.oracle.dim_in, len(self.noise.scale))
@@ -225,6 +226,13 @@ class FoundLayer:
             and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
         )
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is complete, every entry was seen, and every row was needed."""
+        seen = self.orientation
+        proved = seen is not None and len(seen.needed) == len(self.b) and seen.needed.all()
+        return bool(proved and self.is_complete and not self.unseen.any())
+
 
 def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer:
     """Find the next layer, above the search's stack.
@@ -250,47 +258,6 @@ def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer
         if quiet == _QUIET or (layer.is_complete and not layer.unseen.any()):
             break
     return layer
-
-
-@dataclass
-class Judged:
-    """Rows of one layer that were looked for where they predict kinks.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (n, k + 1)
-        Those that are neurons', in the order in which they were found.
-    refused : ndarray, shape (m, k + 1)
-    n_refused : ndarray, shape (m,)
-        How many kinks spoke for each of those.
-    is_oriented : bool
-        Whether all rows have the signs of their neurons.
-    """
-
-    rows: FloatArray
-    refused: FloatArray
-    n_refused: IntArray
-    is_oriented: bool = False
-
-    def widened(self, size: int) -> None:
-        """Add entries for what the layer below has gained."""
-        for name in ("rows", "refused"):
-            old = getattr(self, name)
-            more = np.zeros((len(old), size - old.shape[1]))
-            setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
-
-    def refuses(self, v: FloatArray, n_members: int) -> bool:
-        """Whether a row was refused, and not far fewer kinks spoke for it."""
-        return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
-
-
-def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:
-    """Which rows are along another on the entries that both have."""
-    shared = (rows != 0) & (v != 0)
-    a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
-    product = (a**2).sum(axis=1) * (b**2).sum(axis=1)
-    cosine = np.abs((a * b).sum(axis=1)) / np.sqrt(np.where(product > 0, product, 1.0))
-    return np.asarray((product > 0) & (shared.sum(axis=1) > 1) & (1.0 - cosine < AGREES**2))
 
 
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
@@ -369,16 +336,17 @@ def _is_neuron(search: DeepSearch, v: FloatArray, union: BoolArray) -> bool | No
 def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     """Turn every row to its neuron's side, and leave out those that gradients do not need.
 
-    Rows that lack few entries come first; the others only where those do not explain every
-    gradient.
+    Rows that lack few entries come first; others follow, the least doubtful first, only where
+    those do not explain every gradient: where an entry is in doubt its neuron counts as on, and
+    with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    sure = np.flatnonzero(n_unseen <= _FEW_UNSEEN)
-    if len(sure) < len(layer.b):
-        found = _oriented(search, layer.take(sure))
+    found = layer
+    for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
+        found = _oriented(search, layer.take(np.flatnonzero(n_unseen <= most)))
         if found.is_complete:
-            return found
-    return _oriented(search, layer)
+            break
+    return found
 
 
 def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
@@ -394,4 +362,8 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
         judged.rows = judged.rows * seen.signs[:, None]
         judged.is_oriented = layer.is_complete
     layer = FoundLayer(layer.W * seen.signs[:, None], layer.b * seen.signs, layer.unseen, seen)
-    return layer.take(np.flatnonzero(seen.needed)) if layer.is_complete else layer
+    kept = seen.needed | seen.idle
+    if not layer.is_complete or kept.all():
+        return layer
+    # Without the others their doubts are gone too, and fewer neurons must still explain all.
+    return _oriented(search, layer.take(np.flatnonzero(kept)))

@@ -19,8 +19,18 @@ _RATIO = 3
 _SPARE = 40
 _FITS = 0.6
 
+# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state: where it
+# is in that at no point asked, its |z| is an affine map, and nothing tells it from the skip.
+_POOL = 10_000
+_SPREADS = (1.0, 2.0)
+_RARE = 0.1
+_MOST_RARE = 8
+
 # A skip this faint, relative to the neurons' own maps, is none.
 _NO_SKIP = 1e-5
+
+# A last neuron whose outputs are this faint, relative to the strongest, is none.
+_NO_NEURON = 1e-8
 
 # Columns that fainter than this share of the strongest are left out.
 _RANK = 1e-11
@@ -53,16 +63,17 @@ def fit_outputs(
     """
     k = stack.dim_out
     n = _RATIO * (len(b) + k + 1) + _SPARE
-    X = rng.standard_normal((n, oracle.dim_in))
+    plain = rng.standard_normal((n, oracle.dim_in))
+    X = np.vstack([plain, _rarer_states(stack, W, b, rng)])
     Y = oracle(X)
     h = stack.outputs(X)
-    F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(n)])
+    F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(len(X))])
     live = np.linalg.norm(F, axis=0) > 0
     sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
     unit = np.where(noise.scale > 0, noise.scale, 1.0)
     mixed = Y @ (rng.standard_normal(len(unit)) / unit)
     fit = least_deviations((F / sizes)[:, live], mixed)
-    if fit.exact.mean() < _FITS:
+    if fit.exact[:n].mean() < _FITS:
         return None
     solution = np.zeros((F.shape[1], Y.shape[1]))
     rows = fit.exact
@@ -80,3 +91,25 @@ def fit_outputs(
         top = resolve_signs(top, _NO_SKIP)[0]
     weights = [*stack.weights, *top.weights]
     return Network(weights, [*stack.biases, *top.biases], skip=top.skip)
+
+
+def without_faint(network: Network) -> Network:
+    """Leave out last hidden neurons that reach no output: rows that were none of the layer's."""
+    W, A = network.weights[-2:]
+    sizes = np.linalg.norm(A, axis=0) * np.linalg.norm(W, axis=1)
+    kept = sizes > _NO_NEURON * sizes.max(initial=0.0)
+    weights = [*network.weights[:-2], W[kept], A[:, kept]]
+    biases = [*network.biases[:-2], network.biases[-2][kept], network.biases[-1]]
+    return Network(weights, biases, skip=network.skip)
+
+
+def _rarer_states(
+    stack: Stack, W: FloatArray, b: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Inputs at which neurons that hardly ever change their state have done so, shape (n, d)."""
+    X = rng.standard_normal((_POOL, stack.dim_in)) * rng.choice(_SPREADS, _POOL)[:, None]
+    positive = stack.outputs(X) @ W.T + b > 0
+    rarer = np.where(positive.mean(axis=0) < 1 / 2, positive, ~positive)
+    columns = np.flatnonzero(rarer.mean(axis=0) < _RARE)
+    chosen = [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in columns]
+    return np.asarray(X[np.unique(np.concatenate([np.empty(0, dtype=np.intp), *chosen]))])

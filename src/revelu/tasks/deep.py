@@ -1,5 +1,6 @@
 """Extract a deep network: recovered layer by layer, verified, repaired where checks fail."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -81,5 +82,5 @@ def _share(recovery: Recovery) -> str:
     share = 0.0 if seen is None else seen.fraction_within
     return (
         f"{n} hidden layer(s) are exact as far as gradients tell; the whole network agrees at "
-        f"{share:.1%} of the inputs"
+        f"{math.floor(share * 1e4) / 1e4:.2%} of the inputs"
     )

@@ -1,0 +1,49 @@
+"""Rows of a deep network's layer that were looked for where they predict kinks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.consensus import AGREES
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass
+class Judged:
+    """Rows of one layer that were looked for where they predict kinks.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, k + 1)
+        Those that are neurons', in the order in which they were found.
+    refused : ndarray, shape (m, k + 1)
+    n_refused : ndarray, shape (m,)
+        How many kinks spoke for each of those.
+    is_oriented : bool
+        Whether all rows have the signs of their neurons.
+    """
+
+    rows: FloatArray
+    refused: FloatArray
+    n_refused: IntArray
+    is_oriented: bool = False
+
+    def widened(self, size: int) -> None:
+        """Add entries for what the layer below has gained."""
+        for name in ("rows", "refused"):
+            old = getattr(self, name)
+            more = np.zeros((len(old), size - old.shape[1]))
+            setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
+
+    def refuses(self, v: FloatArray, n_members: int) -> bool:
+        """Whether a row was refused, and not far fewer kinks spoke for it."""
+        return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
+
+
+def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:
+    """Which rows are along another on the entries that both have."""
+    shared = (rows != 0) & (v != 0)
+    a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
+    product = (a**2).sum(axis=1) * (b**2).sum(axis=1)
+    cosine = np.abs((a * b).sum(axis=1)) / np.sqrt(np.where(product > 0, product, 1.0))
+    return np.asarray((product > 0) & (shared.sum(axis=1) > 1) & (1.0 - cosine < AGREES**2))
