@@ -98,7 +98,8 @@ def test_a_killed_worker_of_a_cluster_is_only_run_again(tmp_path):
     assert kills
     begun = [path.name.split("-")[2] for path in pids.iterdir()]
     assert len(passes) * SHARDS < len(begun) < (len(passes) + 1) * SHARDS
-    assert len(set(begun)) > 2
+    # What the dead one had is done again, by the other or by the one that replaces it.
+    assert {str(worker) for worker in kills} < set(begun)
     assert found.status is revelu.Status.RECOVERED
     assert_alike(found, revelu.learn(shards))
 
