@@ -265,7 +265,12 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     stack, witnesses = search.stack, search.witnesses
     m = stack.dim_out
     empty = np.empty((0, m + 1))
-    judged = search.judged.setdefault(len(stack), Judged(empty, empty, np.empty(0, dtype=np.intp)))
+    known = search.judged.get(len(stack))
+    if known is None or known.rows.shape[1] > m + 1:
+        # Of a layer below that has lost rows, nothing above is known any more.
+        search.judged = {depth: j for depth, j in search.judged.items() if depth < len(stack)}
+        search.judged[len(stack)] = Judged(empty, empty, np.empty(0, dtype=np.intp))
+    judged = search.judged[len(stack)]
     judged.widened(m + 1)
     left = np.flatnonzero(~stack.explains(witnesses.X))
     if not len(left):
