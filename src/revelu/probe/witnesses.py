@@ -85,16 +85,22 @@ def collect_witnesses(
     d, k, n = starts.shape[1], len(noise.scale), len(kinks.X)
     if not n:
         return Witnesses.none(d, k)
-    points = np.concatenate([kinks.left, kinks.right])
-    reach = np.linalg.norm(points - np.concatenate([kinks.X, kinks.X]), axis=1)
+    # Two neighbouring kinks share the piece between them, and its gradient.
+    points, first, place = np.unique(
+        np.concatenate([kinks.left, kinks.right]), axis=0, return_index=True, return_inverse=True
+    )
+    left, right = place.reshape(2, n)
+    reach = np.linalg.norm(points - np.concatenate([kinks.X, kinks.X])[first], axis=1)
     J, errors = measure_gradients(ask, noise, stack[:1], points, reach, rng)
     measured = np.isfinite(errors)
-    both = np.flatnonzero(measured[:n] & measured[n:])
+    both = np.flatnonzero(measured[left] & measured[right])
+    left, right = left[both], right[both]
     unit = np.where(noise.scale > 0, noise.scale, 1.0)[:, None]
-    U, sizes, Vt = np.linalg.svd((J[n + both] - J[both]) / unit, full_matrices=False)
-    known = sizes[:, 0] * _KNOWN > errors[both] + errors[n + both]
+    U, sizes, Vt = np.linalg.svd((J[right] - J[left]) / unit, full_matrices=False)
+    error = errors[left] + errors[right]
+    known = sizes[:, 0] * _KNOWN > error
     if k > 1:
-        known &= sizes[:, 1] < _ONE * sizes[:, 0] + errors[both] + errors[n + both]
+        known &= sizes[:, 1] < _ONE * sizes[:, 0] + error
     columns = U[:, :, 0] * sizes[:, :1] * unit.T
     return Witnesses(
         kinks.X[both[known]], Vt[known, 0], columns[known], points[measured], J[measured]

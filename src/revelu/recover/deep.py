@@ -208,7 +208,7 @@ class Deep:
                     return
                 if not n_right:
                     self._hold_against(self._rare_inputs(self.network))
-                n = min(max(_LOOK, n_right), n_last)
+                n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)
                 n_right += n
