@@ -26,10 +26,12 @@ _EDGE, _PAIR = 0.002, 0.05
 # lines meet on the function proves nothing, for one may re-enter the other's piece.
 _SIDE = 1e-3
 
-# An interval is cut at a place at least this share from its ends.
+# An interval is cut at a place at least this share from its ends, and a part of one keeps points
+# within this share of its own ends.
 _ROOM = 0.1
+_NEAR_END = 0.25
 
-_MAX_ROUNDS = 14
+_MAX_ROUNDS = 20
 
 # Intervals shorter than this, relative to the input, hold kinks that cannot be told apart.
 _SHORTEST = 1e-6
@@ -90,6 +92,76 @@ def find_new_kinks(
     return FoundKinks(*np.concatenate(places, axis=1))
 
 
+@dataclass(frozen=True)
+class _Intervals:
+    """Parts of segments, and what was asked near their ends.
+
+    ``T (n, 4)`` has two points at either end, NaN where none is known: the lines through the
+    first two and the last two are what the function is there.
+    """
+
+    rows: IntArray
+    lo: FloatArray
+    hi: FloatArray
+    T: FloatArray
+    Y: FloatArray
+    E: FloatArray
+
+    @classmethod
+    def unasked(cls, rows: IntArray, lo: FloatArray, hi: FloatArray) -> "_Intervals":
+        nothing = np.full((len(rows), 4), np.nan)
+        return cls(rows, lo, hi, nothing, nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __add__(self, other: "_Intervals") -> "_Intervals":
+        mine, theirs = vars(self), vars(other)
+        return _Intervals(**{name: np.concatenate([mine[name], theirs[name]]) for name in mine})
+
+    def take(self, chosen: IntArray | BoolArray) -> "_Intervals":
+        return _Intervals(*(a[chosen] for a in vars(self).values()))
+
+    def wanted(self) -> FloatArray:
+        """Where its four points are, or should be asked, shape (n, 4)."""
+        width = self.hi - self.lo
+        edges = self.lo + _EDGE * width, self.hi - _EDGE * width
+        first = np.where(np.isnan(self.T[:, 0]), edges[0], self.T[:, 0])
+        last = np.where(np.isnan(self.T[:, 3]), edges[1], self.T[:, 3])
+        inner = (
+            np.maximum(first, self.lo) + _PAIR * width,
+            np.minimum(last, self.hi) - _PAIR * width,
+        )
+        T = np.column_stack([first, *inner, last])
+        return np.where(np.isnan(self.T), T, self.T)
+
+    def joined(self, i: int, T: FloatArray, Y: FloatArray, E: FloatArray) -> "_Intervals":
+        """Put points in column ``i``, shape (n,) each."""
+        new = [a.copy() for a in self.points]
+        for old, a in zip(new, (T, Y, E), strict=True):
+            old[:, i] = a
+        return _Intervals(self.rows, self.lo, self.hi, *new)
+
+    def without(self, *columns: int) -> "_Intervals":
+        """Forget the points in some columns."""
+        lost = np.isin(np.arange(4), columns)
+        return _Intervals(
+            self.rows, self.lo, self.hi, *(np.where(lost, np.nan, a) for a in self.points)
+        )
+
+    def part(self, lo: FloatArray, hi: FloatArray) -> "_Intervals":
+        """Return a part of each; points far inside it are forgotten, the line may have ended."""
+        room = _NEAR_END * (hi - lo)[:, None]
+        lost = np.column_stack(
+            [self.T[:, :2] > lo[:, None] + room, self.T[:, 2:] < hi[:, None] - room]
+        )
+        return _Intervals(self.rows, lo, hi, *(np.where(lost, np.nan, a) for a in self.points))
+
+    @property
+    def points(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.T, self.Y, self.E
+
+
 class _Search:
     def __init__(
         self,
@@ -108,63 +180,93 @@ class _Search:
     def run(self, rows: IntArray, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, IntArray]:
         """Kinks, in ``t``, and their segments."""
         kinks, owners = [np.empty(0)], [np.empty(0, dtype=np.intp)]
+        todo = _Intervals.unasked(rows, lo, hi)
         for _ in range(_MAX_ROUNDS):
-            reach = np.linalg.norm(self.arms[rows], axis=1) * (hi - lo)
-            size = np.linalg.norm(self.starts[rows] + lo[:, None] * self.arms[rows], axis=1)
-            wide = reach > _SHORTEST * np.maximum(size, 1.0)
-            rows, lo, hi = rows[wide], lo[wide], hi[wide]
-            if not len(rows):
+            reach = np.linalg.norm(self.arms[todo.rows], axis=1) * (todo.hi - todo.lo)
+            size = np.linalg.norm(self._at(todo.rows, todo.lo[:, None])[:, 0], axis=1)
+            todo = todo.take(reach > _SHORTEST * np.maximum(size, 1.0))
+            if not len(todo):
                 break
-            found, at, cut = self._look(rows, lo, hi)
-            kinks.append(at[found])
-            owners.append(rows[found])
-            split = np.flatnonzero(np.isfinite(cut))
-            rows = np.concatenate([rows[split], rows[split]])
-            lo, hi = (
-                np.concatenate([lo[split], cut[split]]),
-                np.concatenate([cut[split], hi[split]]),
-            )
+            found, at, todo = self._look(todo)
+            kinks.append(at)
+            owners.append(found)
         return np.concatenate(kinks), np.concatenate(owners)
 
-    def _asked(self, rows: IntArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mixed answers at ``T`` (n, m), and their errors."""
-        X = self.starts[rows, None] + T[:, :, None] * self.arms[rows, None]
-        flat = X.reshape(-1, X.shape[2])
-        Y = (self.ask(flat) @ self.mix).reshape(T.shape)
-        return Y, self.error * np.sqrt(1.0 + (X**2).mean(axis=2))
+    def _at(self, rows: IntArray, T: FloatArray) -> FloatArray:
+        return np.asarray(self.starts[rows, None] + T[:, :, None] * self.arms[rows, None])
 
-    def _look(
-        self, rows: IntArray, lo: FloatArray, hi: FloatArray
-    ) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Which intervals have one kink, where it is, and where to cut the others, or NaN."""
-        width = (hi - lo)[:, None]
-        shares = np.array([_EDGE, _EDGE + _PAIR, 1.0 - _EDGE - _PAIR, 1.0 - _EDGE])
-        T = lo[:, None] + width * shares
-        Y, E = self._asked(rows, T)
-        n = len(rows)
-        straight = _on_line(T, Y, E, (0, 1), 2) & _on_line(T, Y, E, (0, 1), 3)
-        meets = _meeting(T, Y, (0, 1), (2, 3))
-        inside = ~straight & (meets > T[:, 1]) & (meets < T[:, 2])
-        found, at, cut = np.zeros(n, bool), np.full(n, np.nan), np.full(n, np.nan)
-        i = np.flatnonzero(inside)
-        if len(i):
-            t = meets[i]
-            side = _SIDE * (hi - lo)[i]
-            more = np.column_stack([t - side, t + side])
-            Ym, Em = self._asked(rows[i], more)
-            Ta, Ya, Ea = (
-                np.concatenate([p[:, :2], m, p[:, 2:]], axis=1)
-                for p, m in ((T[i], more), (Y[i], Ym), (E[i], Em))
-            )
-            one = _on_line(Ta, Ya, Ea, (0, 2), 1) & _on_line(Ta, Ya, Ea, (3, 5), 4)
-            t = _meeting(Ta, Ya, (0, 2), (3, 5))
-            one &= (t > Ta[:, 2]) & (t < Ta[:, 3])
-            found[i], at[i] = one, t
-        again = ~straight & ~found
-        middle = lo + (hi - lo) * self.rng.uniform(0.4, 0.6, n)
-        use = inside & (meets > lo + _ROOM * (hi - lo)) & (meets < hi - _ROOM * (hi - lo))
-        cut[again] = np.where(use, meets, middle)[again]
-        return found, at, cut
+    def _asked(self, rows: IntArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mixed answers at ``t`` (n,), and their errors."""
+        X = self._at(rows, t[:, None])[:, 0]
+        return self.ask(X) @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))
+
+    def _completed(
+        self, those: _Intervals, chosen: BoolArray, columns: tuple[int, ...]
+    ) -> _Intervals:
+        """Ask for points that are not known in some columns of the chosen."""
+        wanted = those.wanted()
+        missing = np.zeros(wanted.shape, dtype=bool)
+        missing[:, columns] = np.isnan(those.T[:, columns]) & chosen[:, None]
+        i, j = np.nonzero(missing)
+        if not len(i):
+            return those
+        t = wanted[i, j]
+        new = [a.copy() for a in those.points]
+        for a, values in zip(new, (t, *self._asked(those.rows[i], t)), strict=True):
+            a[i, j] = values
+        return _Intervals(those.rows, those.lo, those.hi, *new)
+
+    def _look(self, todo: _Intervals) -> tuple[IntArray, FloatArray, _Intervals]:
+        """Segments of intervals that have one kink, where it is, and parts of the others."""
+        todo = self._completed(todo, np.ones(len(todo), dtype=bool), (0, 1, 3))
+        bent = ~_on_line(*todo.points, (0, 1), 3)
+        todo = self._completed(todo, bent, (2,))
+        bent |= ~np.isnan(todo.T[:, 2]) & ~_on_line(*todo.points, (0, 1), 2)
+        todo = todo.take(bent)
+        meets = _meeting(todo.T, todo.Y, (0, 1), (2, 3))
+        first, last = np.fmax(todo.T[:, 1], todo.lo), np.fmin(todo.T[:, 2], todo.hi)
+        inside = (meets > first) & (meets < last)
+        found, at, parts = self._prove(todo.take(inside), meets[inside])
+        return found, at, parts + self._halved(todo.take(~inside))
+
+    def _prove(
+        self, those: _Intervals, meets: FloatArray
+    ) -> tuple[IntArray, FloatArray, _Intervals]:
+        """Ask on both sides of where lines meet; cut there where that proves no single kink."""
+        side = _SIDE * (those.hi - those.lo)
+        before, after = meets - side, meets + side
+        Y, E = self._asked(np.tile(those.rows, 2), np.concatenate([before, after]))
+        p = before, *(a[: len(meets)] for a in (Y, E))
+        q = after, *(a[len(meets) :] for a in (Y, E))
+        T, Y, E = (np.column_stack([a, u, v]) for a, u, v in zip(those.points, p, q, strict=True))
+        # Points 4 and 5: on which of the two lines is each?
+        left = [_on_line(T, Y, E, (0, i), 1) for i in (4, 5)]
+        right = [_on_line(T, Y, E, (i, 3), 2) for i in (4, 5)]
+        one = left[0] & right[1]
+        t = _meeting(T, Y, (0, 4), (5, 3))
+        one &= (t > before) & (t < after)
+        # A line that goes on beyond where they meet has its end in the other part.
+        goes_on, comes_earlier = ~one & left[1], ~one & ~left[1] & right[0]
+        other = ~(one | goes_on | comes_earlier)
+        room = _ROOM * (those.hi - those.lo)
+        near = (meets < those.lo + room) | (meets > those.hi - room)
+        parts = [
+            those.joined(1, *q).part(after, those.hi).take(goes_on),
+            those.joined(2, *p).part(those.lo, before).take(comes_earlier),
+            self._halved(those.take(other & near)),
+        ]
+        lower, upper = those.without(2).joined(3, *p), those.without(1).joined(0, *q)
+        parts += [
+            lower.part(those.lo, meets).take(other & ~near & ~left[0]),
+            upper.part(meets, those.hi).take(other & ~near & ~right[1]),
+        ]
+        return those.rows[one], t[one], sum(parts[1:], start=parts[0])
+
+    def _halved(self, those: _Intervals) -> _Intervals:
+        """Cut where nothing says where."""
+        middle = those.lo + (those.hi - those.lo) * self.rng.uniform(0.4, 0.6, len(those))
+        lower, upper = those.without(2, 3), those.without(0, 1)
+        return lower.part(those.lo, middle) + upper.part(middle, those.hi)
 
 
 def _on_line(
