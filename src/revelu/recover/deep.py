@@ -22,7 +22,8 @@ from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
-from revelu.recover.deep_layer import DeepSearch, FoundLayer, find_layer
+from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_layer import DeepSearch, find_layer
 from revelu.recover.deep_top import fit_outputs, without_faint
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray

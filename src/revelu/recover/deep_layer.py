@@ -15,10 +15,11 @@ from scipy.spatial.distance import cdist
 
 from revelu.network.stack import Stack
 from revelu.numerics.consensus import Equations, find_rows, grow_row
-from revelu.numerics.gradient_signs import Orientation, orient
+from revelu.numerics.gradient_signs import orient
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -37,11 +38,6 @@ _POOL = 3000
 _JUDGES = 16
 _FEWEST_JUDGES = 4
 _BENT = 0.8
-
-# A layer is complete when all of the telling gradients but so many, which noise may have bent,
-# are explained.
-_STRAYS = 0.002
-_FEWEST_TELLING = 8
 
 # Kinks that must agree on a row: at first, when most are deeper neurons', and when all is solved
 # again.
@@ -92,7 +88,7 @@ class DeepSearch:
         self.is_border = np.empty(0, dtype=bool)
         self.above = Stack(self.oracle.dim_in)
 
-    def gather(self, layer: "FoundLayer", n: int = _SEGMENTS) -> None:
+    def gather(self, layer: FoundLayer, n: int = _SEGMENTS) -> None:
         """Gather kinks on a round of segments, some where entries of the layer are unseen."""
         starts, ends = self._segments(n)
         places = np.argwhere(layer.unseen)
@@ -110,7 +106,7 @@ class DeepSearch:
         self.witnesses += found
         self.is_border = np.append(self.is_border, np.full(len(found), border))
 
-    def _around(self, layer: "FoundLayer", n: int) -> list[tuple[FloatArray, FloatArray]]:
+    def _around(self, layer: FoundLayer, n: int) -> list[tuple[FloatArray, FloatArray]]:
         """From points whose gradients the layer does not explain to near ones that it does."""
         if layer.orientation is None:
             return []
@@ -181,57 +177,6 @@ class DeepSearch:
         lit = np.argsort(-worth)[: len(X) // 20]
         chosen = self.rng.permutation(lit)[: 2 * n].reshape(2, -1)
         return X[chosen[0]], X[chosen[1]]
-
-
-@dataclass
-class FoundLayer:
-    """Rows of a layer.
-
-    Attributes
-    ----------
-    W : ndarray, shape (k, m)
-        Rows of norm 1 with their bias, each with the sign of the neuron where it is known.
-    b : ndarray, shape (k,)
-    orientation : Orientation, optional
-    unseen : ndarray of bool, shape (k, m)
-        Entries that no kink has shown: that input was never on.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    unseen: BoolArray
-    orientation: Orientation | None = None
-
-    def __str__(self) -> str:
-        seen = self.orientation
-        told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
-        return f"{len(self.b)} rows, {self.unseen.sum()} unseen, {told} gradients explained"
-
-    @property
-    def n_explained(self) -> int:
-        """Telling gradients that the rows explain."""
-        return 0 if self.orientation is None else self.orientation.n_explained
-
-    def take(self, rows: IntArray) -> "FoundLayer":
-        """Return some of the rows."""
-        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether gradients leave nothing to other neurons."""
-        seen = self.orientation
-        return (
-            seen is not None
-            and seen.n_telling >= _FEWEST_TELLING
-            and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
-        )
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it is complete, every entry was seen, and every row was needed."""
-        seen = self.orientation
-        proved = seen is not None and len(seen.needed) == len(self.b) and seen.needed.all()
-        return bool(proved and self.is_complete and not self.unseen.any())
 
 
 def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer:
