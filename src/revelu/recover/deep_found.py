@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from revelu.numerics.gradient_signs import Orientation
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -23,26 +25,43 @@ class FoundLayer:
     orientation : Orientation, optional
     unseen : ndarray of bool, shape (k, m)
         Entries that no kink has shown: that input was never on.
+    n_steady : int
+        So many rows, the first ones, are of neurons that were on wherever gradients were
+        measured: their direction is known, their bias is only large enough.
     """
 
     W: FloatArray
     b: FloatArray
     unseen: BoolArray
     orientation: Orientation | None = None
+    n_steady: int = 0
 
     def __str__(self) -> str:
         seen = self.orientation
         told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
-        return f"{len(self.b)} rows, {self.unseen.sum()} unseen, {told} gradients explained"
+        rows = f"{len(self.b)} rows, {self.n_steady} of them steady, {self.unseen.sum()} unseen"
+        return f"{rows}, {told} gradients explained"
 
     @property
     def n_explained(self) -> int:
         """Telling gradients that the rows explain."""
         return 0 if self.orientation is None else self.orientation.n_explained
 
+    @property
+    def share_explained(self) -> float:
+        """The same as a share of the telling gradients."""
+        seen = self.orientation
+        return 0.0 if seen is None else seen.n_explained / max(seen.n_telling, 1)
+
     def take(self, rows: IntArray) -> "FoundLayer":
         """Return some of the rows."""
-        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation)
+        n_steady = int((np.asarray(rows) < self.n_steady).sum())
+        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation, n_steady)
+
+    @property
+    def turning(self) -> "FoundLayer":
+        """The rows of neurons that change their state."""
+        return self.take(np.arange(self.n_steady, len(self.b)))
 
     @property
     def is_complete(self) -> bool:
@@ -56,7 +75,8 @@ class FoundLayer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is complete, every entry was seen, and every row was needed."""
+        """Whether it is complete, every entry was seen, and every row was needed and turns."""
         seen = self.orientation
-        proved = seen is not None and len(seen.needed) == len(self.b) and seen.needed.all()
-        return bool(proved and self.is_complete and not self.unseen.any())
+        if seen is None or self.n_steady or len(seen.needed) != len(self.b):
+            return False
+        return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
