@@ -143,7 +143,7 @@ class Deep:
         )
         search.stack, layers = Stack(search.oracle.dim_in), []
         for i in range(n_layers):
-            layer = find_layer(search, 0)
+            layer = find_layer(search, ())
             if not len(layer.b):
                 return
             layers.append(layer)
