@@ -136,6 +136,34 @@ def grow_row(
     return _refined(equations, members, on, np.ones(len(on), dtype=bool))
 
 
+def turning_row(equations: Equations, v: FloatArray) -> FloatArray | None:
+    """Find the bias of a row whose direction alone is known, where kinks agree on one.
+
+    Parameters
+    ----------
+    equations : Equations
+    v : ndarray, shape (k + 1,)
+        A row ``(w, b)`` whose b says nothing.
+
+    Returns
+    -------
+    ndarray or None
+        The row of norm 1 with the bias of most kinks along ``w``; None where no two agree.
+    """
+    w = np.append(v[:-1], 0.0)
+    # The last equation is that of the hyperplane, its last entry the weight of the bias.
+    off, weights = equations.E @ w, equations.E[:, -1, -1]
+    own = np.linalg.norm(equations.A @ w[:-1], axis=1)
+    along = np.linalg.norm(off[:, :-1], axis=1) < AGREES * own
+    along &= equations.ranks > _FEWEST_SHARED
+    biases = -off[along, -1] / weights[along]
+    apart = np.abs(biases[:, None] - biases) < AGREES * own[along] / weights[along]
+    if not len(biases) or apart.sum(axis=1).max() < _FEWEST_KINKS:
+        return None
+    v = np.append(w[:-1], np.median(biases[apart[apart.sum(axis=1).argmax()]]))
+    return np.asarray(v / np.linalg.norm(v))
+
+
 def find_rows(equations: Equations, on: BoolArray) -> list[tuple[FloatArray, IntArray]]:
     """Find rows that several kinks agree on, those of most kinks first.
 

@@ -22,7 +22,8 @@ from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
-from revelu.recover.deep_layer import DeepSearch, FoundLayer, find_layer
+from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_layer import DeepSearch, find_layer
 from revelu.recover.deep_top import fit_outputs, without_faint
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -136,7 +137,7 @@ class Deep:
 
     def _fit(self, layer: FoundLayer) -> Network | None:
         s = self.search
-        return fit_outputs(s.oracle, s.noise, s.stack, layer.W, layer.b, s.rng)
+        return fit_outputs(s.oracle, s.noise, s.stack, layer.turning.W, layer.turning.b, s.rng)
 
     def _solve_again(self) -> None:
         """Find the same number of layers from the kinks known; keep what explains more."""
@@ -186,7 +187,7 @@ class Deep:
 
     def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
         """Fit what no kink has shown to the answers, where that explains more."""
-        unseen = [layer.unseen for layer in layers]
+        unseen = [*(layer.unseen for layer in layers[:-1]), layers[-1].turning.unseen]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
         X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])

@@ -1,6 +1,6 @@
 """Rows of a deep network's layer that were looked for where they predict kinks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,16 +21,22 @@ class Judged:
         How many kinks spoke for each of those.
     is_oriented : bool
         Whether all rows have the signs of their neurons.
+    steady : ndarray, shape (s, k + 1)
+        Rows of neurons that never rest, which no kink shows.
     """
 
     rows: FloatArray
     refused: FloatArray
     n_refused: IntArray
     is_oriented: bool = False
+    steady: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.steady = np.empty((0, self.rows.shape[1]))
 
     def widened(self, size: int) -> None:
         """Add entries for what the layer below has gained."""
-        for name in ("rows", "refused"):
+        for name in ("rows", "refused", "steady"):
             old = getattr(self, name)
             more = np.zeros((len(old), size - old.shape[1]))
             setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))

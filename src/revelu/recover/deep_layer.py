@@ -15,12 +15,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import Equations, find_rows, grow_row
-from revelu.numerics.gradient_signs import Orientation, orient
+from revelu.numerics.consensus import Equations, find_rows, grow_row, turning_row
+from revelu.numerics.gradient_signs import orient
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
+from revelu.recover.deep_steady import extreme_pairs, with_steady
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
@@ -38,17 +40,15 @@ _JUDGES = 16
 _FEWEST_JUDGES = 4
 _BENT = 0.8
 
-# A layer is complete when all of the telling gradients but so many, which noise may have bent,
-# are explained.
-_STRAYS = 0.002
-_FEWEST_TELLING = 8
-
 # Kinks that must agree on a row: at first, when most are deeper neurons', and when all is solved
 # again.
 _FEWEST_MEMBERS, _FEWEST_AGAIN = 3, 2
 
 # Borders that speak for a row where no other points can.
 _ENOUGH_BORDERS = 4
+
+# What explains fewer of the telling gradients than this lacks a neuron that is mostly on.
+_MOSTLY = 0.5
 
 # Rows with more entries unseen come last.
 _FEW_UNSEEN = 2
@@ -92,13 +92,17 @@ class DeepSearch:
         self.is_border = np.empty(0, dtype=bool)
         self.above = Stack(self.oracle.dim_in)
 
-    def gather(self, layer: "FoundLayer", n: int) -> None:
+    def gather(self, layer: FoundLayer, n: int) -> None:
         """Gather kinks on a round of segments, some where entries of the layer are unseen."""
         starts, ends = self._segments(n)
         places = np.argwhere(layer.unseen)
         places = self.rng.permutation(places)[:n]
         across = [self._across(layer.W[j], layer.b[j], i) for j, i in places]
-        pairs = np.array([pair for pair in [*across, *self._around(layer, n)] if pair is not None])
+        steady = layer.W[: layer.n_steady]
+        extremes = [pair for w in steady for pair in extreme_pairs(w, self.stack, self.rng)]
+        pairs = np.array(
+            [p for p in [*across, *self._around(layer, n), *extremes] if p is not None]
+        )
         if len(pairs):
             starts = np.concatenate([starts, pairs[:, 0]])
             ends = np.concatenate([ends, pairs[:, 1]])
@@ -110,7 +114,7 @@ class DeepSearch:
         self.witnesses += found
         self.is_border = np.append(self.is_border, np.full(len(found), border))
 
-    def _around(self, layer: "FoundLayer", n: int) -> list[tuple[FloatArray, FloatArray]]:
+    def _around(self, layer: FoundLayer, n: int) -> list[tuple[FloatArray, FloatArray]]:
         """From points whose gradients the layer does not explain to near ones that it does."""
         if layer.orientation is None:
             return []
@@ -183,57 +187,6 @@ class DeepSearch:
         return X[chosen[0]], X[chosen[1]]
 
 
-@dataclass
-class FoundLayer:
-    """Rows of a layer.
-
-    Attributes
-    ----------
-    W : ndarray, shape (k, m)
-        Rows of norm 1 with their bias, each with the sign of the neuron where it is known.
-    b : ndarray, shape (k,)
-    orientation : Orientation, optional
-    unseen : ndarray of bool, shape (k, m)
-        Entries that no kink has shown: that input was never on.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    unseen: BoolArray
-    orientation: Orientation | None = None
-
-    def __str__(self) -> str:
-        seen = self.orientation
-        told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
-        return f"{len(self.b)} rows, {self.unseen.sum()} unseen, {told} gradients explained"
-
-    @property
-    def n_explained(self) -> int:
-        """Telling gradients that the rows explain."""
-        return 0 if self.orientation is None else self.orientation.n_explained
-
-    def take(self, rows: IntArray) -> "FoundLayer":
-        """Return some of the rows."""
-        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether gradients leave nothing to other neurons."""
-        seen = self.orientation
-        return (
-            seen is not None
-            and seen.n_telling >= _FEWEST_TELLING
-            and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
-        )
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it is complete, every entry was seen, and every row was needed."""
-        seen = self.orientation
-        proved = seen is not None and len(seen.needed) == len(self.b) and seen.needed.all()
-        return bool(proved and self.is_complete and not self.unseen.any())
-
-
 def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> FoundLayer:
     """Find the next layer, above the search's stack.
 
@@ -256,7 +209,8 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
         layer = _orient(search, _rows(search, _FEWEST_MEMBERS))
         log.info("layer %d: %s", len(search.stack) + 1, layer)
         quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
-        if quiet == _QUIET or (layer.is_complete and not layer.unseen.any()):
+        is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
+        if quiet == _QUIET or is_all:
             break
     return layer
 
@@ -270,6 +224,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     if known is None or known.rows.shape[1] > m + 1:
         # Of a layer below that has lost rows, nothing above is known any more.
         search.judged = {depth: j for depth, j in search.judged.items() if depth < len(stack)}
+        search.above = search.above[: len(stack)]
         search.judged[len(stack)] = Judged(empty, empty, np.empty(0, dtype=np.intp))
     judged = search.judged[len(stack)]
     judged.widened(m + 1)
@@ -277,12 +232,17 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     if not len(left):
         return FoundLayer(empty[:, :-1], empty[:, -1], np.empty((0, m), dtype=bool))
     equations, on = _equations(stack, witnesses, left)
+    for u in judged.steady:
+        turns = turning_row(equations, u)
+        if turns is not None:
+            judged.rows = np.vstack([judged.rows, turns])
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
         grown = grow_row(equations, v, on)
         if grown is not None:
-            judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
             free[grown[1]] = False
+            if np.count_nonzero(grown[0]) >= np.count_nonzero(v):
+                judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
     at_border = search.is_border[left]
     for chosen in (free & at_border, free):
         fresh = np.flatnonzero(chosen & free)
@@ -342,17 +302,47 @@ def _is_neuron(search: DeepSearch, v: FloatArray, union: BoolArray) -> bool | No
 def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     """Turn every row to its neuron's side, and leave out those that gradients do not need.
 
-    Rows that lack few entries come first; others follow, the least doubtful first, only where
-    those do not explain every gradient: where an entry is in doubt its neuron counts as on, and
-    with enough of them on all is explained and nothing told.
+    Rows that lack few entries come first, then those and one that never rests; others follow, the
+    least doubtful first, only where those do not explain every gradient: where an entry is in
+    doubt its neuron counts as on, and with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    found = layer
+    found, steady = layer, None
     for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
-        found = _oriented(search, layer.take(np.flatnonzero(n_unseen <= most)))
+        rows = layer.take(np.flatnonzero(n_unseen <= most))
+        found = _oriented(search, rows)
         if found.is_complete:
             break
+        if most == _FEW_UNSEEN:
+            steady = _steady(search, rows, found)
+            if steady is not None and steady.is_complete:
+                break
+    if steady is not None and not found.is_complete:
+        found = steady
+    _set_steady(search, found)
     return found
+
+
+def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> FoundLayer | None:
+    """The layer with a row that never rests, where most gradients lack one."""
+    if not len(found.b) or found.share_explained >= _MOSTLY:
+        return None
+    known = search.judged[len(search.stack)].steady
+    with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
+    if with_one is None:
+        return None
+    with_one = _oriented(search, with_one)
+    return with_one if with_one.share_explained >= _MOSTLY else None
+
+
+def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
+    """Keep a layer's steady rows; where they are others, nothing above is known any more."""
+    depth, n = len(search.stack), layer.n_steady
+    rows = np.column_stack([layer.W[:n], layer.b[:n]])
+    if not np.array_equal(search.judged[depth].steady, rows):
+        search.judged[depth].steady = rows
+        search.judged = {i: j for i, j in search.judged.items() if i <= depth}
+        search.above = search.above[: depth + 1]
 
 
 def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
@@ -362,12 +352,17 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     M, h = stack.maps(witnesses.points)
     Z = h @ layer.W.T + layer.b
     judged = search.judged[len(stack)]
-    known = judged.is_oriented and len(judged.rows) == len(layer.b)
+    n = layer.n_steady
+    is_whole = len(judged.rows) == len(layer.b) - n
+    known = (judged.is_oriented and is_whole) or n > 0
     seen = orient(layer.W, Z, M, witnesses.gradients, search.rng, layer.unseen, oriented=known)
-    if len(judged.rows) == len(layer.b):
-        judged.rows = judged.rows * seen.signs[:, None]
+    # Steady rows are on with the sign that they have, whatever else.
+    signs = np.where(np.arange(len(layer.b)) < n, 1.0, seen.signs)
+    layer = FoundLayer(layer.W * signs[:, None], layer.b * signs, layer.unseen, seen, n)
+    if is_whole:
+        # The layer's rows are the judged ones, turned.
+        judged.rows = np.column_stack([layer.turning.W, layer.turning.b])
         judged.is_oriented = layer.is_complete
-    layer = FoundLayer(layer.W * seen.signs[:, None], layer.b * seen.signs, layer.unseen, seen)
     kept = seen.needed | seen.idle
     if not layer.is_complete or kept.all():
         return layer

@@ -1,0 +1,91 @@
+"""Neurons of a deep network's layer that never rest: a row that is as good as linear.
+
+No kink shows such a neuron, but what gradients leave outside the span of the others does
+(``numerics.steady``): its direction.  Its bias is part of those of the next layer, and any will do
+that keeps it on.  Where it rests nevertheless, its kinks are looked for: they make it a neuron like
+others.
+"""
+
+import numpy as np
+
+from revelu.network.stack import Stack
+from revelu.numerics.steady import find_steady
+from revelu.probe.witnesses import Witnesses
+from revelu.recover.deep_found import FoundLayer
+from revelu.types import FloatArray
+
+# Gradients that are looked at.
+_MOST_POINTS = 2000
+
+# Inputs that it is on at, their spreads, and how far its sum stays from 0 there, relative to how
+# near it would come without a bias.
+_POOL = 3000
+_SPREADS = (1.0, 3.0, 10.0)
+_AWAY = 2.0
+
+# Inputs among which those are chosen at which its sum is least and largest, and how many.
+_EXTREME_POOL = 20_000
+_EXTREMES = 4
+
+
+def with_steady(
+    layer: FoundLayer,
+    known: FloatArray,
+    stack: Stack,
+    witnesses: Witnesses,
+    rng: np.random.Generator,
+) -> FoundLayer | None:
+    """Put a row that is always on before those of a layer that lacks one.
+
+    Parameters
+    ----------
+    layer : FoundLayer
+        Its rows may have either sign; in the outcome they are turned.
+    known : ndarray, shape (s, m + 1)
+        The row as found before, if so.
+    stack : Stack
+        The layers below.
+    witnesses : Witnesses
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    FoundLayer or None
+        None where no one row explains what gradients leave.
+    """
+    signs = np.ones(len(layer.b))
+    if not len(known):
+        points = rng.permutation(len(witnesses.points))[:_MOST_POINTS]
+        M, h = stack.maps(witnesses.points[points])
+        doubtful = np.asarray(M.any(axis=2)) & layer.unseen.any(axis=0)
+        clear = np.flatnonzero(~doubtful.any(axis=1))
+        Z = h[clear] @ layer.W.T + layer.b
+        found = find_steady(layer.W, Z, M[clear], witnesses.gradients[points[clear]], rng)
+        if found is None:
+            return None
+        u, signs = found
+        known = _placed(u, stack, rng)[None]
+    return FoundLayer(
+        np.vstack([known[:, :-1], layer.W * signs[:, None]]),
+        np.append(known[:, -1], layer.b * signs),
+        np.vstack([np.zeros((len(known), layer.W.shape[1]), dtype=bool), layer.unseen]),
+        n_steady=len(known),
+    )
+
+
+def extreme_pairs(
+    w: FloatArray, stack: Stack, rng: np.random.Generator
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Pairs of inputs between which a row's sum goes from the least to the largest there is."""
+    X = rng.standard_normal((_EXTREME_POOL, stack.dim_in))
+    order = np.argsort(stack.outputs(X) @ w)
+    return list(zip(X[order[:_EXTREMES]], X[order[-_EXTREMES:]], strict=True))
+
+
+def _placed(u: FloatArray, stack: Stack, rng: np.random.Generator) -> FloatArray:
+    """Give a row the sign and a bias with which it is always on, shape (m + 1,)."""
+    X = rng.standard_normal((_POOL, stack.dim_in)) * rng.choice(_SPREADS, _POOL)[:, None]
+    sums = stack.outputs(X) @ u
+    sign = 1.0 if sums.max() >= -sums.min() else -1.0
+    least = -float((sign * sums).min())
+    return np.append(sign * u, _AWAY * max(least, 0.0) + float(np.abs(sums).mean()))
