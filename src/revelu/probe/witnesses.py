@@ -18,7 +18,10 @@ _SIGMAS = 8.0
 
 # Steps of a difference, as shares of the way to the kink, the longest first: one that crosses
 # a kink is found out by a derivative in a random direction, over twice the step.
-_STEPS = (0.3, 0.03, 0.003)
+_STEPS = (0.04, 0.006, 0.001)
+
+# Directions in which the known layers move by less than this share of the most are none.
+_LIVE = 1e-10
 
 # A change of gradients is one neuron's if its second singular value is so much smaller, and it
 # is known if its errors are.
@@ -77,7 +80,8 @@ def collect_witnesses(
     ask : callable, (n, d) -> (n, k)
     noise : NoiseFloor
     stack : Stack
-        The known layers; gradients lie in the row space of the first one.
+        The known layers; gradients lie in the row space of their map, or of the first one's where
+        a higher one lacks a neuron.
     starts, ends : ndarray, shape (m, d)
     rng : numpy.random.Generator
     """
@@ -91,7 +95,7 @@ def collect_witnesses(
     )
     left, right = place.reshape(2, n)
     reach = np.linalg.norm(points - np.concatenate([kinks.X, kinks.X])[first], axis=1)
-    J, errors = measure_gradients(ask, noise, stack[:1], points, reach, rng)
+    J, errors = measure_gradients(ask, noise, stack, points, reach, rng)
     measured = np.isfinite(errors)
     both = np.flatnonzero(measured[left] & measured[right])
     left, right = left[both], right[both]
@@ -110,7 +114,7 @@ def collect_witnesses(
 def measure_gradients(
     ask: Ask,
     noise: NoiseFloor,
-    first: Stack,
+    stack: Stack,
     points: FloatArray,
     reach: FloatArray,
     rng: np.random.Generator,
@@ -121,8 +125,9 @@ def measure_gradients(
     ----------
     ask : callable, (n, d) -> (n, k)
     noise : NoiseFloor
-    first : Stack
-        The first layer, or nothing: derivatives are taken in its local row space.
+    stack : Stack
+        Known layers: derivatives are taken in the local row space of all of them, then in that
+        of the first alone, then in every direction.
     points : ndarray, shape (n, d)
     reach : ndarray, shape (n,)
         How far each is from the nearest kink, about.
@@ -139,12 +144,12 @@ def measure_gradients(
     k = len(noise.scale)
     unit = np.where(noise.scale > 0, noise.scale, 1.0)
     J, errors = np.zeros((n, k, d)), np.full(n, np.inf)
-    bases = _row_spaces(first, points)
     sigma = float((noise.nu * noise.scale / unit).max()) * np.sqrt(1.0 + (points**2).mean(axis=1))
     todo: IntArray = np.arange(n)
-    for share in _STEPS:
+    for share, below in zip(_STEPS, (stack, stack[:1], stack[:0]), strict=True):
         if not len(todo):
             break
+        bases = dict(zip(todo, _row_spaces(below, points[todo]), strict=True))
         u = rng.standard_normal((len(todo), d))
         u /= np.linalg.norm(u, axis=1)[:, None]
         h = share * reach[todo]
@@ -165,14 +170,11 @@ def measure_gradients(
     return J, errors
 
 
-def _row_spaces(first: Stack, points: FloatArray) -> list[FloatArray]:
+def _row_spaces(stack: Stack, points: FloatArray) -> list[FloatArray]:
     """Orthonormal rows that span the local maps; all directions where nothing is known."""
-    d = first.dim_in
-    if not len(first):
+    d = stack.dim_in
+    if not len(stack):
         return [np.eye(d)] * len(points)
-    M, _ = first.maps(points)
-    bases = []
-    for m in M:
-        live = m[m.any(axis=1)]
-        bases.append(np.eye(d) if len(live) >= d else np.linalg.qr(live.T)[0].T)
-    return bases
+    _, sizes, Vt = np.linalg.svd(stack.maps(points)[0], full_matrices=False)
+    ranks = (sizes > _LIVE * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
+    return [np.eye(d) if rank == d else V[:rank] for V, rank in zip(Vt, ranks, strict=True)]

@@ -56,6 +56,9 @@ _NEAR = 0.7
 _ZOOMED = 64
 _ZOOM = 0.4
 
+# A gradient is another one if it differs by so much of its size.
+_ANOTHER = 1e-4
+
 # Halvings of the way from a right point to a wrong one, and how much further to either side a
 # kink is looked for there.
 _HALVINGS = 12
@@ -144,7 +147,7 @@ class Deep:
         )
         search.stack, layers = Stack(search.oracle.dim_in), []
         for i in range(n_layers):
-            layer = find_layer(search, 0)
+            layer = find_layer(search, ())
             if not len(layer.b):
                 return
             layers.append(layer)
@@ -169,6 +172,18 @@ class Deep:
             rare = np.flatnonzero(rarer.sum(axis=0) < _RARELY)
             chosen += [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in rare]
         return np.asarray(X[np.unique(np.concatenate(chosen))])
+
+    def _suspects(self, network: Network) -> FloatArray:
+        """Inputs beside kinks at which gradients were measured that are not the network's."""
+        X, J = self.search.witnesses.points, self.search.witnesses.gradients
+        scale = np.where(self.search.noise.scale > 0, self.search.noise.scale, 1.0)[:, None]
+        stack = Stack(X.shape[1], network.weights[:-1], network.biases[:-1])
+        expected = network.weights[-1] @ stack.maps(X)[0]
+        if network.skip is not None:
+            expected += network.skip[0] @ stack[:-1].maps(X)[0]
+        apart, size = (np.linalg.norm(a / scale, axis=(1, 2)) for a in (expected - J, J))
+        suspects = np.flatnonzero(apart > _ANOTHER * np.maximum(size, 1.0))
+        return np.asarray(X[self.search.rng.permutation(suspects)[:_MOST_WRONG]])
 
     def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
         """Fit what no kink has shown to the answers, where that explains more."""
@@ -201,14 +216,18 @@ class Deep:
         """Repair until so many fresh points in a row are right."""
         rng, d = self.search.rng, self.search.oracle.dim_in
         n_right = repairs = 0
+        is_searched = False
         in_vain, fewest = 0, len(self.X) + n_last
         while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
             wrong = self._wrong(self.network)
             if not wrong.any():
                 if n_right >= n_last:
                     return
-                if not n_right:
+                if not is_searched:
+                    is_searched = True
                     self._hold_against(self._rare_inputs(self.network))
+                    self._hold_against(self._suspects(self.network))
+                    continue
                 n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)
@@ -217,7 +236,8 @@ class Deep:
             log.info(
                 "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
             )
-            n_right = 0
+            # What was right before and is right now still counts.
+            n_right, is_searched = min(n_right, n_last - _LOOK), False
             repairs += 1
             in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
             fewest = int(wrong.sum())

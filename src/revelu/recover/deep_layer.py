@@ -8,6 +8,7 @@ complete when gradients leave nothing outside the span of the neurons that are o
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,9 +27,8 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
-# Segments of a round: half of them long, half between inputs at which many neurons are on.
-_SEGMENTS = 24
-_MAX_ROUNDS = 6
+# Segments of one round after the other: where the first few tell all, no more are asked.
+_SEGMENTS = (8, 16, 24, 24, 24, 24)
 _LONG = 8.0
 _SPREADS = (1.0, 3.0)
 
@@ -92,7 +92,7 @@ class DeepSearch:
         self.is_border = np.empty(0, dtype=bool)
         self.above = Stack(self.oracle.dim_in)
 
-    def gather(self, layer: FoundLayer, n: int = _SEGMENTS) -> None:
+    def gather(self, layer: FoundLayer, n: int) -> None:
         """Gather kinks on a round of segments, some where entries of the layer are unseen."""
         starts, ends = self._segments(n)
         places = np.argwhere(layer.unseen)
@@ -187,23 +187,24 @@ class DeepSearch:
         return X[chosen[0]], X[chosen[1]]
 
 
-def find_layer(search: DeepSearch, most_rounds: int = _MAX_ROUNDS) -> FoundLayer:
+def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> FoundLayer:
     """Find the next layer, above the search's stack.
 
     Parameters
     ----------
     search : DeepSearch
-    most_rounds : int
-        Rounds of segments; with 0 only the kinks that are known are looked at.
+    segments : sequence of int
+        How many to look at in one round after the other; with none only the kinks that are known
+        are looked at.
 
     Returns
     -------
     FoundLayer
     """
-    layer = _orient(search, _rows(search, _FEWEST_MEMBERS if most_rounds else _FEWEST_AGAIN))
+    layer = _orient(search, _rows(search, _FEWEST_MEMBERS if segments else _FEWEST_AGAIN))
     quiet = 0
-    for _ in range(most_rounds):
-        search.gather(layer)
+    for n in segments:
+        search.gather(layer, n)
         before = len(layer.b), int(layer.unseen.sum())
         layer = _orient(search, _rows(search, _FEWEST_MEMBERS))
         log.info("layer %d: %s", len(search.stack) + 1, layer)
