@@ -21,8 +21,8 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
 from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_gradients import extreme_pairs, with_entries, with_steady
 from revelu.recover.deep_judged import Judged
-from revelu.recover.deep_steady import extreme_pairs, with_steady
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
@@ -201,18 +201,31 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
     -------
     FoundLayer
     """
-    layer = _orient(search, _rows(search, _FEWEST_MEMBERS if segments else _FEWEST_AGAIN))
+    layer = _solved(search, _FEWEST_MEMBERS if segments else _FEWEST_AGAIN)
     quiet = 0
     for n in segments:
         search.gather(layer, n)
         before = len(layer.b), int(layer.unseen.sum())
-        layer = _orient(search, _rows(search, _FEWEST_MEMBERS))
+        layer = _solved(search, _FEWEST_MEMBERS)
         log.info("layer %d: %s", len(search.stack) + 1, layer)
         quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
         is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
         if quiet == _QUIET or is_all:
             break
     return layer
+
+
+def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
+    """The layer as kinks and gradients have it."""
+    layer = _orient(search, _rows(search, fewest))
+    if not layer.unseen.any() or layer.share_explained < _MOSTLY:
+        return layer
+    whole = with_entries(layer, search.stack, search.witnesses)
+    if whole is layer:
+        return layer
+    for w, b in zip(whole.turning.W, whole.turning.b, strict=True):
+        search.judged[len(search.stack)].learn(np.append(w, b))
+    return _oriented(search, whole)
 
 
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
@@ -235,7 +248,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     for u in judged.steady:
         turns = turning_row(equations, u)
         if turns is not None:
-            judged.with_turning(turns)
+            judged.learn(turns)
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
         grown = grow_row(equations, v, on)
@@ -307,32 +320,32 @@ def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     doubt its neuron counts as on, and with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    found, steady = layer, None
+    tried = [layer]
     for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
         rows = layer.take(np.flatnonzero(n_unseen <= most))
-        found = _oriented(search, rows)
-        if found.is_complete:
+        tried.append(_oriented(search, rows))
+        if most == _FEW_UNSEEN and not tried[-1].is_complete:
+            tried += _steady(search, rows, tried[-1])
+        if tried[-1].is_complete:
             break
-        if most == _FEW_UNSEEN:
-            steady = _steady(search, rows, found)
-            if steady is not None and steady.is_complete:
-                break
-    if steady is not None and not found.is_complete:
-        found = steady
+    found = tried[-1] if tried[-1].is_complete else max(tried, key=lambda y: y.n_explained)
     _set_steady(search, found)
     return found
 
 
-def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> FoundLayer | None:
+def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> list[FoundLayer]:
     """The layer with a row that never rests, where most gradients lack one."""
     if not len(found.b) or found.share_explained >= _MOSTLY:
-        return None
-    known = search.judged[len(search.stack)].steady
-    with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
-    if with_one is None:
-        return None
-    with_one = _oriented(search, with_one)
-    return with_one if with_one.share_explained >= _MOSTLY else None
+        return []
+    before, tried = search.judged[len(search.stack)].steady, []
+    for known in (before, before[:0]) if len(before) else (before,):
+        with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
+        if with_one is not None:
+            tried.append(_oriented(search, with_one))
+            if tried[-1].is_complete:
+                break
+    best = max(tried, key=lambda y: y.n_explained, default=found)
+    return [best] if best.share_explained >= _MOSTLY else []
 
 
 def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
