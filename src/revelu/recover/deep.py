@@ -16,7 +16,7 @@ from itertools import takewhile
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from revelu.errors import LimitReachedError
+from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
@@ -107,10 +107,11 @@ class Deep:
         try:
             self._climb()
             if self.network is not None:
-                self._hold_against(self._rare_inputs(self.network))
                 self._explain(min(_LAST_LOOK, _LOOKS_A_PARAMETER * self.network.n_parameters))
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
         return self._finish()
 
     def repair(self, X: FloatArray) -> Recovery:
@@ -120,6 +121,8 @@ class Deep:
             self._explain(_LOOK)
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
         return self._finish()
 
     def _climb(self) -> None:
@@ -131,7 +134,7 @@ class Deep:
                 return
             self.layers.append(layer)
             self.network = self._fit(layer)
-            if self.network is not None:
+            if self.network is not None or layer.is_refuted:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
 
@@ -294,8 +297,14 @@ class Deep:
             except LimitReachedError as error:
                 return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
             n = len(self._exact_layers)
-            note = f"{n} layers were found; what is above them was not understood"
-            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, [note])
+            notes = [f"{n} layers were found; what is above them was not understood"]
+            if self.layers and self.layers[-1].is_refuted:
+                notes.append(
+                    f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
+                    "but as neurons that are off on one side they explain no gradients: they are "
+                    "no ReLUs, or several neurons that hardly ever rest are missing"
+                )
+            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, notes)
         wrong = self._wrong(self.network)
         notes = []
         if wrong.any():
@@ -341,7 +350,7 @@ class Deep:
             self.search.oracle.ledger(),
             evidence=tuple(notes),
             method="deep",
-            details={"layers": layers},
+            details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},
         )
 
 
