@@ -223,18 +223,19 @@ class Deep:
         in_vain, fewest = 0, len(self.X) + n_last
         while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
             wrong = self._wrong(self.network)
-            if not wrong.any():
-                if n_right >= n_last:
-                    return
-                if not is_searched:
-                    is_searched = True
+            if not wrong.any() and n_right < n_last:
+                if not n_right:
                     self._hold_against(self._rare_inputs(self.network))
-                    self._hold_against(self._suspects(self.network))
-                    continue
                 n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)
                 n_right += n
+                continue
+            if not wrong.any():
+                if is_searched:
+                    return
+                is_searched = True
+                self._hold_against(self._suspects(self.network))
                 continue
             log.info(
                 "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
