@@ -24,7 +24,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_layer import DeepSearch, find_layer
-from revelu.recover.deep_top import fit_outputs, without_faint
+from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -311,6 +311,7 @@ class Deep:
         if wrong.any():
             notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
         self.network = self._polished(without_faint(self.network))
+        self.network = without_skip(self.network, self.search.rng)
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
 
     @property

@@ -235,7 +235,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     for u in judged.steady:
         turns = turning_row(equations, u)
         if turns is not None:
-            judged.rows = np.vstack([judged.rows, turns])
+            judged.with_turning(turns)
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
         grown = grow_row(equations, v, on)

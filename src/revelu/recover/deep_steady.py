@@ -64,7 +64,7 @@ def with_steady(
         if found is None:
             return None
         u, signs = found
-        known = _placed(u, stack, rng)[None]
+        known = placed(u, stack, rng)[None]
     return FoundLayer(
         np.vstack([known[:, :-1], layer.W * signs[:, None]]),
         np.append(known[:, -1], layer.b * signs),
@@ -82,8 +82,8 @@ def extreme_pairs(
     return list(zip(X[order[:_EXTREMES]], X[order[-_EXTREMES:]], strict=True))
 
 
-def _placed(u: FloatArray, stack: Stack, rng: np.random.Generator) -> FloatArray:
-    """Give a row the sign and a bias with which it is always on, shape (m + 1,)."""
+def placed(u: FloatArray, stack: Stack, rng: np.random.Generator) -> FloatArray:
+    """Give a row (m,) the sign and a bias with which it is always on, shape (m + 1,)."""
     X = rng.standard_normal((_POOL, stack.dim_in)) * rng.choice(_SPREADS, _POOL)[:, None]
     sums = stack.outputs(X) @ u
     sign = 1.0 if sums.max() >= -sums.min() else -1.0

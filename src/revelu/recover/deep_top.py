@@ -11,6 +11,7 @@ from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep_steady import placed
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
@@ -28,6 +29,9 @@ _MOST_RARE = 8
 
 # A skip this faint, relative to the neurons' own maps, is none.
 _NO_SKIP = 1e-5
+
+# A skip of higher rank is none of neurons that never rest.
+_MOST_STEADY = 2
 
 # A last neuron whose outputs are this faint, relative to the strongest, is none.
 _NO_NEURON = 1e-8
@@ -101,6 +105,28 @@ def without_faint(network: Network) -> Network:
     weights = [*network.weights[:-2], W[kept], A[:, kept]]
     biases = [*network.biases[:-2], network.biases[-2][kept], network.biases[-1]]
     return Network(weights, biases, skip=network.skip)
+
+
+def without_skip(network: Network, rng: np.random.Generator) -> Network:
+    """Take a skip of low rank for neurons of the last layer that never rest.
+
+    ``V h = A (U h + b) - A b``, with one neuron for each dimension of V's rows.
+    """
+    if network.skip is None:
+        return network
+    (V, e), (W, A) = network.skip, network.weights[-2:]
+    _, sizes, rows = np.linalg.svd(V, full_matrices=False)
+    rank = int((sizes > _NO_SKIP * sizes[0]).sum())
+    if rank > _MOST_STEADY:
+        return network
+    stack = Stack(network.dim_in, network.weights[:-2], network.biases[:-2])
+    steady = np.array([placed(u, stack, rng) for u in rows[:rank]])
+    more = V @ np.linalg.pinv(steady[:, :-1])
+    weights = [*network.weights[:-2], np.vstack([W, steady[:, :-1]]), np.hstack([A, more])]
+    last = network.biases[-1] + e - more @ steady[:, -1]
+    return Network(
+        weights, [*network.biases[:-2], np.append(network.biases[-2], steady[:, -1]), last]
+    )
 
 
 def _rarer_states(
