@@ -34,6 +34,13 @@ class SaturatedError(TargetError):
     """Wherever a target was asked, some class has a probability without digits."""
 
 
+class CurvedError(TargetError):
+    """On segments a target has no affine pieces that can be resolved.
+
+    Solvers catch it: such a target is not in the class.
+    """
+
+
 class LimitReachedError(ReveluError):
     """The budget of queries or of seconds forbids the next batch.
 

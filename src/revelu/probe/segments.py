@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.errors import CurvedError
 from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
@@ -32,6 +33,14 @@ _ROOM = 0.1
 _NEAR_END = 0.25
 
 _MAX_ROUNDS = 20
+
+# With so many parts a segment, on average, and at twice as many again, the search looks whether
+# the function goes straight on in some of them, over this share of each: where most curve it has
+# no pieces, and a search for their ends has none either.  A segment of more parts is given up.
+_MANY_PARTS, _MOST_PARTS = 16, 1024
+_PLACES = 16
+_SHORT = 1e-3
+_MOSTLY = 0.5
 
 # Intervals shorter than this, relative to the input, hold kinks that cannot be told apart.
 _SHORTEST = 1e-6
@@ -72,6 +81,11 @@ def find_new_kinks(
     starts, ends : ndarray, shape (m, d)
     rng : numpy.random.Generator
         Mixes the outputs, and cuts where nothing else says where.
+
+    Raises
+    ------
+    CurvedError
+        If the function curves, or has too many pieces.
     """
     arms = ends - starts
     breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, arms, strict=True)]
@@ -181,16 +195,35 @@ class _Search:
         """Kinks, in ``t``, and their segments."""
         kinks, owners = [np.empty(0)], [np.empty(0, dtype=np.intp)]
         todo = _Intervals.unasked(rows, lo, hi)
+        many = _MANY_PARTS * len(self.starts) + len(rows)
         for _ in range(_MAX_ROUNDS):
             reach = np.linalg.norm(self.arms[todo.rows], axis=1) * (todo.hi - todo.lo)
             size = np.linalg.norm(self._at(todo.rows, todo.lo[:, None])[:, 0], axis=1)
             todo = todo.take(reach > _SHORTEST * np.maximum(size, 1.0))
             if not len(todo):
                 break
+            if len(todo) > many:
+                many *= 2
+                self._must_be_straight(todo)
             found, at, todo = self._look(todo)
             kinks.append(at)
             owners.append(found)
         return np.concatenate(kinks), np.concatenate(owners)
+
+    def _must_be_straight(self, todo: _Intervals) -> None:
+        """Look whether the function has affine pieces in some intervals."""
+        some = todo.take(self.rng.permutation(len(todo))[:_PLACES])
+        middle, step = (some.lo + some.hi) / 2, _SHORT * (some.hi - some.lo)
+        t = np.concatenate([middle - step, middle, middle + step])
+        Y, E = (a.reshape(3, -1).T for a in self._asked(np.tile(some.rows, 3), t))
+        curved = int((~_on_line(t.reshape(3, -1).T, Y, E, (0, 2), 1)).sum())
+        if curved > _MOSTLY * len(some):
+            raise CurvedError(
+                f"the answers curve at {curved} of {len(some)} places where kinks were looked "
+                "for: not a piecewise affine function"
+            )
+        if len(todo) > _MOST_PARTS * len(self.starts):
+            raise CurvedError(f"more than {_MOST_PARTS:,} pieces on a segment: no end is in sight")
 
     def _at(self, rows: IntArray, T: FloatArray) -> FloatArray:
         return np.asarray(self.starts[rows, None] + T[:, :, None] * self.arms[rows, None])

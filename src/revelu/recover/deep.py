@@ -16,7 +16,7 @@ from itertools import takewhile
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from revelu.errors import LimitReachedError
+from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
@@ -107,10 +107,11 @@ class Deep:
         try:
             self._climb()
             if self.network is not None:
-                self._hold_against(self._rare_inputs(self.network))
                 self._explain(min(_LAST_LOOK, _LOOKS_A_PARAMETER * self.network.n_parameters))
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
         return self._finish()
 
     def repair(self, X: FloatArray) -> Recovery:
@@ -120,6 +121,8 @@ class Deep:
             self._explain(_LOOK)
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
         return self._finish()
 
     def _climb(self) -> None:
@@ -131,7 +134,7 @@ class Deep:
                 return
             self.layers.append(layer)
             self.network = self._fit(layer)
-            if self.network is not None:
+            if self.network is not None or layer.is_refuted:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
 
@@ -220,18 +223,19 @@ class Deep:
         in_vain, fewest = 0, len(self.X) + n_last
         while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
             wrong = self._wrong(self.network)
-            if not wrong.any():
-                if n_right >= n_last:
-                    return
-                if not is_searched:
-                    is_searched = True
+            if not wrong.any() and n_right < n_last:
+                if not n_right:
                     self._hold_against(self._rare_inputs(self.network))
-                    self._hold_against(self._suspects(self.network))
-                    continue
                 n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)
                 n_right += n
+                continue
+            if not wrong.any():
+                if is_searched:
+                    return
+                is_searched = True
+                self._hold_against(self._suspects(self.network))
                 continue
             log.info(
                 "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
@@ -294,8 +298,14 @@ class Deep:
             except LimitReachedError as error:
                 return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
             n = len(self._exact_layers)
-            note = f"{n} layers were found; what is above them was not understood"
-            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, [note])
+            notes = [f"{n} layers were found; what is above them was not understood"]
+            if self.layers and self.layers[-1].is_refuted:
+                notes.append(
+                    f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
+                    "but as neurons that are off on one side they explain no gradients: they are "
+                    "no ReLUs, or several neurons that hardly ever rest are missing"
+                )
+            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, notes)
         wrong = self._wrong(self.network)
         notes = []
         if wrong.any():
@@ -342,7 +352,7 @@ class Deep:
             self.search.oracle.ledger(),
             evidence=tuple(notes),
             method="deep",
-            details={"layers": layers},
+            details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},
         )
 
 

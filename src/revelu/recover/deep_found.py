@@ -12,6 +12,10 @@ from revelu.types import BoolArray, FloatArray, IntArray
 _STRAYS = 0.002
 _FEWEST_TELLING = 8
 
+# It is refuted when so few of so many are.
+_MANY = 50
+_FEW = 0.02
+
 
 @dataclass
 class FoundLayer:
@@ -72,6 +76,16 @@ class FoundLayer:
             and seen.n_telling >= _FEWEST_TELLING
             and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
         )
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether no signs explain more than a few of many gradients.
+
+        It lacks several neurons that are mostly on, or is no layer of ReLUs: nothing above it
+        can be found.
+        """
+        seen = self.orientation
+        return seen is not None and seen.n_telling >= _MANY and self.share_explained <= _FEW
 
     @property
     def is_exact(self) -> bool:

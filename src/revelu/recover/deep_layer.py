@@ -210,7 +210,7 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
         log.info("layer %d: %s", len(search.stack) + 1, layer)
         quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
         is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
-        if quiet == _QUIET or is_all:
+        if quiet == _QUIET or is_all or (quiet and layer.is_refuted):
             break
     return layer
 

@@ -19,6 +19,8 @@ _MOST_INPUTS = 128
 _MAX_REPAIRS = 6
 _MAX_WRONG = 16
 
+_ENDED = (Status.BUDGET_EXHAUSTED, Status.NOT_IN_CLASS)
+
 
 def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     """Recover a network of any depth, verified and repaired.
@@ -44,7 +46,7 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     with job.oracle.phase(phase):
         recovery, deep = search_deep(job.oracle, noise, job.new_seed())
     for repair in range(_MAX_REPAIRS + 1):
-        if recovery.network is None or recovery.status is Status.BUDGET_EXHAUSTED:
+        if recovery.network is None or recovery.status in _ENDED:
             return recovery
         is_partial = recovery.status is Status.PARTIAL
         recovery, seen = job.verify(recovery, noise)

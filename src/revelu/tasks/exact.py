@@ -102,6 +102,8 @@ def extract_exactly(job: Job, noise: NoiseFloor, method: str, phase: str) -> Rec
     deep = _three_layers(job, noise, line, "recover")
     if deep.status in _DEEPER:
         deeper = extract_deep(job, noise, "recover")
+        if deeper.status is Status.NOT_IN_CLASS:
+            return replace(deeper, network=None)
         if deeper.status is Status.BUDGET_EXHAUSTED or _agreement(deeper) > _agreement(deep):
             details = {**deep.details, **deeper.details, "queries_before_depth": spent}
             return replace(deeper, details=details)

@@ -168,7 +168,8 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
         best = _better(best, recovery)
         # Another line may show a first-layer neuron whose absence looks like more depth.
         is_deep = recovery.details.get("deeper") or recovery.method == "deep"
-        if recovery.status not in _TRY_AGAIN or (start and is_deep):
+        is_hopeless = recovery.details.get("refuted", False)
+        if recovery.status not in _TRY_AGAIN or (start and is_deep) or is_hopeless:
             break
         log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
     best = without_invention(best, noise)
