@@ -23,7 +23,7 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_layer import DeepSearch, find_layer
+from revelu.recover.deep_layer import DeepSearch, find_layer, last_layer
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -156,6 +156,7 @@ class Deep:
             layers.append(layer)
             if i < n_layers - 1:
                 search.stack = search.stack.with_layer(layer.W, layer.b)
+        layers[-1] = last_layer(search, layers[-1])
         network = self._fit(layers[-1])
         log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
         if network is None:

@@ -215,6 +215,23 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
     return layer
 
 
+def last_layer(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """The layer with all rows that bend the function where they say, for one that is the last.
+
+    Gradients may do without some of them: neurons that hardly ever rest are one steady row above
+    which nothing changes.  The outputs need them all, and no signs.
+    """
+    judged = search.judged[len(search.stack)]
+    if len(judged.rows) == len(layer.turning.b):
+        return layer
+    return _layer_of(search, judged)
+
+
+def _layer_of(search: DeepSearch, judged: Judged) -> FoundLayer:
+    W, b = judged.rows[:, :-1], judged.rows[:, -1]
+    return FoundLayer(W, b, _ever_on(search) & (W == 0))
+
+
 def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
     """The layer as kinks and gradients have it."""
     layer = _orient(search, _rows(search, fewest))
@@ -273,8 +290,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             else:
                 judged.refused = np.vstack([judged.refused, v])
                 judged.n_refused = np.append(judged.n_refused, len(members))
-    rows = judged.rows
-    return FoundLayer(rows[:, :-1], rows[:, -1], _ever_on(search) & (rows[:, :-1] == 0))
+    return _layer_of(search, judged)
 
 
 def _equations(stack: Stack, witnesses: Witnesses, rows: IntArray) -> tuple[Equations, BoolArray]:
