@@ -21,7 +21,7 @@ from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_entries import absorb_skip, fill_entries, telling_inputs
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_layer import DeepSearch, find_layer, last_layer
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
@@ -194,9 +194,17 @@ class Deep:
         unseen = [*(layer.unseen for layer in layers[:-1]), layers[-1].turning.unseen]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
+        if any(rows.any() for rows in unseen):
+            X = telling_inputs(network, unseen, self.search.rng)
+            self.near = (
+                np.vstack([self.near[0], X]),
+                np.vstack([self.near[1], self.search.oracle(X)]),
+            )
         X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
         filled = fill_entries(network, unseen, X, Y)
-        return filled if self._is_no_worse(filled, network) else network
+        network = filled if self._is_no_worse(filled, network) else network
+        plain = absorb_skip(network, unseen[-1])
+        return plain if self._is_no_worse(plain, network) else network
 
     def _is_no_worse(self, network: Network, other: Network) -> bool:
         """Whether no more points are wrong, or as many and no more around those."""

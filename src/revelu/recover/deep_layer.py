@@ -21,7 +21,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_gradients import extreme_pairs, with_entries, with_steady
+from revelu.recover.deep_gradients import extreme_pairs, pairs_across, with_entries, with_steady
 from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -34,6 +34,7 @@ _SPREADS = (1.0, 3.0)
 
 # Inputs among which starts, and inputs on either side of a border, are chosen.
 _POOL = 3000
+_WIDE_POOL = 20_000
 
 # Points that judge a candidate, the fewest live ones, and the share of them that must bend.
 _JUDGES = 16
@@ -97,12 +98,10 @@ class DeepSearch:
         starts, ends = self._segments(n)
         places = np.argwhere(layer.unseen)
         places = self.rng.permutation(places)[:n]
-        across = [self._across(layer.W[j], layer.b[j], i) for j, i in places]
+        across = pairs_across(layer, places, self.stack, self.inputs(_WIDE_POOL), self.rng)
         steady = layer.W[: layer.n_steady]
         extremes = [pair for w in steady for pair in extreme_pairs(w, self.stack, self.rng)]
-        pairs = np.array(
-            [p for p in [*across, *self._around(layer, n), *extremes] if p is not None]
-        )
+        pairs = np.array([*across, *self._around(layer, n), *extremes])
         if len(pairs):
             starts = np.concatenate([starts, pairs[:, 0]])
             ends = np.concatenate([ends, pairs[:, 1]])
@@ -130,17 +129,6 @@ class DeepSearch:
             ]
         ]
         return list(zip(points[bad], points[near], strict=True))
-
-    def _across(self, w: FloatArray, b: float, i: int) -> tuple[FloatArray, FloatArray] | None:
-        """Two inputs at which input ``i`` of the layer is on, and a row's sum changes sign."""
-        X = self.inputs()
-        h = self.stack.outputs(X)
-        X, h = X[h[:, i] > 0], h[h[:, i] > 0]
-        z = h @ w + b
-        on, off = np.flatnonzero(z > 0), np.flatnonzero(z < 0)
-        if not len(on) or not len(off):
-            return None
-        return X[self.rng.choice(on)], X[self.rng.choice(off)]
 
     def inputs(self, n: int = _POOL) -> FloatArray:
         """Random inputs, near and far."""
@@ -273,6 +261,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             free[grown[1]] = False
             if np.count_nonzero(grown[0]) >= np.count_nonzero(v):
                 judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
+    judged.merge()
     at_border = search.is_border[left]
     for chosen in (free & at_border, free):
         fresh = np.flatnonzero(chosen & free)
