@@ -23,7 +23,7 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_layer import DeepSearch, find_layer
+from revelu.recover.deep_layer import DeepSearch, find_layer, judged_again
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -31,6 +31,9 @@ from revelu.types import BoolArray, FloatArray
 log = logging.getLogger(__name__)
 
 _MAX_LAYERS = 12
+
+# Times that it goes back to a layer that lacks a neuron.
+_MAX_FALLS = 4
 
 # Points of a look for errors, the spreads that they are drawn at, how many must be right in the
 # end, and looks that do not help.
@@ -88,6 +91,8 @@ class Deep:
         Points that it is held against.
     near : (ndarray, ndarray), shape (m, d) and (m, k)
         Points asked around those at which it was wrong, and the answers.
+    n_falls : int
+        How often it has gone back to a layer that lacked a neuron.
     """
 
     search: DeepSearch
@@ -96,6 +101,7 @@ class Deep:
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     near: tuple[FloatArray, FloatArray] = field(init=False)
+    n_falls: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
@@ -126,10 +132,16 @@ class Deep:
         return self._finish()
 
     def _climb(self) -> None:
-        """Find layer after layer until one is the last."""
+        """Find layer after layer until one is the last; go back to one that lacks a neuron."""
         search = self.search
-        for _ in range(_MAX_LAYERS):
-            layer = find_layer(search)
+        while len(search.stack) < _MAX_LAYERS:
+            layer = find_layer(search, is_in_vain=self._must_fall)
+            if not layer.is_complete and self._must_fall():
+                doubtful = self._doubtful()
+                log.info("layer %d lacks a neuron", doubtful + 1)
+                search.stack, self.layers = search.stack[:doubtful], self.layers[:doubtful]
+                self.n_falls += 1
+                continue
             if not len(layer.b):
                 return
             self.layers.append(layer)
@@ -137,6 +149,21 @@ class Deep:
             if self.network is not None or layer.is_refuted:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
+
+    def _must_fall(self) -> bool:
+        """Whether gradients gathered since show that a layer below lacks a neuron."""
+        return self.n_falls < _MAX_FALLS and self._doubtful() < len(self.layers)
+
+    def _doubtful(self) -> int:
+        """The lowest layer that explained all gradients then and does not now; or how many."""
+        search, stack = self.search, self.search.stack
+        for i, layer in enumerate(self.layers):
+            search.stack = stack[:i]
+            is_doubtful = layer.is_complete and not judged_again(search, layer).is_complete
+            search.stack = stack
+            if is_doubtful:
+                return i
+        return len(self.layers)
 
     def _fit(self, layer: FoundLayer) -> Network | None:
         s = self.search

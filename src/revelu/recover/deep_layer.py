@@ -8,7 +8,7 @@ complete when gradients leave nothing outside the span of the neurons that are o
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,9 +94,12 @@ class DeepSearch:
 
     def gather(self, layer: FoundLayer, n: int) -> None:
         """Gather kinks on a round of segments, some where entries of the layer are unseen."""
-        starts, ends = self._segments(n)
         places = np.argwhere(layer.unseen)
-        places = self.rng.permutation(places)[:n]
+        # Where only entries are missing, most segments are for them.
+        is_known = layer.is_complete and len(places) > 0
+        starts, ends = self._segments(n // 4 if is_known else n)
+        places = np.repeat(places, -(-n // len(places)) if is_known else 1, axis=0)
+        places = self.rng.permutation(places)[: 3 * n // 4 if is_known else n]
         across = [self._across(layer.W[j], layer.b[j], i) for j, i in places]
         steady = layer.W[: layer.n_steady]
         extremes = [pair for w in steady for pair in extreme_pairs(w, self.stack, self.rng)]
@@ -187,7 +190,10 @@ class DeepSearch:
         return X[chosen[0]], X[chosen[1]]
 
 
-def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> FoundLayer:
+def find_layer(
+    search: DeepSearch,
+    segments: Sequence[int] = _SEGMENTS,
+) -> FoundLayer:
     """Find the next layer, above the search's stack.
 
     Parameters
@@ -196,6 +202,8 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
     segments : sequence of int
         How many to look at in one round after the other; with none only the kinks that are known
         are looked at.
+    is_in_vain : callable, optional
+        Asked after every round that does not complete the layer whether to stop.
 
     Returns
     -------
@@ -212,7 +220,14 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
         is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
         if quiet == _QUIET or is_all or (quiet and layer.is_refuted):
             break
+        if not layer.is_complete and is_in_vain():
+            break
     return layer
+
+
+def judged_again(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """Hold the rows of a layer on the search's stack against all gradients known by now."""
+    return _oriented(search, layer)
 
 
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
