@@ -23,7 +23,7 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_layer import DeepSearch, find_layer, judged_again
+from revelu.recover.deep_layer import DeepSearch, find_layer, last_layer, oriented
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -159,7 +159,7 @@ class Deep:
         search, stack = self.search, self.search.stack
         for i, layer in enumerate(self.layers):
             search.stack = stack[:i]
-            is_doubtful = layer.is_complete and not judged_again(search, layer).is_complete
+            is_doubtful = layer.is_complete and not oriented(search, layer).is_complete
             search.stack = stack
             if is_doubtful:
                 return i
@@ -183,6 +183,7 @@ class Deep:
             layers.append(layer)
             if i < n_layers - 1:
                 search.stack = search.stack.with_layer(layer.W, layer.b)
+        layers[-1] = last_layer(search, layers[-1])
         network = self._fit(layers[-1])
         log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
         if network is None:

@@ -41,15 +41,13 @@ class Judged:
             more = np.zeros((len(old), size - old.shape[1]))
             setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
 
-    def with_turning(self, v: FloatArray) -> None:
-        """Add a steady row that turns nevertheless; one that was known in part is now whole."""
+    def learn(self, v: FloatArray) -> None:
+        """Add a row that gradients have shown; one that was known in part is now whole."""
         same = np.flatnonzero(_parallel(self.rows, v))
-        if len(same) and np.count_nonzero(self.rows[same[0]]) <= np.count_nonzero(v):
-            self.rows[same[0]] = v
-            self.rows = np.delete(self.rows, same[1:], axis=0)
-        elif not len(same):
-            self.rows = np.vstack([self.rows, v])
-        self.is_oriented = False
+        if not len(same):
+            self.rows, self.is_oriented = np.vstack([self.rows, v]), False
+        elif np.count_nonzero(self.rows[same[0]]) <= np.count_nonzero(v):
+            self.rows[same[0]] = v * np.copysign(1.0, v @ self.rows[same[0]])
 
     def refuses(self, v: FloatArray, n_members: int) -> bool:
         """Whether a row was refused, and not far fewer kinks spoke for it."""

@@ -21,8 +21,8 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses, collect_witnesses
 from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_gradients import extreme_pairs, with_entries, with_steady
 from revelu.recover.deep_judged import Judged
-from revelu.recover.deep_steady import extreme_pairs, with_steady
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
@@ -193,6 +193,7 @@ class DeepSearch:
 def find_layer(
     search: DeepSearch,
     segments: Sequence[int] = _SEGMENTS,
+    is_in_vain: Callable[[], bool] = lambda: False,
 ) -> FoundLayer:
     """Find the next layer, above the search's stack.
 
@@ -209,12 +210,12 @@ def find_layer(
     -------
     FoundLayer
     """
-    layer = _orient(search, _rows(search, _FEWEST_MEMBERS if segments else _FEWEST_AGAIN))
+    layer = _solved(search, _FEWEST_MEMBERS if segments else _FEWEST_AGAIN)
     quiet = 0
     for n in segments:
         search.gather(layer, n)
         before = len(layer.b), int(layer.unseen.sum())
-        layer = _orient(search, _rows(search, _FEWEST_MEMBERS))
+        layer = _solved(search, _FEWEST_MEMBERS)
         log.info("layer %d: %s", len(search.stack) + 1, layer)
         quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
         is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
@@ -225,9 +226,34 @@ def find_layer(
     return layer
 
 
-def judged_again(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
-    """Hold the rows of a layer on the search's stack against all gradients known by now."""
-    return _oriented(search, layer)
+def last_layer(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """The layer with all rows that bend the function where they say, for one that is the last.
+
+    Gradients may do without some of them: neurons that hardly ever rest are one steady row above
+    which nothing changes.  The outputs need them all, and no signs.
+    """
+    judged = search.judged[len(search.stack)]
+    if len(judged.rows) == len(layer.turning.b):
+        return layer
+    return _layer_of(search, judged)
+
+
+def _layer_of(search: DeepSearch, judged: Judged) -> FoundLayer:
+    W, b = judged.rows[:, :-1], judged.rows[:, -1]
+    return FoundLayer(W, b, _ever_on(search) & (W == 0))
+
+
+def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
+    """The layer as kinks and gradients have it."""
+    layer = _orient(search, _rows(search, fewest))
+    if not layer.unseen.any() or layer.share_explained < _MOSTLY:
+        return layer
+    whole = with_entries(layer, search.stack, search.witnesses)
+    if whole is layer:
+        return layer
+    for w, b in zip(whole.turning.W, whole.turning.b, strict=True):
+        search.judged[len(search.stack)].learn(np.append(w, b))
+    return oriented(search, whole)
 
 
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
@@ -250,7 +276,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     for u in judged.steady:
         turns = turning_row(equations, u)
         if turns is not None:
-            judged.with_turning(turns)
+            judged.learn(turns)
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
         grown = grow_row(equations, v, on)
@@ -275,8 +301,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             else:
                 judged.refused = np.vstack([judged.refused, v])
                 judged.n_refused = np.append(judged.n_refused, len(members))
-    rows = judged.rows
-    return FoundLayer(rows[:, :-1], rows[:, -1], _ever_on(search) & (rows[:, :-1] == 0))
+    return _layer_of(search, judged)
 
 
 def _equations(stack: Stack, witnesses: Witnesses, rows: IntArray) -> tuple[Equations, BoolArray]:
@@ -322,32 +347,32 @@ def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     doubt its neuron counts as on, and with enough of them on all is explained and nothing told.
     """
     n_unseen = layer.unseen.sum(axis=1)
-    found, steady = layer, None
+    tried = [layer]
     for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
         rows = layer.take(np.flatnonzero(n_unseen <= most))
-        found = _oriented(search, rows)
-        if found.is_complete:
+        tried.append(oriented(search, rows))
+        if most == _FEW_UNSEEN and not tried[-1].is_complete:
+            tried += _steady(search, rows, tried[-1])
+        if tried[-1].is_complete:
             break
-        if most == _FEW_UNSEEN:
-            steady = _steady(search, rows, found)
-            if steady is not None and steady.is_complete:
-                break
-    if steady is not None and not found.is_complete:
-        found = steady
+    found = tried[-1] if tried[-1].is_complete else max(tried, key=lambda y: y.n_explained)
     _set_steady(search, found)
     return found
 
 
-def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> FoundLayer | None:
+def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> list[FoundLayer]:
     """The layer with a row that never rests, where most gradients lack one."""
     if not len(found.b) or found.share_explained >= _MOSTLY:
-        return None
-    known = search.judged[len(search.stack)].steady
-    with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
-    if with_one is None:
-        return None
-    with_one = _oriented(search, with_one)
-    return with_one if with_one.share_explained >= _MOSTLY else None
+        return []
+    before, tried = search.judged[len(search.stack)].steady, []
+    for known in (before, before[:0]) if len(before) else (before,):
+        with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
+        if with_one is not None:
+            tried.append(oriented(search, with_one))
+            if tried[-1].is_complete:
+                break
+    best = max(tried, key=lambda y: y.n_explained, default=found)
+    return [best] if best.share_explained >= _MOSTLY else []
 
 
 def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
@@ -360,7 +385,8 @@ def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
         search.above = search.above[: depth + 1]
 
 
-def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+def oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """Hold the rows of a layer, on the search's stack, against all gradients known by now."""
     stack, witnesses = search.stack, search.witnesses
     if not len(layer.b) or not len(witnesses.points):
         return layer
@@ -382,4 +408,4 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     if not layer.is_complete or kept.all():
         return layer
     # Without the others their doubts are gone too, and fewer neurons must still explain all.
-    return _oriented(search, layer.take(np.flatnonzero(kept)))
+    return oriented(search, layer.take(np.flatnonzero(kept)))

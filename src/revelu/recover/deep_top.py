@@ -11,7 +11,7 @@ from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_steady import placed
+from revelu.recover.deep_gradients import placed
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 

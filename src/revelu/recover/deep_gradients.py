@@ -1,15 +1,17 @@
-"""Neurons of a deep network's layer that never rest: a row that is as good as linear.
+"""What gradients say of a deep network's layer that no kink shows.
 
-No kink shows such a neuron, but what gradients leave outside the span of the others does
-(``numerics.steady``): its direction.  Its bias is part of those of the next layer, and any will do
-that keeps it on.  Where it rests nevertheless, its kinks are looked for: they make it a neuron like
+A neuron that never rests: what gradients leave outside the span of the others gives its direction
+(``numerics.gradient_rows``).  Its bias is part of those of the next layer, and any will do that
+keeps it on.  Where it rests nevertheless, its kinks are looked for: they make it a neuron like
 others.
+
+And entries of a row for inputs that were on at none of its kinks.
 """
 
 import numpy as np
 
 from revelu.network.stack import Stack
-from revelu.numerics.steady import find_steady
+from revelu.numerics.gradient_rows import find_entries, find_steady
 from revelu.probe.witnesses import Witnesses
 from revelu.recover.deep_found import FoundLayer
 from revelu.types import FloatArray
@@ -71,6 +73,40 @@ def with_steady(
         np.vstack([np.zeros((len(known), layer.W.shape[1]), dtype=bool), layer.unseen]),
         n_steady=len(known),
     )
+
+
+def with_entries(layer: FoundLayer, stack: Stack, witnesses: Witnesses) -> FoundLayer:
+    """Find entries that no kink has shown, where all other rows are whole and have their signs.
+
+    Parameters
+    ----------
+    layer : FoundLayer
+    stack : Stack
+        The layers below.
+    witnesses : Witnesses
+
+    Returns
+    -------
+    FoundLayer
+        Without orientation where an entry was found.
+    """
+    M, h = stack.maps(witnesses.points)
+    live = np.asarray(M.any(axis=2))
+    W, unseen = layer.W.copy(), layer.unseen.copy()
+    on = h @ W.T + layer.b > 0
+    for j in np.flatnonzero(unseen.any(axis=1)):
+        others = np.arange(len(W)) != j
+        told = (live & unseen[j]).any(axis=1) & ~(live & unseen[others].any(axis=0)).any(axis=1)
+        rows = np.flatnonzero(told)[:_MOST_POINTS]
+        if not len(rows):
+            continue
+        W[j] = find_entries(
+            W[j], unseen[j], W[others], on[rows][:, others], M[rows], witnesses.gradients[rows]
+        )
+        unseen[j] &= W[j] == 0
+    if (unseen == layer.unseen).all():
+        return layer
+    return FoundLayer(W, layer.b, unseen, n_steady=layer.n_steady)
 
 
 def extreme_pairs(
