@@ -23,7 +23,8 @@ from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_layer import DeepSearch, find_layer, last_layer, oriented
+from revelu.recover.deep_layer import find_layer, last_layer, oriented
+from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
