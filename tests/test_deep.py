@@ -17,7 +17,7 @@ from revelu.recover import deep_layer
 from revelu.recover.deep_entries import fill_entries
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
-from revelu.recover.deep_layer import DeepSearch
+from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint
 
 

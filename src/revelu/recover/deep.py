@@ -21,9 +21,11 @@ from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_entries import absorb_skip, fill_entries, telling_inputs
+from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_layer import DeepSearch, find_layer, last_layer
+from revelu.recover.deep_inputs import rare_inputs, telling_inputs
+from revelu.recover.deep_layer import find_layer, last_layer, oriented
+from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
@@ -32,6 +34,9 @@ log = logging.getLogger(__name__)
 
 _MAX_LAYERS = 12
 
+# Times that it goes back to a layer that lacks a neuron.
+_MAX_FALLS = 4
+
 # Points of a look for errors, the spreads that they are drawn at, how many must be right in the
 # end, and looks that do not help.
 _LOOK = 1000
@@ -39,11 +44,6 @@ _SPREADS = (1.0, 1.0, 1.5, 2.0)
 _LAST_LOOK = 20_000
 _LOOKS_A_PARAMETER = 40
 
-# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state; how
-# often it may be in that, and how many of them are asked.
-_POOL = 20_000
-_RARELY = 200
-_MOST_RARE = 8
 _MAX_REPAIRS = 10
 _MAX_IN_VAIN = 4
 
@@ -88,6 +88,8 @@ class Deep:
         Points that it is held against.
     near : (ndarray, ndarray), shape (m, d) and (m, k)
         Points asked around those at which it was wrong, and the answers.
+    n_falls : int
+        How often it has gone back to a layer that lacked a neuron.
     """
 
     search: DeepSearch
@@ -96,6 +98,7 @@ class Deep:
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     near: tuple[FloatArray, FloatArray] = field(init=False)
+    n_falls: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
@@ -126,17 +129,39 @@ class Deep:
         return self._finish()
 
     def _climb(self) -> None:
-        """Find layer after layer until one is the last."""
+        """Find layer after layer until one is the last; go back to one that lacks a neuron."""
         search = self.search
-        for _ in range(_MAX_LAYERS):
-            layer = find_layer(search)
+        while len(search.stack) < _MAX_LAYERS:
+            layer = find_layer(search, is_in_vain=self._must_fall)
+            if not layer.is_complete and self._must_fall():
+                doubtful = self._doubtful()
+                log.info("layer %d lacks a neuron", doubtful + 1)
+                search.stack, self.layers = search.stack[:doubtful], self.layers[:doubtful]
+                self.n_falls += 1
+                continue
             if not len(layer.b):
                 return
-            self.layers.append(layer)
-            self.network = self._fit(layer)
+            last = last_layer(search, layer)
+            self.network = self._fit(last)
+            self.layers.append(layer if self.network is None else last)
             if self.network is not None or layer.is_refuted:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
+
+    def _must_fall(self) -> bool:
+        """Whether gradients gathered since show that a layer below lacks a neuron."""
+        return self.n_falls < _MAX_FALLS and self._doubtful() < len(self.layers)
+
+    def _doubtful(self) -> int:
+        """The lowest layer that explained all gradients then and does not now; or how many."""
+        search, stack = self.search, self.search.stack
+        for i, layer in enumerate(self.layers):
+            search.stack = stack[:i]
+            is_doubtful = layer.is_complete and not oriented(search, layer).is_complete
+            search.stack = stack
+            if is_doubtful:
+                return i
+        return len(self.layers)
 
     def _fit(self, layer: FoundLayer) -> Network | None:
         s = self.search
@@ -164,18 +189,6 @@ class Deep:
         network = self._with_entries(network, layers)
         if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
-
-    def _rare_inputs(self, network: Network) -> FloatArray:
-        """Inputs of N(0, I) at which a neuron is on that rarely is, or off."""
-        search = self.search
-        X = search.rng.standard_normal((_POOL, search.oracle.dim_in))
-        stack = Stack(search.oracle.dim_in, network.weights[:-1], network.biases[:-1])
-        chosen = [np.empty(0, dtype=np.intp)]
-        for on in stack.states(X):
-            rarer = np.where(on.mean(axis=0) < 0.5, on, ~on)
-            rare = np.flatnonzero(rarer.sum(axis=0) < _RARELY)
-            chosen += [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in rare]
-        return np.asarray(X[np.unique(np.concatenate(chosen))])
 
     def _suspects(self, network: Network) -> FloatArray:
         """Inputs beside kinks at which gradients were measured that are not the network's."""
@@ -234,7 +247,7 @@ class Deep:
             wrong = self._wrong(self.network)
             if not wrong.any() and n_right < n_last:
                 if not n_right:
-                    self._hold_against(self._rare_inputs(self.network))
+                    self._hold_against(rare_inputs(self.network, self.search.rng))
                 n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from revelu.network import Network
-from revelu.network.stack import Stack
 from revelu.numerics.least_deviations import least_deviations
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -29,13 +28,6 @@ _SHOWS = 1e-6
 
 # An entry so many times as large as those of its row is none.
 _WILD = 50.0
-
-# Inputs among which those are chosen that tell of an entry, their spreads, how many for each entry
-# and for all.
-_POOL = 20_000
-_SPREADS = (1.0, 2.0)
-_TELLING = 4
-_MOST_TELLING = 60
 
 # What is left of a skip, relative to the neuron's own map, if it is that of its entries.
 _NO_SKIP = 1e-6
@@ -93,35 +85,6 @@ def fill_entries(
         chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
         network = _moved(network, chosen, step)
     return best
-
-
-def telling_inputs(
-    network: Network, unseen: list[BoolArray], rng: np.random.Generator
-) -> FloatArray:
-    """Inputs of N(0, I), or a little further out, at which entries that are not known matter.
-
-    Parameters
-    ----------
-    network : Network
-    unseen : list of ndarray of bool
-        As in :func:`fill_entries`.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray, shape (n, d)
-        A few for each entry; for some there may be none.
-    """
-    X = rng.standard_normal((_POOL, network.dim_in)) * rng.choice(_SPREADS, _POOL)[:, None]
-    states = Stack(network.dim_in, network.weights[:-1], network.biases[:-1]).states(X)
-    chosen = [np.empty(0, dtype=np.intp)]
-    for i, rows in enumerate(unseen):
-        for j, k in np.argwhere(rows):
-            below = states[i - 1][:, k] if i else np.ones(_POOL, dtype=bool)
-            own = states[i][:, j]
-            kinds = (own, ~own) if network.skip is not None and i == len(unseen) - 1 else (own,)
-            chosen += [np.flatnonzero(below & kind)[:_TELLING] for kind in kinds]
-    return np.asarray(X[rng.permutation(np.unique(np.concatenate(chosen)))[:_MOST_TELLING]])
 
 
 def absorb_skip(network: Network, unseen: BoolArray) -> Network:

@@ -8,33 +8,25 @@ complete when gradients leave nothing outside the span of the neurons that are o
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from revelu.network.stack import Stack
 from revelu.numerics.consensus import Equations, find_rows, grow_row, turning_row
 from revelu.numerics.gradient_signs import orient
-from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import look_across
-from revelu.probe.witnesses import Witnesses, collect_witnesses
+from revelu.probe.witnesses import Witnesses
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_gradients import extreme_pairs, pairs_across, with_entries, with_steady
+from revelu.recover.deep_gradients import with_entries, with_steady
 from revelu.recover.deep_judged import Judged
+from revelu.recover.deep_search import DeepSearch
 from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
 # Segments of one round after the other: where the first few tell all, no more are asked.
 _SEGMENTS = (8, 16, 24, 24, 24, 24)
-_LONG = 8.0
-_SPREADS = (1.0, 3.0)
-
-# Inputs among which starts, and inputs on either side of a border, are chosen.
-_POOL = 3000
-_WIDE_POOL = 20_000
 
 # Points that judge a candidate, the fewest live ones, and the share of them that must bend.
 _JUDGES = 16
@@ -58,124 +50,11 @@ _FEW_UNSEEN = 2
 _QUIET = 2
 
 
-@dataclass
-class DeepSearch:
-    """What is known of a deep network, from the input up.
-
-    Attributes
-    ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    stack : Stack
-        The layers known.
-    witnesses : Witnesses
-        All kinks found so far that the layers known at the time did not make.
-    is_border : ndarray of bool
-        Which of them lie where a network begins to be wrong.
-    above : Stack
-        All layers, where they were found before: what it explains is no new neuron's.
-    judged : dict
-        Rows of every layer that were looked for where they predict kinks.
-    """
-
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    stack: Stack
-    witnesses: Witnesses = field(init=False)
-    is_border: BoolArray = field(init=False)
-    above: Stack = field(init=False)
-    judged: dict[int, Judged] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.witnesses = Witnesses.none(self.oracle.dim_in, len(self.noise.scale))
-        self.is_border = np.empty(0, dtype=bool)
-        self.above = Stack(self.oracle.dim_in)
-
-    def gather(self, layer: FoundLayer, n: int) -> None:
-        """Gather kinks on a round of segments, some where entries of the layer are unseen."""
-        starts, ends = self._segments(n)
-        places = np.argwhere(layer.unseen)
-        places = self.rng.permutation(places)[:n]
-        across = pairs_across(layer, places, self.stack, self.inputs(_WIDE_POOL), self.rng)
-        steady = layer.W[: layer.n_steady]
-        extremes = [pair for w in steady for pair in extreme_pairs(w, self.stack, self.rng)]
-        pairs = np.array([*across, *self._around(layer, n), *extremes])
-        if len(pairs):
-            starts = np.concatenate([starts, pairs[:, 0]])
-            ends = np.concatenate([ends, pairs[:, 1]])
-        self.gather_on(starts, ends)
-
-    def gather_on(self, starts: FloatArray, ends: FloatArray, *, border: bool = False) -> None:
-        """Gather kinks on given segments, which may be borders of where a network is wrong."""
-        found = collect_witnesses(self.oracle, self.noise, self.stack, starts, ends, self.rng)
-        self.witnesses += found
-        self.is_border = np.append(self.is_border, np.full(len(found), border))
-
-    def _around(self, layer: FoundLayer, n: int) -> list[tuple[FloatArray, FloatArray]]:
-        """From points whose gradients the layer does not explain to near ones that it does."""
-        if layer.orientation is None:
-            return []
-        points = self.witnesses.points
-        bad, good = layer.orientation.unexplained, layer.orientation.explained
-        if not len(bad) or not len(good):
-            return []
-        bad = self.rng.permutation(bad)[:n]
-        apart = cdist(points[bad], points[good])
-        near = good[
-            apart.argsort(axis=1)[
-                np.arange(len(bad)), self.rng.integers(3, size=len(bad)) % len(good)
-            ]
-        ]
-        return list(zip(points[bad], points[near], strict=True))
-
-    def inputs(self, n: int = _POOL) -> FloatArray:
-        """Random inputs, near and far."""
-        X = self.rng.standard_normal((n, self.oracle.dim_in))
-        return np.asarray(X * self.rng.choice(_SPREADS, n)[:, None])
-
-    def _segments(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """A third of them long, the others between inputs that show rows well."""
-        d = self.oracle.dim_in
-        n_long = n // 3 if len(self.stack) else n
-        x = self.rng.standard_normal((n_long, d))
-        arms = _LONG * self.rng.standard_normal((n_long, d))
-        starts, ends = [x - arms], [x + arms]
-        if len(self.stack):
-            pools = [self.inputs(), self._all_on()] if self._is_narrow else [self.inputs()]
-            for X in pools:
-                a, b = self._lit_pairs(X, (n - n_long) // len(pools))
-                starts.append(a)
-                ends.append(b)
-        return np.concatenate(starts), np.concatenate(ends)
-
-    @property
-    def _is_narrow(self) -> bool:
-        return len(self.stack.biases[0]) <= self.oracle.dim_in
-
-    def _all_on(self) -> FloatArray:
-        """Inputs at which all of a narrow first layer is on (DG21, section 3.5.4)."""
-        W, b = self.stack.weights[0], self.stack.biases[0]
-        H = np.abs(self.inputs() @ W.T + b)
-        return np.asarray((H - b) @ np.linalg.pinv(W).T)
-
-    def _lit_pairs(self, X: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-        """Pairs of inputs at which many neurons are on.
-
-        A kink shows its row where the inputs of the layer that are on are as many as the map
-        below it has rank, which no layer's count exceeds.
-        """
-        states = self.stack.states(X)
-        counts = np.array([on.sum(axis=1) for on in states])
-        least = counts.min(axis=0)
-        worth = least + 0.5 * (counts[-1] == least) + 0.4 * self.rng.random(len(X))
-        lit = np.argsort(-worth)[: len(X) // 20]
-        chosen = self.rng.permutation(lit)[: 2 * n].reshape(2, -1)
-        return X[chosen[0]], X[chosen[1]]
-
-
-def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> FoundLayer:
+def find_layer(
+    search: DeepSearch,
+    segments: Sequence[int] = _SEGMENTS,
+    is_in_vain: Callable[[], bool] = lambda: False,
+) -> FoundLayer:
     """Find the next layer, above the search's stack.
 
     Parameters
@@ -184,6 +63,8 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
     segments : sequence of int
         How many to look at in one round after the other; with none only the kinks that are known
         are looked at.
+    is_in_vain : callable, optional
+        Asked after every round that does not complete the layer whether to stop.
 
     Returns
     -------
@@ -199,6 +80,8 @@ def find_layer(search: DeepSearch, segments: Sequence[int] = _SEGMENTS) -> Found
         quiet = quiet + 1 if (len(layer.b), int(layer.unseen.sum())) == before else 0
         is_all = layer.is_complete and not layer.unseen.any() and not layer.n_steady
         if quiet == _QUIET or is_all or (quiet and layer.is_refuted):
+            break
+        if not layer.is_complete and is_in_vain():
             break
     return layer
 
@@ -230,7 +113,7 @@ def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
         return layer
     for w, b in zip(whole.turning.W, whole.turning.b, strict=True):
         search.judged[len(search.stack)].learn(np.append(w, b))
-    return _oriented(search, whole)
+    return oriented(search, whole)
 
 
 def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
@@ -328,7 +211,7 @@ def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     tried = [layer]
     for most in np.unique(np.maximum(n_unseen, _FEW_UNSEEN)):
         rows = layer.take(np.flatnonzero(n_unseen <= most))
-        tried.append(_oriented(search, rows))
+        tried.append(oriented(search, rows))
         if most == _FEW_UNSEEN and not tried[-1].is_complete:
             tried += _steady(search, rows, tried[-1])
         if tried[-1].is_complete:
@@ -346,7 +229,7 @@ def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> list[Fo
     for known in (before, before[:0]) if len(before) else (before,):
         with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
         if with_one is not None:
-            tried.append(_oriented(search, with_one))
+            tried.append(oriented(search, with_one))
             if tried[-1].is_complete:
                 break
     best = max(tried, key=lambda y: y.n_explained, default=found)
@@ -363,7 +246,8 @@ def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
         search.above = search.above[: depth + 1]
 
 
-def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+def oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
+    """Hold the rows of a layer, on the search's stack, against all gradients known by now."""
     stack, witnesses = search.stack, search.witnesses
     if not len(layer.b) or not len(witnesses.points):
         return layer
@@ -385,4 +269,4 @@ def _oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     if not layer.is_complete or kept.all():
         return layer
     # Without the others their doubts are gone too, and fewer neurons must still explain all.
-    return _oriented(search, layer.take(np.flatnonzero(kept)))
+    return oriented(search, layer.take(np.flatnonzero(kept)))
