@@ -32,8 +32,8 @@ _MAX_TURNS = 60
 _STARTS = 4
 _FLIPPED = 0.3
 
-# Points that must agree on entries, beyond their number.
-_FEWEST_AGREE = 2
+# Equations that must agree on entries, beyond their number.
+_FEWEST_AGREE = 3
 
 # A row that explains fewer of the points than this is none.
 _MOSTLY = 0.5
@@ -115,9 +115,10 @@ def find_entries(
     Returns
     -------
     ndarray, shape (m,)
-        The row with those entries on which enough points agree.
+        The row with those entries on which enough regions agree.
     """
-    left = _Products.of(W, M, gradients).left(on)
+    products = _Products.of(W, M, gradients)
+    left, ranks = products.left(on), products.ranks
     Q = left.equations
     places = np.flatnonzero(unseen & M[left.points[left.bare]].any(axis=(0, 2)))
     if not len(places) or len(Q) < len(places) + _FEWEST_AGREE:
@@ -130,9 +131,14 @@ def find_entries(
         length = np.einsum("nij,i,j->n", own, u, u)
         misfits = np.maximum(np.einsum("nij,i,j->n", Q, u, u), 0.0) / np.maximum(length, 1e-300)
         weights = 1.0 / (misfits + np.median(misfits) + _IN_SPAN**2)
-    agree = misfits <= _IN_SPAN**2
-    n_wanted = max(len(places) + _FEWEST_AGREE, int(np.ceil(_MOSTLY * len(Q))))
-    return u if agree.sum() >= n_wanted else v
+    agree = np.flatnonzero(misfits <= _IN_SPAN**2)
+    # Points of one region say the same: what counts is how many equations regions have.
+    points = left.points[left.bare][agree]
+    patterns = np.column_stack([M[points].any(axis=2), on[points]])
+    regions = points[np.unique(patterns, axis=0, return_index=True)[1]]
+    n_equations = int((ranks[regions] - on[regions].sum(axis=1) - 1).sum())
+    enough = n_equations >= len(places) + _FEWEST_AGREE and len(agree) >= _MOSTLY * len(Q)
+    return u if enough else v
 
 
 @dataclass(frozen=True)

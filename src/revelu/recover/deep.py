@@ -21,8 +21,9 @@ from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_inputs import rare_inputs, telling_inputs
 from revelu.recover.deep_layer import find_layer, last_layer, oriented
 from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
@@ -43,11 +44,6 @@ _SPREADS = (1.0, 1.0, 1.5, 2.0)
 _LAST_LOOK = 20_000
 _LOOKS_A_PARAMETER = 40
 
-# Inputs, not asked, among which those are chosen at which a neuron is in its rarer state; how
-# often it may be in that, and how many of them are asked.
-_POOL = 20_000
-_RARELY = 200
-_MOST_RARE = 8
 _MAX_REPAIRS = 10
 _MAX_IN_VAIN = 4
 
@@ -145,8 +141,9 @@ class Deep:
                 continue
             if not len(layer.b):
                 return
-            self.layers.append(layer)
-            self.network = self._fit(layer)
+            last = last_layer(search, layer)
+            self.network = self._fit(last)
+            self.layers.append(layer if self.network is None else last)
             if self.network is not None or layer.is_refuted:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
@@ -193,18 +190,6 @@ class Deep:
         if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
 
-    def _rare_inputs(self, network: Network) -> FloatArray:
-        """Inputs of N(0, I) at which a neuron is on that rarely is, or off."""
-        search = self.search
-        X = search.rng.standard_normal((_POOL, search.oracle.dim_in))
-        stack = Stack(search.oracle.dim_in, network.weights[:-1], network.biases[:-1])
-        chosen = [np.empty(0, dtype=np.intp)]
-        for on in stack.states(X):
-            rarer = np.where(on.mean(axis=0) < 0.5, on, ~on)
-            rare = np.flatnonzero(rarer.sum(axis=0) < _RARELY)
-            chosen += [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in rare]
-        return np.asarray(X[np.unique(np.concatenate(chosen))])
-
     def _suspects(self, network: Network) -> FloatArray:
         """Inputs beside kinks at which gradients were measured that are not the network's."""
         X, J = self.search.witnesses.points, self.search.witnesses.gradients
@@ -222,9 +207,17 @@ class Deep:
         unseen = [*(layer.unseen for layer in layers[:-1]), layers[-1].turning.unseen]
         if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
             return network
+        if any(rows.any() for rows in unseen):
+            X = telling_inputs(network, unseen, self.search.rng)
+            self.near = (
+                np.vstack([self.near[0], X]),
+                np.vstack([self.near[1], self.search.oracle(X)]),
+            )
         X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
         filled = fill_entries(network, unseen, X, Y)
-        return filled if self._is_no_worse(filled, network) else network
+        network = filled if self._is_no_worse(filled, network) else network
+        plain = absorb_skip(network, unseen[-1])
+        return plain if self._is_no_worse(plain, network) else network
 
     def _is_no_worse(self, network: Network, other: Network) -> bool:
         """Whether no more points are wrong, or as many and no more around those."""
@@ -261,7 +254,7 @@ class Deep:
             wrong = self._wrong(self.network)
             if not wrong.any() and n_right < n_last:
                 if not n_right:
-                    self._hold_against(self._rare_inputs(self.network))
+                    self._hold_against(rare_inputs(self.network, self.search.rng))
                 n = min(max(_LOOK, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
                 self._hold_against(X)

@@ -14,6 +14,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
+from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
 
 # The step of derivatives, relative to a row; steps of regression; most entries at a time.
@@ -23,6 +24,13 @@ _MOST_ENTRIES = 60
 
 # A point shows entries if an answer changes by so much of the largest change.
 _SHOWS = 1e-6
+
+
+# An entry so many times as large as those of its row is none.
+_WILD = 50.0
+
+# What is left of a skip, relative to the neuron's own map, if it is that of its entries.
+_NO_SKIP = 1e-6
 
 
 class Place(NamedTuple):
@@ -62,7 +70,7 @@ def fill_entries(
     for _ in range(_MAX_STEPS):
         residual = (Y - network(X)).sum(axis=1)
         cost = float(np.median(np.abs(residual))), float(np.abs(residual).mean())
-        if sum(cost) < least:
+        if sum(cost) < least and not _is_wild(network, places):
             best, least = network, sum(cost)
         J = np.column_stack([_derivative(network, place, X) for place in places])
         sizes = np.abs(J).max(axis=0)
@@ -77,6 +85,64 @@ def fill_entries(
         chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
         network = _moved(network, chosen, step)
     return best
+
+
+def absorb_skip(network: Network, unseen: BoolArray) -> Network:
+    """Take an affine skip for the entries that are not known of neurons that never rest.
+
+    Parameters
+    ----------
+    network : Network
+    unseen : ndarray of bool, shape (k, m)
+        Which entries of the last hidden layer's weights.
+
+    Returns
+    -------
+    Network
+        Without a skip where that is all it is, but for the signs of neurons; otherwise as given.
+    """
+    if network.skip is None:
+        return network
+    (V, e), A = network.skip, network.weights[-1]
+    W, b, c = network.weights[-2], network.biases[-2], network.biases[-1]
+    seen = ~unseen.any(axis=0)
+    if not unseen.any() or not seen.any():
+        return network
+    # On the other entries it must vanish, with some signs.
+    plain = resolve_signs(Network([W[:, seen], A], [b, c], skip=(V[:, seen], e)), _NO_SKIP)[0]
+    if plain.skip is not None:
+        return network
+    flip = (plain.weights[0] * W[:, seen]).sum(axis=1) < 0
+    # a relu(z) = a relu(-z) + a z
+    taken = _taken((V + (A * flip) @ W) * ~seen, A, unseen)
+    if taken is None:
+        return network
+    signs = np.where(flip, -1.0, 1.0)
+    weights = [*network.weights[:-2], W * signs[:, None] + taken, A]
+    return Network(weights, [*network.biases[:-2], b * signs, c + e + A @ (b * flip)])
+
+
+def _taken(V: FloatArray, A: FloatArray, unseen: BoolArray) -> FloatArray | None:
+    """Entries whose neurons, always on, make a skip; None where it is not of such entries."""
+    sizes = np.linalg.norm(A, axis=0)
+    left, entries = V.copy(), np.zeros(unseen.shape)
+    for i in np.flatnonzero(unseen.any(axis=0)):
+        for j in np.flatnonzero(unseen[:, i] & (sizes > 0)):
+            entry = A[:, j] @ left[:, i] / sizes[j] ** 2
+            rest = left[:, i] - entry * A[:, j]
+            if np.linalg.norm(rest) <= _NO_SKIP * np.linalg.norm(left[:, i]):
+                entries[j, i], left[:, i] = entry, 0.0
+                break
+    return entries if np.linalg.norm(left) <= _NO_SKIP * np.linalg.norm(V) else None
+
+
+def _is_wild(network: Network, places: list[Place]) -> bool:
+    """Whether entries are far larger than their rows' others, and stand for something else."""
+    for place in places:
+        row = network.weights[place.layer][place.row]
+        if abs(row[place.column]) > _WILD * np.median(np.abs(row[row != 0])):
+            return True
+    return False
 
 
 def _derivative(network: Network, place: Place, X: FloatArray) -> FloatArray:

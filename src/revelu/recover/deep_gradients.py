@@ -14,7 +14,7 @@ from revelu.network.stack import Stack
 from revelu.numerics.gradient_rows import find_entries, find_steady
 from revelu.probe.witnesses import Witnesses
 from revelu.recover.deep_found import FoundLayer
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 # Gradients that are looked at.
 _MOST_POINTS = 2000
@@ -107,6 +107,35 @@ def with_entries(layer: FoundLayer, stack: Stack, witnesses: Witnesses) -> Found
     if (unseen == layer.unseen).all():
         return layer
     return FoundLayer(W, layer.b, unseen, n_steady=layer.n_steady)
+
+
+def pairs_across(
+    layer: FoundLayer, places: IntArray, stack: Stack, X: FloatArray, rng: np.random.Generator
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Pairs of inputs at which an entry's input is on, and between which a row's sum turns.
+
+    Parameters
+    ----------
+    layer : FoundLayer
+    places : ndarray of int, shape (n, 2)
+        Rows and columns of the entries.
+    stack : Stack
+        The layers below.
+    X : ndarray, shape (n, d)
+        Inputs among which they are chosen.
+    rng : numpy.random.Generator
+    """
+    h, pairs = stack.outputs(X), []
+    for j, i in places:
+        live = np.flatnonzero(h[:, i] > 0)
+        z = h[live] @ layer.W[j] + layer.b[j]
+        on, off = live[z > 0], live[z <= 0]
+        if len(on) and len(off):
+            pairs.append((X[rng.choice(on)], X[rng.choice(off)]))
+        elif len(live) > 1:
+            # What the entry itself adds may turn it.
+            pairs.append((X[live[z.argmax()]], X[live[z.argmin()]]))
+    return pairs
 
 
 def extreme_pairs(

@@ -41,6 +41,16 @@ class Judged:
             more = np.zeros((len(old), size - old.shape[1]))
             setattr(self, name, np.column_stack([old[:, :-1], more, old[:, -1:]]))
 
+    def merge(self) -> None:
+        """Leave out rows that are along another that knows as many entries."""
+        known = np.count_nonzero(self.rows, axis=1)
+        for i in np.argsort(known, kind="stable"):
+            same = _parallel(self.rows, self.rows[i]) & (known >= known[i])
+            same[i] = False
+            if same.any():
+                known[i] = -1
+        self.rows = self.rows[known >= 0]
+
     def learn(self, v: FloatArray) -> None:
         """Add a row that gradients have shown; one that was known in part is now whole."""
         same = np.flatnonzero(_parallel(self.rows, v))

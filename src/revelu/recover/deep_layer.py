@@ -144,6 +144,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             free[grown[1]] = False
             if np.count_nonzero(grown[0]) >= np.count_nonzero(v):
                 judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
+    judged.merge()
     at_border = search.is_border[left]
     for chosen in (free & at_border, free):
         fresh = np.flatnonzero(chosen & free)

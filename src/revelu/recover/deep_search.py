@@ -12,7 +12,7 @@ from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.witnesses import Witnesses, collect_witnesses
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_gradients import extreme_pairs
+from revelu.recover.deep_gradients import extreme_pairs, pairs_across
 from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray
 
@@ -22,6 +22,7 @@ _SPREADS = (1.0, 3.0)
 
 # Inputs among which starts, and inputs on either side of a border, are chosen.
 _POOL = 3000
+_WIDE_POOL = 20_000
 
 
 @dataclass
@@ -67,12 +68,10 @@ class DeepSearch:
         starts, ends = self._segments(n // 4 if is_known else n)
         places = np.repeat(places, -(-n // len(places)) if is_known else 1, axis=0)
         places = self.rng.permutation(places)[: 3 * n // 4 if is_known else n]
-        across = [self._across(layer.W[j], layer.b[j], i) for j, i in places]
+        across = pairs_across(layer, places, self.stack, self.inputs(_WIDE_POOL), self.rng)
         steady = layer.W[: layer.n_steady]
         extremes = [pair for w in steady for pair in extreme_pairs(w, self.stack, self.rng)]
-        pairs = np.array(
-            [p for p in [*across, *self._around(layer, n), *extremes] if p is not None]
-        )
+        pairs = np.array([*across, *self._around(layer, n), *extremes])
         if len(pairs):
             starts = np.concatenate([starts, pairs[:, 0]])
             ends = np.concatenate([ends, pairs[:, 1]])
@@ -100,17 +99,6 @@ class DeepSearch:
             ]
         ]
         return list(zip(points[bad], points[near], strict=True))
-
-    def _across(self, w: FloatArray, b: float, i: int) -> tuple[FloatArray, FloatArray] | None:
-        """Two inputs at which input ``i`` of the layer is on, and a row's sum changes sign."""
-        X = self.inputs()
-        h = self.stack.outputs(X)
-        X, h = X[h[:, i] > 0], h[h[:, i] > 0]
-        z = h @ w + b
-        on, off = np.flatnonzero(z > 0), np.flatnonzero(z < 0)
-        if not len(on) or not len(off):
-            return None
-        return X[self.rng.choice(on)], X[self.rng.choice(off)]
 
     def inputs(self, n: int = _POOL) -> FloatArray:
         """Random inputs, near and far."""
