@@ -41,7 +41,7 @@ _MAX_FALLS = 4
 # end, and looks that do not help.
 _LOOK = 1000
 _SPREADS = (1.0, 1.0, 1.5, 2.0)
-_LAST_LOOK = 20_000
+_LAST_LOOK = 40_000
 _LOOKS_A_PARAMETER = 40
 
 _MAX_REPAIRS = 10
