@@ -136,6 +136,11 @@ class _Intervals:
     def take(self, chosen: IntArray | BoolArray) -> "_Intervals":
         return _Intervals(*(a[chosen] for a in vars(self).values()))
 
+    @property
+    def is_alive(self) -> BoolArray:
+        """Where all that was asked was answered by numbers: a target may be saturated."""
+        return np.asarray((np.isnan(self.T) | np.isfinite(self.Y)).all(axis=1))
+
     def wanted(self) -> FloatArray:
         """Where its four points are, or should be asked, shape (n, 4)."""
         width = self.hi - self.lo
@@ -216,7 +221,8 @@ class _Search:
         middle, step = (some.lo + some.hi) / 2, _SHORT * (some.hi - some.lo)
         t = np.concatenate([middle - step, middle, middle + step])
         Y, E = (a.reshape(3, -1).T for a in self._asked(np.tile(some.rows, 3), t))
-        curved = int((~_on_line(t.reshape(3, -1).T, Y, E, (0, 2), 1)).sum())
+        alive = np.isfinite(Y).all(axis=1)
+        curved = int((~_on_line(t.reshape(3, -1).T, Y, E, (0, 2), 1) & alive).sum())
         if curved > _MOSTLY * len(some):
             raise CurvedError(
                 f"the answers curve at {curved} of {len(some)} places where kinks were looked "
@@ -231,7 +237,9 @@ class _Search:
     def _asked(self, rows: IntArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mixed answers at ``t`` (n,), and their errors."""
         X = self._at(rows, t[:, None])[:, 0]
-        return self.ask(X) @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))
+        Y = self.ask(X)
+        Y = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
+        return Y @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))
 
     def _completed(
         self, those: _Intervals, chosen: BoolArray, columns: tuple[int, ...]
@@ -252,10 +260,11 @@ class _Search:
     def _look(self, todo: _Intervals) -> tuple[IntArray, FloatArray, _Intervals]:
         """Segments of intervals that have one kink, where it is, and parts of the others."""
         todo = self._completed(todo, np.ones(len(todo), dtype=bool), (0, 1, 3))
+        todo = todo.take(todo.is_alive)
         bent = ~_on_line(*todo.points, (0, 1), 3)
         todo = self._completed(todo, bent, (2,))
         bent |= ~np.isnan(todo.T[:, 2]) & ~_on_line(*todo.points, (0, 1), 2)
-        todo = todo.take(bent)
+        todo = todo.take(bent & todo.is_alive)
         meets = _meeting(todo.T, todo.Y, (0, 1), (2, 3))
         first, last = np.fmax(todo.T[:, 1], todo.lo), np.fmin(todo.T[:, 2], todo.hi)
         inside = (meets > first) & (meets < last)

@@ -157,7 +157,9 @@ def measure_gradients(
             points[i] + np.vstack([np.zeros(d), step * bases[i], 2.0 * step * w])
             for i, step, w in zip(todo, h, u, strict=True)
         ]
-        answers = np.split(ask(np.concatenate(rows)), np.cumsum([len(r) for r in rows])[:-1])
+        Y = ask(np.concatenate(rows))
+        Y = np.where(np.isfinite(Y), Y, np.nan)  # infinite where the target is saturated
+        answers = np.split(Y, np.cumsum([len(r) for r in rows])[:-1])
         failed = []
         for i, step, w, Y in zip(todo, h, u, answers, strict=True):
             g = ((Y[1:-1] - Y[0]) / step).T @ bases[i]

@@ -41,7 +41,7 @@ _MAX_FALLS = 4
 # end, and looks that do not help.
 _LOOK = 1000
 _SPREADS = (1.0, 1.0, 1.5, 2.0)
-_LAST_LOOK = 20_000
+_LAST_LOOK = 40_000
 _LOOKS_A_PARAMETER = 40
 
 _MAX_REPAIRS = 10
@@ -227,7 +227,14 @@ class Deep:
         return bool(mine <= others)
 
     def _hold_against(self, X: FloatArray) -> None:
-        self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, self.search.oracle(X)])
+        X, Y = self._asked(X)
+        self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, Y])
+
+    def _asked(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The inputs that are answered by numbers, and the answers: a target may be saturated."""
+        Y = self.search.oracle(X)
+        alive = np.isfinite(Y).all(axis=1)
+        return X[alive], Y[alive]
 
     def _wrong(self, network: Network) -> BoolArray:
         """At which of the points asked a network is wrong, shape (n,)."""
@@ -296,7 +303,7 @@ class Deep:
         centres = bad[rng.integers(len(bad), size=_ZOOMED)]
         size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
         X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
-        Y = self.search.oracle(X)
+        X, Y = self._asked(X)
         self.near = np.vstack([self.near[0], X]), np.vstack([self.near[1], Y])
         return X, self._is_wrong(X, Y, network)
 
@@ -350,8 +357,9 @@ class Deep:
         search = self.search
         n = _RATIO * (len(biases[-1]) + 1)
         X = search.rng.standard_normal((n, search.oracle.dim_in))
+        X, Y = self._asked(X)
         h = Stack(search.oracle.dim_in, weights, biases).outputs(X)
-        A = np.linalg.lstsq(np.column_stack([h, np.ones(n)]), search.oracle(X), rcond=None)[0].T
+        A = np.linalg.lstsq(np.column_stack([h, np.ones(len(X))]), Y, rcond=None)[0].T
         return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
 
     def _polished(self, network: Network) -> Network:

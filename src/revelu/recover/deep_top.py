@@ -70,6 +70,10 @@ def fit_outputs(
     plain = rng.standard_normal((n, oracle.dim_in))
     X = np.vstack([plain, _rarer_states(stack, W, b, rng)])
     Y = oracle(X)
+    alive = np.isfinite(Y).all(axis=1)  # a target may be saturated
+    X, Y, n = X[alive], Y[alive], int(alive[:n].sum())
+    if n < len(b) + k + 1:
+        return None
     h = stack.outputs(X)
     F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(len(X))])
     live = np.linalg.norm(F, axis=0) > 0

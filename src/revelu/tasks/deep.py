@@ -62,12 +62,11 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
 
 def _refusal(job: Job) -> str:
     """Why nothing is asked, if so."""
-    if job.oracle.takes_log_ratios:
-        return "networks of more than two hidden layers are not recovered from probabilities"
     if job.oracle.dim_in > _MOST_INPUTS:
         return (
             f"networks of more than two hidden layers are recovered for {_MOST_INPUTS} inputs at "
-            f"most, not {job.oracle.dim_in:,}"
+            f"most, not {job.oracle.dim_in:,}: where the first layer has fewer neurons, `revelu "
+            "span` finds its row span, and a target that takes coordinates in that has fewer inputs"
         )
     return ""
 
