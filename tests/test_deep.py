@@ -10,16 +10,17 @@ from revelu import Network, Status
 from revelu.network import zoo
 from revelu.network.stack import Stack
 from revelu.numerics.consensus import Equations, find_rows
+from revelu.numerics.gradient_rows import find_entries, find_steady
 from revelu.numerics.gradient_signs import orient
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.witnesses import collect_witnesses
 from revelu.recover import deep_layer
 from revelu.recover.deep import Deep
-from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
 from revelu.recover.deep_search import DeepSearch
-from revelu.recover.deep_top import fit_outputs, without_faint
+from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 
 
 def error_of(found, truth, n=4000):
@@ -315,3 +316,108 @@ def test_deep_classifiers_are_recovered_from_their_probabilities():
     X = np.random.default_rng(8).standard_normal((4000, 12))
     logits = truth(X) - truth(X)[:, -1:]
     assert np.median(np.abs(recovery.network(X) - logits)) < 1e-8
+
+
+def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():
+    truth, found, _ = witnesses_of((8, 8, 6, 6, 2), 1)
+    stack = stack_of(truth, 1)
+    W, b = truth.weights[1], truth.biases[1]
+    M, h = stack.maps(found.points)
+    Z = h @ W.T + b
+    # The one neuron that is on at all of these points.
+    steady = int(np.argmax((Z > 0).mean(axis=0)))
+    some = Z[:, steady] > 0
+    others = np.arange(len(b)) != steady
+    rng = np.random.default_rng(3)
+    signs = rng.choice([-1.0, 1.0], others.sum())
+    u, turned = find_steady(
+        W[others] * signs[:, None],
+        Z[some][:, others] * signs,
+        M[some],
+        found.gradients[some],
+        rng,
+    )
+    assert abs(u @ W[steady]) > (1 - 1e-10) * np.linalg.norm(W[steady])
+    assert (turned == signs).all()
+
+
+def test_no_row_explains_what_two_missing_neurons_leave():
+    truth, found, _ = witnesses_of((8, 8, 6, 6, 2), 1)
+    stack = stack_of(truth, 1)
+    W, b = truth.weights[1], truth.biases[1]
+    M, h = stack.maps(found.points)
+    Z = h @ W.T + b
+    few = np.argsort((Z > 0).mean(axis=0))[:-2]
+    rng = np.random.default_rng(3)
+    assert find_steady(W[few], Z[:, few], M, found.gradients, rng) is None
+
+
+def test_entries_follow_from_gradients_where_regions_agree():
+    truth, found, _ = witnesses_of((8, 8, 6, 6, 2), 1)
+    stack = stack_of(truth, 1)
+    W, b = truth.weights[1], truth.biases[1]
+    M, h = stack.maps(found.points)
+    on = h @ W.T + b > 0
+    j = int(np.argmax(on.mean(axis=0)))
+    others = np.arange(len(b)) != j
+    unseen = np.zeros(8, dtype=bool)
+    unseen[2] = True
+    lacks = np.where(unseen, 0.0, W[j])
+    row = find_entries(lacks, unseen, W[others], on[:, others], M, found.gradients)
+    assert np.abs(row - W[j]).max() < 1e-6 * np.abs(W[j]).max()
+    # One region says the same at all its points.
+    same = np.repeat(np.flatnonzero(on[:, j] & M[:, 2].any(axis=1))[:1], 50)
+    row = find_entries(
+        lacks, unseen, W[others], on[same][:, others], M[same], found.gradients[same]
+    )
+    assert (row == lacks).all()
+
+
+@pytest.mark.parametrize("n_outputs", [1, 4])
+def test_a_skip_of_entries_that_are_not_known_is_taken_for_them(n_outputs):
+    truth = zoo.random_network([6, 5, 4, n_outputs], seed=6)
+    X = np.random.default_rng(3).standard_normal((2000, 6))
+    h = np.maximum(X @ truth.weights[0].T + truth.biases[0], 0.0)
+    W, b, A = truth.weights[1].copy(), truth.biases[1].copy(), truth.weights[2]
+    b[1] = 1.0 - (h @ W[1]).min()
+    truth = Network([truth.weights[0], W, A], [truth.biases[0], b, truth.biases[2]])
+    unseen = np.zeros((4, 5), dtype=bool)
+    unseen[1, 2] = True
+    lacks = np.where(unseen, 0.0, W)
+    # Another neuron has the other sign: its affine map is in the skip, too.
+    V = np.outer(A[:, 1], unseen[1] * W[1]) + np.outer(A[:, 0], W[0])
+    signs = np.array([-1.0, 1.0, 1.0, 1.0])
+    biases = [truth.biases[0], b * signs, truth.biases[2] + A[:, 0] * b[0]]
+    skip = V, np.zeros(n_outputs)
+    network = Network([truth.weights[0], lacks * signs[:, None], A], biases, skip=skip)
+    assert np.abs(network(X) - truth(X)).max() < 1e-10
+    plain = absorb_skip(network, unseen)
+    assert plain.skip is None
+    assert plain.architecture == truth.architecture
+    assert np.abs(plain(X) - truth(X)).max() < 1e-10
+    assert np.abs(plain.weights[1] - W).max() < 1e-10
+    # Where the known entries do not allow it, it stays.
+    assert absorb_skip(network, np.roll(unseen, 1, axis=1)).skip is not None
+
+
+def test_a_skip_of_rank_one_is_one_more_neuron():
+    plain = zoo.random_network([6, 5, 4, 3], seed=6)
+    rng = np.random.default_rng(1)
+    V = np.outer(rng.standard_normal(3), rng.standard_normal(5))
+    network = Network(plain.weights, plain.biases, skip=(V, np.zeros(3)))
+    wider = without_skip(network, rng)
+    X = 2.0 * rng.standard_normal((5000, 6))
+    assert wider.skip is None
+    assert wider.architecture == (6, 5, 5, 3)
+    assert np.abs(wider(X) - network(X)).max() < 1e-10
+
+
+def test_neurons_that_always_fire_do_not_end_the_search():
+    truth = zoo.random_network([10, 10, 10, 10, 10], seed=7_600_000)
+    X = np.random.default_rng(0).standard_normal((4000, 10))
+    assert (stack_of(truth, 2).states(X)[1].mean(axis=0) > 0.99).any()
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=1000)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture[:3] == (10, 10, 10)
+    assert error_of(recovery.network, truth) < 1e-8
+    assert recovery.ledger.n_recovery <= 300 * truth.n_parameters
