@@ -331,7 +331,7 @@ class Deep:
             if self.layers and self.layers[-1].is_refuted:
                 notes.append(
                     f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
-                    "but as neurons that are off on one side they explain no gradients: they are "
+                    "but as neurons that are off on one side they explain few gradients: they are "
                     "no ReLUs, or several neurons that hardly ever rest are missing"
                 )
             return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, notes)

@@ -12,9 +12,9 @@ from revelu.types import BoolArray, FloatArray, IntArray
 _STRAYS = 0.002
 _FEWEST_TELLING = 8
 
-# It is refuted when so few of so many are.
+# It is refuted when so few of so many are: some always are, where all neurons are on.
 _MANY = 50
-_FEW = 0.02
+_FEW = 0.2
 
 
 @dataclass
@@ -79,7 +79,7 @@ class FoundLayer:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether no signs explain more than a few of many gradients.
+        """Whether no signs explain more than some of many gradients.
 
         It lacks several neurons that are mostly on, or is no layer of ReLUs: nothing above it
         can be found.

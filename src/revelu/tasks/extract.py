@@ -167,7 +167,7 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
         recovery = _attempt(job, noise, method, phase, fits=fits)
         best = _better(best, recovery)
         # Another line may show a first-layer neuron whose absence looks like more depth.
-        is_deep = recovery.details.get("deeper") or recovery.method == "deep"
+        is_deep = recovery.details.get("deeper") or "layers" in recovery.details
         is_hopeless = recovery.details.get("refuted", False)
         if recovery.status not in _TRY_AGAIN or (start and is_deep) or is_hopeless:
             break
