@@ -2,6 +2,7 @@
 
     python benchmarks/deep.py              print a line for every network, then the table
     python benchmarks/deep.py --write      and keep it
+    python benchmarks/deep.py --results runs.jsonl --networks 0 --write   those of earlier runs
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on scikit-learn's
 digits in float64 (scripts/train_digits.py); widths and depth are not given, and the method is
@@ -14,11 +15,11 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 from scipy.spatial.distance import cdist
 
 import revelu
@@ -201,20 +202,33 @@ def bar(sign: str, limit: float | None, spec: str = "") -> str:
     return "" if limit is None else f" ({sign} {limit:{spec}})"
 
 
+def measure(rows: list[Row], seeds: range, results: Path) -> None:
+    """Extract what has not been extracted yet, and add it to the results."""
+    done = {(name, values["seed"]) for name, values in records(results)}
+    for seed in seeds:
+        for row in rows:
+            if (row.name, seed) not in done:
+                run = one(row, seed)
+                print(row.name, "exact" if run.exact else "", run, flush=True)
+                record(results, [row.name, asdict(run)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--results", type=Path, default=Path("deep.jsonl"), help="where runs are")
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
     options = parser.parse_args()
     rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
+    measure(rows, range(options.first_seed, options.first_seed + options.networks), options.results)
     runs: dict[Row, list[Run]] = {row: [] for row in rows}
-    for seed in range(options.first_seed, options.first_seed + options.networks):
+    for name, values in records(options.results):
         for row in rows:
-            runs[row].append(one(row, seed))
-            print(row.name, "exact" if runs[row][-1].exact else "", runs[row][-1], flush=True)
+            if row.name == name:
+                runs[row].append(Run(**values))
     heads = (
         "| network | networks | exact (bar) | architecture right, of the exact (bar) | certified "
         "| wrong and silent | layers known exact, median "
@@ -226,7 +240,7 @@ def main() -> None:
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
         f"{platform.machine()}, seeds from {options.first_seed}."
     )
-    lines = [line(row, found) for row, found in runs.items()]
+    lines = [line(row, found) for row, found in runs.items() if found]
     text = "\n".join([heads, "|" + "---|" * 13, *lines, "", versions])
     print(f"\n{text}")
     if options.write:
