@@ -19,6 +19,7 @@ from revelu.recover.deep import Deep
 from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
+from revelu.recover.deep_polish import polished
 from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 
@@ -421,3 +422,15 @@ def test_neurons_that_always_fire_do_not_end_the_search():
     assert recovery.network.architecture[:3] == (10, 10, 10)
     assert error_of(recovery.network, truth) < 1e-8
     assert recovery.ledger.n_recovery <= 300 * truth.n_parameters
+
+
+def test_the_last_fit_gives_the_last_digits():
+    truth = zoo.random_network([6, 5, 5, 4, 2], seed=3)
+    rng = np.random.default_rng(2)
+    W = [w + 1e-7 * rng.standard_normal(w.shape) for w in truth.weights]
+    X = rng.standard_normal((400, 6))
+    found = polished(Network(W, truth.biases), X, truth(X))
+    assert error_of(found, truth) < 1e-12
+    # Too few answers say nothing.
+    few = Network(W, truth.biases)
+    assert polished(few, X[:20], truth(X[:20])) is few

@@ -103,7 +103,7 @@ def collect_witnesses(
     U, sizes, Vt = np.linalg.svd((J[right] - J[left]) / unit, full_matrices=False)
     error = errors[left] + errors[right]
     known = sizes[:, 0] * _KNOWN > error
-    if k > 1:
+    if min(d, k) > 1:
         known &= sizes[:, 1] < _ONE * sizes[:, 0] + error
     columns = U[:, :, 0] * sizes[:, :1] * unit.T
     return Witnesses(

@@ -19,12 +19,12 @@ from scipy.spatial.distance import cdist
 from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.network.stack import Stack
-from revelu.numerics.gauss_newton import Layers, polish
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_inputs import rare_inputs, telling_inputs
 from revelu.recover.deep_layer import find_layer, last_layer, oriented
+from revelu.recover.deep_polish import polished
 from revelu.recover.deep_search import DeepSearch
 from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
 from revelu.recovery import Recovery, Status
@@ -64,14 +64,14 @@ _ANOTHER = 1e-4
 _HALVINGS = 12
 _BESIDE = 3.0
 
+# Rows of norm 1 that the last fit has moved no further than this are the same.
+_CLOSE = 1e-3
+
 # Errors of what is right before the last fit, relative to the size of the answers.
 _WRONG = 1e-6
 
 # Points for each unknown of an affine map that stands for what was not understood.
 _RATIO = 4
-
-# Answers a parameter of the last fit.
-_EQUATIONS = 1.3
 
 
 @dataclass
@@ -339,8 +339,9 @@ class Deep:
         notes = []
         if wrong.any():
             notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
-        self.network = self._polished(without_faint(self.network))
-        self.network = without_skip(self.network, self.search.rng)
+        network = without_skip(without_faint(self.network), self.search.rng)
+        right = ~self._wrong(network)
+        self.network = polished(network, self.X[right], self.Y[right])
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
 
     @property
@@ -362,20 +363,14 @@ class Deep:
         A = np.linalg.lstsq(np.column_stack([h, np.ones(len(X))]), Y, rcond=None)[0].T
         return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
 
-    def _polished(self, network: Network) -> Network:
-        n = int(np.ceil(_EQUATIONS * network.n_parameters / network.dim_out))
-        right = np.flatnonzero(~self._wrong(network))
-        if len(right) < n:
-            return network
-        X, Y = self.X[right[:n]], self.Y[right[:n]]
-        V, constant = network.skip or (None, 0.0)
-        biases = [*network.biases[:-1], network.biases[-1] + constant]
-        found = polish(Layers(list(network.weights), biases, V), X, Y)
-        skip = None if found.V is None else (found.V, np.zeros(network.dim_out))
-        return Network(found.weights, found.biases, skip=skip)
-
     def _recovery(self, status: Status, notes: list[str]) -> Recovery:
         layers = [(layer.W, layer.b) for layer in self._exact_layers]
+        if self.network is not None and len(self.network.weights) == len(self.layers) + 1:
+            better = zip(self.network.weights, self.network.biases, strict=True)
+            layers = [
+                new if _is_close(new[0], old[0]) else old
+                for old, new in zip(layers, better, strict=False)
+            ]
         return Recovery(
             status,
             self.network,
@@ -384,6 +379,10 @@ class Deep:
             method="deep",
             details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},
         )
+
+
+def _is_close(W: FloatArray, other: FloatArray) -> bool:
+    return W.shape == other.shape and bool((np.abs(W - other) < _CLOSE).all())
 
 
 def search_deep(

@@ -70,7 +70,7 @@ def fit_outputs(
     plain = rng.standard_normal((n, oracle.dim_in))
     X = np.vstack([plain, _rarer_states(stack, W, b, rng)])
     Y = oracle(X)
-    alive = np.isfinite(Y).all(axis=1)  # a target may be saturated
+    alive = np.asarray(np.isfinite(Y).all(axis=1))  # a target may be saturated
     X, Y, n = X[alive], Y[alive], int(alive[:n].sum())
     if n < len(b) + k + 1:
         return None
