@@ -434,3 +434,18 @@ def test_the_last_fit_gives_the_last_digits():
     # Too few answers say nothing.
     few = Network(W, truth.biases)
     assert polished(few, X[:20], truth(X[:20])) is few
+
+
+def test_of_rows_of_one_neuron_that_which_knows_most_is_kept():
+    rng = np.random.default_rng(1)
+    v, other = rng.standard_normal((2, 7))
+    part = np.where(np.arange(7) < 3, 0.0, -2.0 * v)
+    judged = Judged(np.array([part, other, v]), np.empty((0, 7)), np.empty(0, dtype=np.intp))
+    judged.merge()
+    assert (judged.rows == np.array([other, v])).all()
+    judged.learn(part)
+    assert (judged.rows == np.array([other, v])).all()
+    less = np.where(np.arange(7) < 2, 0.0, other)
+    judged.rows[0] = less
+    judged.learn(-other)
+    assert np.allclose(judged.rows, [other, v])
