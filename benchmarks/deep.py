@@ -127,7 +127,7 @@ def n_right(truth: Network, layers: Sequence[Layer], X: FloatArray) -> int:
             np.flatnonzero(H.any(axis=0))
         ):
             return n
-        scales = 1.0 / sizes[units]
+        scales = np.linalg.norm(np.column_stack([W, b]), axis=1) / sizes[units]
     return len(layers)
 
 
