@@ -255,7 +255,7 @@ def main() -> None:
     for name, values in records(options.results):
         for row in rows:
             if row.name == name:
-                runs[row].append(Run(**values))
+                runs[row].append(Run(**values | {"architecture": tuple(values["architecture"])}))
     heads = (
         "| network | networks | exact (bar) | architecture right, of the exact "
         "| of those whose neurons all show (bar) | certified "
