@@ -434,3 +434,48 @@ def test_the_last_fit_gives_the_last_digits():
     # Too few answers say nothing.
     few = Network(W, truth.biases)
     assert polished(few, X[:20], truth(X[:20])) is few
+
+
+@pytest.mark.parametrize("widths", [(8, 6, 1, 4, 1), (1, 5, 4, 3, 1)])
+def test_networks_whose_answers_are_blurred_are_not_said_to_curve(widths):
+    truth = zoo.random_network(list(widths), seed=1)
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=300, budget=12_000)
+    assert recovery.status is not Status.NOT_IN_CLASS
+
+
+@pytest.mark.parametrize("A", [[[1.0, 2.0, -1.0]], [[0.0, 0.0, 0.0], [1.0, 0.0, 3.0]]])
+def test_an_affine_map_is_a_network_without_neurons(A):
+    truth = Network([A], [np.arange(len(A)) + 0.5])
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=300)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture[1:-1] == (0,)
+
+
+def test_a_search_goes_on_from_its_journal(tmp_path):
+    truth = zoo.random_network([8, 6, 5, 1], seed=1)
+    whole = revelu.extract(truth, method="deep", seed=3, checks=300)
+    journal = str(tmp_path / "journal")
+
+    def part(budget):
+        with revelu.open_oracle(truth, journal=journal) as oracle:
+            oracle.budget = budget
+            return revelu.extract(oracle, method="deep", seed=3, checks=300)
+
+    first = part(3000)
+    assert first.status is Status.BUDGET_EXHAUSTED
+    again = part(None)
+    assert again.status is whole.status
+    # A run asks a few rows again, to see that the target is still the same.
+    assert again.ledger.n_queries <= whole.ledger.n_queries + 64
+    for W, V in zip(again.network.weights, whole.network.weights, strict=True):
+        assert np.array_equal(W, V)
+
+
+def test_answers_of_few_digits_are_refused_before_the_search():
+    truth = zoo.random_network([8, 6, 4, 3, 1], seed=2)
+    recovery = revelu.extract(
+        lambda X: truth(X).astype(np.float32), method="deep", dim_in=8, seed=1
+    )
+    assert recovery.status is Status.UNVERIFIED
+    assert "float32" in recovery.evidence[0]
+    assert recovery.ledger.n_queries == 64
