@@ -2,6 +2,7 @@
 
     python benchmarks/deep.py              print a line for every network, then the table
     python benchmarks/deep.py --write      and keep it
+    python benchmarks/deep.py --results runs.jsonl --networks 0 --write   those of earlier runs
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on scikit-learn's
 digits in float64 (scripts/train_digits.py); widths and depth are not given, and the method is
@@ -14,11 +15,11 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 from scipy.spatial.distance import cdist
 
 import revelu
@@ -126,12 +127,28 @@ def n_right(truth: Network, layers: Sequence[Layer], X: FloatArray) -> int:
             np.flatnonzero(H.any(axis=0))
         ):
             return n
-        scales = 1.0 / sizes[units]
+        scales = np.linalg.norm(np.column_stack([W, b]), axis=1) / sizes[units]
     return len(layers)
 
 
 def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
+def shows_all(truth: Network, X: FloatArray) -> bool:
+    """Whether answers to these inputs could tell the widths.
+
+    A neuron that is on at none of them is none for all that they say, and of those that are on at
+    all of them a layer shows one, the last hidden layer as many as there are outputs.
+    """
+    H, n_layers = X, len(truth.weights) - 1
+    for i, (W, b) in enumerate(zip(truth.weights[:-1], truth.biases[:-1], strict=True)):
+        on = H @ W.T + b > 0
+        most = truth.dim_out if i == n_layers - 1 else 1
+        if not on.any(axis=0).all() or on.all(axis=0).sum() > most:
+            return False
+        H = np.maximum(H @ W.T + b, 0.0)
+    return True
 
 
 def same_labels(truth: Network, network: Network, X: FloatArray) -> float:
@@ -176,15 +193,26 @@ def one(row: Row, seed: int) -> Run:
     )
 
 
+def _held_against(row: Row, seed: int) -> tuple[Network, FloatArray]:
+    """A network and the points that it is held against."""
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
+    return row.truth(seed), X
+
+
 def line(row: Row, runs: list[Run]) -> str:
     """Render a line of the table."""
     exact = [run for run in runs if run.exact]
     same = sum(run.architecture == row.widths for run in exact)
     share = f"{same} of {len(exact)}" if exact else "-"
+    shown = (
+        [] if row.trained else [run for run in exact if shows_all(*_held_against(row, run.seed))]
+    )
+    right = sum(run.architecture == row.widths for run in shown)
     labels = [run.labels for run in runs if run.labels is not None]
     return (
         f"| {row.name} | {len(runs)} | {len(exact)}{bar('≥', row.exact, '.0%')} "
-        f"| {share}{bar('≥', row.architecture, '.0%')} "
+        f"| {share} | {f'{right} of {len(shown)}' if shown else '-'}"
+        f"{bar('≥', row.architecture, '.0%')} "
         f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
         f"| {np.median([run.layers_right for run in runs]):g} of {len(row.widths) - 2} "
         f"| {sum(run.layers - run.layers_right for run in runs)} "
@@ -201,22 +229,36 @@ def bar(sign: str, limit: float | None, spec: str = "") -> str:
     return "" if limit is None else f" ({sign} {limit:{spec}})"
 
 
+def measure(rows: list[Row], seeds: range, results: Path) -> None:
+    """Extract what has not been extracted yet, and add it to the results."""
+    done = {(name, values["seed"]) for name, values in records(results)}
+    for seed in seeds:
+        for row in rows:
+            if (row.name, seed) not in done:
+                run = one(row, seed)
+                print(row.name, "exact" if run.exact else "", run, flush=True)
+                record(results, [row.name, asdict(run)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--results", type=Path, default=Path("deep.jsonl"), help="where runs are")
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
     options = parser.parse_args()
     rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
+    measure(rows, range(options.first_seed, options.first_seed + options.networks), options.results)
     runs: dict[Row, list[Run]] = {row: [] for row in rows}
-    for seed in range(options.first_seed, options.first_seed + options.networks):
+    for name, values in records(options.results):
         for row in rows:
-            runs[row].append(one(row, seed))
-            print(row.name, "exact" if runs[row][-1].exact else "", runs[row][-1], flush=True)
+            if row.name == name:
+                runs[row].append(Run(**values))
     heads = (
-        "| network | networks | exact (bar) | architecture right, of the exact (bar) | certified "
+        "| network | networks | exact (bar) | architecture right, of the exact "
+        "| of those whose neurons all show (bar) | certified "
         "| wrong and silent | layers known exact, median "
         "| layers said exact, wrong | inputs right, median, fewest | digits' labels equal, median "
         "| queries / parameter, median (bar) "
@@ -226,8 +268,8 @@ def main() -> None:
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
         f"{platform.machine()}, seeds from {options.first_seed}."
     )
-    lines = [line(row, found) for row, found in runs.items()]
-    text = "\n".join([heads, "|" + "---|" * 13, *lines, "", versions])
+    lines = [line(row, found) for row, found in runs.items() if found]
+    text = "\n".join([heads, "|" + "---|" * 14, *lines, "", versions])
     print(f"\n{text}")
     if options.write:
         keep("deep", text)

@@ -479,3 +479,18 @@ def test_answers_of_few_digits_are_refused_before_the_search():
     assert recovery.status is Status.UNVERIFIED
     assert "float32" in recovery.evidence[0]
     assert recovery.ledger.n_queries == 64
+
+
+def test_of_rows_of_one_neuron_that_which_knows_most_is_kept():
+    rng = np.random.default_rng(1)
+    v, other = rng.standard_normal((2, 7))
+    part = np.where(np.arange(7) < 3, 0.0, -2.0 * v)
+    judged = Judged(np.array([part, other, v]), np.empty((0, 7)), np.empty(0, dtype=np.intp))
+    judged.merge()
+    assert (judged.rows == np.array([other, v])).all()
+    judged.learn(part)
+    assert (judged.rows == np.array([other, v])).all()
+    less = np.where(np.arange(7) < 2, 0.0, other)
+    judged.rows[0] = less
+    judged.learn(-other)
+    assert np.allclose(judged.rows, [other, v])

@@ -162,6 +162,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             else:
                 judged.refused = np.vstack([judged.refused, v])
                 judged.n_refused = np.append(judged.n_refused, len(members))
+    judged.merge()
     return _layer_of(search, judged)
 
 

@@ -32,6 +32,9 @@ _TRY_AGAIN = (Status.UNVERIFIED, Status.PARTIAL)
 # Jacobians are taken in a basis of d x d numbers.
 _MOST_INPUTS = 16_384
 
+# A network that agrees at fewer of the inputs is not worth more for agreeing at some.
+_MOST = 0.5
+
 
 def extract(
     target: Any,
@@ -235,7 +238,13 @@ def _better(first: Recovery, second: Recovery) -> Recovery:
         return first
     if first.certificate is None:
         return second
-    return min(first, second, key=lambda r: -r.certificate.fraction_within if r.certificate else 0)
+    return max(first, second, key=_worth)
+
+
+def _worth(recovery: Recovery) -> tuple[float, int, float]:
+    """Agreement, where it is at most inputs; below, a network is worth its exact layers."""
+    share = 0.0 if recovery.certificate is None else recovery.certificate.fraction_within
+    return (share if share > _MOST else 0.0), len(recovery.details.get("layers", ())), share
 
 
 def _as_classifier(recovery: Recovery) -> Recovery:
