@@ -236,57 +236,9 @@ def test_deep_networks_are_recovered_or_said_not_to_be(widths, seed):
         assert recovery.evidence
 
 
-def test_a_budget_is_kept_and_what_was_found_is_returned():
-    truth = zoo.random_network([8, 6, 6, 4, 1], seed=41)
-    recovery = revelu.extract(truth, method="deep", budget=6000, seed=1)
-    assert recovery.status is Status.BUDGET_EXHAUSTED
-    assert recovery.ledger.n_queries <= 6000
-    for W, b in recovery.details["layers"][:1]:
-        rows = np.column_stack([truth.weights[0], truth.biases[0]])
-        rows /= np.linalg.norm(rows, axis=1)[:, None]
-        found = np.column_stack([W, b]) / np.linalg.norm(np.column_stack([W, b]), axis=1)[:, None]
-        assert (found @ rows.T).max(axis=1).min() > 1 - 1e-9
-
-
-def test_a_network_of_one_layer_is_one_for_the_deep_method_too():
-    truth = Network([[[1.0, 2.0], [-1.0, 1.0]], [[1.0, -2.0]]], [[0.3, 0.2], [0.1]])
-    recovery = revelu.extract(truth, method="deep", seed=1, checks=300)
-    if recovery.status is Status.RECOVERED:
-        assert error_of(recovery.network, truth) < 1e-8
-    else:
-        assert recovery.evidence
-
-
 def test_neighbouring_kinks_share_the_gradient_between_them():
     _, found, _ = witnesses_of((6, 5, 5, 4, 1), 0)
     assert len(np.unique(found.points, axis=0)) == len(found.points) < 1.3 * len(found)
-
-
-def leaky(X, rng_seed=3):
-    rng = np.random.default_rng(rng_seed)
-    for k in (7, 6):
-        Z = X @ rng.standard_normal((X.shape[1], k)) / 2 + rng.standard_normal(k) / 3
-        X = np.where(Z > 0, Z, 0.1 * Z)
-    return X @ rng.standard_normal(6)
-
-
-def test_neurons_that_are_no_relus_are_given_up_early():
-    recovery = revelu.extract(leaky, dim_in=8, seed=1, checks=300)
-    assert recovery.status is not Status.RECOVERED
-    assert any("explain few gradients" in line for line in recovery.evidence)
-    assert recovery.ledger.n_queries < 25_000
-
-
-def test_a_function_that_curves_in_places_has_its_segments_cut_in_few():
-    w, v = np.random.default_rng(3).standard_normal((2, 8))
-
-    def product(X):
-        return np.maximum(X @ w, 0.0) * np.maximum(X @ v, 0.0)
-
-    recovery = revelu.extract(product, method="deep", dim_in=8, seed=1)
-    assert recovery.status is Status.NOT_IN_CLASS
-    assert "curve" in recovery.evidence[0]
-    assert recovery.ledger.n_queries < 5_000
 
 
 def test_measured_gradients_show_where_a_network_is_another():
@@ -303,20 +255,6 @@ def test_measured_gradients_show_where_a_network_is_another():
     suspects = deep._suspects(lacks)
     assert len(suspects)
     assert (stack_of(truth, 2).outputs(suspects)[:, 0] > 0).all()
-
-
-def test_deep_classifiers_are_recovered_from_their_probabilities():
-    truth = zoo.random_network([12, 8, 6, 4, 3], seed=5)
-
-    def probabilities(X):
-        odds = np.exp(truth(X) - truth(X).max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    recovery = revelu.extract(probabilities, method="deep", dim_in=12, seed=2, checks=300)
-    assert recovery.details["layers"]
-    X = np.random.default_rng(8).standard_normal((4000, 12))
-    logits = truth(X) - truth(X)[:, -1:]
-    assert np.median(np.abs(recovery.network(X) - logits)) < 1e-8
 
 
 def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():

@@ -139,12 +139,13 @@ class Deep:
                 search.stack, self.layers = search.stack[:doubtful], self.layers[:doubtful]
                 self.n_falls += 1
                 continue
-            if not len(layer.b):
+            # With no kink anywhere it is an affine map.
+            if not len(layer.b) and (len(search.stack) or len(search.witnesses)):
                 return
             last = last_layer(search, layer)
             self.network = self._fit(last)
             self.layers.append(layer if self.network is None else last)
-            if self.network is not None or layer.is_refuted:
+            if self.network is not None or layer.is_refuted or not len(layer.b):
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
 

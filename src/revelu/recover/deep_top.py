@@ -116,7 +116,7 @@ def without_skip(network: Network, rng: np.random.Generator) -> Network:
 
     ``V h = A (U h + b) - A b``, with one neuron for each dimension of V's rows.
     """
-    if network.skip is None:
+    if network.skip is None or not len(network.biases[-2]):
         return network
     (V, e), (W, A) = network.skip, network.weights[-2:]
     _, sizes, rows = np.linalg.svd(V, full_matrices=False)

@@ -38,7 +38,7 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
         ``PARTIAL`` where only some layers are exact (``details["layers"]``); its certificate
         then says at which share of the inputs the whole agrees.
     """
-    reason = _refusal(job)
+    reason = _refusal(job, noise)
     if reason:
         ledger = job.oracle.ledger()
         return Recovery(Status.UNVERIFIED, None, ledger, evidence=(reason,), method="deep")
@@ -60,8 +60,13 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     return replace(recovery, status=Status.PARTIAL, evidence=(*recovery.evidence, _share(recovery)))
 
 
-def _refusal(job: Job) -> str:
+def _refusal(job: Job, noise: NoiseFloor) -> str:
     """Why nothing is asked, if so."""
+    if not noise.is_exact:
+        return (
+            f"the answers lack the digits that deep networks need: float64 ones, not {noise.law}; "
+            "method least_squares takes one hidden layer"
+        )
     if job.oracle.dim_in > _MOST_INPUTS:
         return (
             f"networks of more than two hidden layers are recovered for {_MOST_INPUTS} inputs at "
