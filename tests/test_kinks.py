@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from revelu.network import zoo
+from revelu.probe import kinks
 from revelu.probe.kinks import _MANY_PIECES, find_kinks
 from revelu.probe.line import random_line
 
@@ -100,6 +101,16 @@ def test_a_smooth_function_ends_without_a_verdict(function):
     assert not scan.complete
     assert "no affine pieces" in scan.message
     assert ask.n_queries < 2000
+
+
+def test_a_search_that_ran_out_of_rounds_tells_what_it_saw(monkeypatch):
+    monkeypatch.setattr(kinks, "_MAX_ROUNDS", 4)
+    scan, _, _ = search(zoo.random_network([8, 30, 2], seed=1), 8, 2, 3)
+    assert not scan.complete
+    assert "rounds" in scan.message
+    assert len(scan.pieces) == len(scan.kinks) + 1 == len(scan.jumps) + 1 > 2
+    left = scan.without_faint_kinks(np.inf)
+    assert len(left.pieces) == len(left.kinks) + 1
 
 
 def test_the_same_seed_asks_the_same_queries():

@@ -348,9 +348,12 @@ def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:
 def _typical(sigma: FloatArray) -> FloatArray:
     """The upper quartile over the stencils, unless a kink made it what it is.
 
-    Where neurons that are off cost no rounding, the median would be too low.
+    Where neurons that are off cost no rounding, the median would be too low; where all
+    are off, nothing errs, which says nothing of the rest.
     """
-    median, upper = np.quantile(sigma, [0.5, 0.75], axis=0)
+    varies = np.where(sigma > 0, sigma, np.nan)
+    varies[:, ~(sigma > 0).any(axis=0)] = 0.0
+    median, upper = np.nanquantile(varies, [0.5, 0.75], axis=0)
     floor = np.finfo(np.float64).eps * sigma.max(axis=0)
     return np.asarray(np.where(upper <= _KINK_RATIO * np.maximum(median, floor), upper, median))
 

@@ -39,15 +39,13 @@ _OUTER_SPACING = 7.0
 # width times the slopes around it; a jump is this many times more.
 _JUMP_FACTOR = 1e4
 
-# Where large terms cancel, answers err by more than was measured elsewhere: what is to be
-# called a jump exceeds that error by far.
+# Where large terms cancel, answers err by more than was measured elsewhere; a jump, by far.
 _JUMP_SIGMAS = 100.0
-
 _MAX_ROUNDS = 64
 
-# At this many pieces, and at four times as many again, the search looks whether they are any:
-# whether the line through the two points of each still holds a thousand half-distances on.
-# If not, the function has none, or answers err by more than is said: every error is a kink.
+# At this many pieces, and at four times as many, the search looks whether they are any: whether
+# the line through the two points of each still holds a thousand half-distances on.  If not,
+# there are none, or answers err by more than is said: every error is a kink.
 _MANY_PIECES = 192
 _FEWEST_PAIRS = 16
 _FLAT_DISTANCE = 1000.0
@@ -127,6 +125,8 @@ class KinkSearch:
                 message = f"more than {_MAX_PIECES:,} pieces on a line: no end of them is in sight"
                 break
             self._insert(sorted(set(wanted)))
+        else:
+            gaps = self._merge_and_analyse()
         return self._scan(gaps, message)
 
     def _start(self) -> None:

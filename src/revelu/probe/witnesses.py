@@ -93,7 +93,7 @@ def collect_witnesses(
     unit = np.where(noise.scale > 0, noise.scale, 1.0)[:, None]
     U, sizes, Vt = np.linalg.svd((J[n + both] - J[both]) / unit, full_matrices=False)
     known = sizes[:, 0] * _KNOWN > errors[both] + errors[n + both]
-    if k > 1:
+    if min(d, k) > 1:
         known &= sizes[:, 1] < _ONE * sizes[:, 0] + errors[both] + errors[n + both]
     columns = U[:, :, 0] * sizes[:, :1] * unit.T
     return Witnesses(

@@ -6,13 +6,15 @@ Steps that divide differences of answers by small distances lose the digits that
 or rounded answers do not have.  Here no answer is divided by anything: queries of
 N(0, I), decided in advance of their answers, and the network that explains them.
 
-1. Where the inputs are many, find the few directions that matter (JWZ20's row span):
-   inside their span the function is again a two-layer network, a smaller one.
+1. Where the inputs are many, ask in a few coordinates first: there the function is again
+   a two-layer network, a smaller one.  With several outputs these are the directions that
+   matter (JWZ20's row span), which few gradients show; with one, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them.
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Turn neurons round so that the affine rest vanishes.
-5. In all coordinates, refit everything to fresh Gaussian queries, of rounded answers to
-   those foretold to round least, and weigh each answer by its own error.
+5. In all coordinates, to which slopes carry a network of a slice over, refit everything
+   to fresh Gaussian queries, of rounded answers to those foretold to round least, and
+   weigh each answer by its own error.
 """
 
 import logging
@@ -30,6 +32,7 @@ from revelu.probe.gradients import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
 from revelu.recover.search import (
+    SEVERAL_OUTPUTS,
     Shape,
     explain,
     is_explained,
@@ -39,15 +42,19 @@ from revelu.recover.search import (
     sharpen,
 )
 from revelu.recover.signs import resolve_signs
+from revelu.recover.slices import Subspace, carry_over, random_slice
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Below this many inputs the span is not worth its queries.  Above this noise neither it
-# nor the kinks of a line are to be had.
-_SPAN_FROM = 128
+# Below this many inputs fewer coordinates are not worth their queries.  Above this noise
+# neither slopes nor the kinks of a line are to be had.
+_MANY_INPUTS = 128
 _FINE = 4e-5
+
+# The coordinates of a slice.
+_SLICE_INPUTS = 32
 
 # The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
 # of rounded answers, whose error is known.
@@ -62,6 +69,10 @@ _LEAST_ANSWERED = 0.25
 _FIRST_WIDTH = 4
 _SPAN_MARGIN = 1.25
 
+# Samples of so many equations a parameter that a network explains are no accident: it
+# is right but for neurons that fire on few of them.
+_NO_INTERPOLATION = 2.0
+
 # The noise of a line's answers is what differences of answers suggest, times what they
 # hide and what rounding the queries adds.
 _LINE_NOISE = 3.0
@@ -72,11 +83,11 @@ _LINE_MARGIN = 1.1
 _MOST_NEURONS = 128
 _MOST_WORK = 4e9
 
-# Equations a parameter for the last fit: of a network known in a span only, where every
-# equation of one output is a query, and of coarser answers, whose errors the fit is to
-# average.
+# Equations a parameter for the last fit: of a network known in a span only; beside those of
+# slopes, where there are hardly more equations than queries; and of coarser answers, whose
+# errors the fit is to average.
 _FINAL_EQUATIONS = 2.1
-_FINAL_EQUATIONS_ONE_OUTPUT = 1.25
+_FINAL_EQUATIONS_FEW_OUTPUTS = 1.25
 _COARSE_NOISE = 4e-6
 _COARSE_EQUATIONS = 3.4
 _COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
@@ -130,14 +141,14 @@ def recover_by_least_squares(
 
 
 class _LeastSquares:
-    """``best`` is the best network so far, in coordinates of ``basis`` where there is one."""
+    """``best`` is the best network so far, in coordinates of ``subspace`` if there is one."""
 
     def __init__(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
     ) -> None:
         self.oracle, self.noise, self.rng, self.tell = oracle, noise, rng, tell
         self.best: TwoLayer | None = None
-        self.basis: FloatArray | None = None
+        self.subspace: Subspace | None = None
         self.n_kinks: int | None = None
         self.limit = _GRID_LIMIT if noise.grid is not None else _LIMIT
         self.evidence: list[str] = []
@@ -146,7 +157,7 @@ class _LeastSquares:
         status = Status.UNVERIFIED
         try:
             with interruptible(self.oracle.check_time):
-                self._find_span()
+                self._choose_coordinates()
                 self._finish(self._search())
         except LimitReachedError as error:
             status = Status.BUDGET_EXHAUSTED
@@ -158,28 +169,31 @@ class _LeastSquares:
             self.evidence.append(str(error))
         return Recovery(
             status,
-            None if self.best is None else _as_network(self.best, self.basis),
+            None if self.best is None else self._network(),
             self.oracle.ledger(),
             evidence=tuple(self.evidence),
             warnings=() if self.best is None else (self._resolution(),),
             method="least_squares",
         )
 
-    def _find_span(self) -> None:
-        """Step 1: the directions that matter, where that saves queries."""
+    def _choose_coordinates(self) -> None:
+        """Step 1: few coordinates, where that saves queries."""
         d = self.oracle.dim_in
-        if d < _SPAN_FROM or self.noise.coarseness > _FINE:
+        if d < _MANY_INPUTS or self.noise.coarseness > _FINE:
+            return
+        if self.oracle.dim_out < SEVERAL_OUTPUTS:
+            self.subspace = random_slice(self.rng, d, _SLICE_INPUTS)
             return
         self.tell("measuring the span of the gradients")
         span = gradient_span(self.oracle, self.noise, self.rng, max_rank=d // 2)
         if span is not None:
-            self.basis = span.basis
+            self.subspace = Subspace(span.basis)
             log.info("the gradients span %d of %d directions", len(span.basis), d)
 
     def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""
         shape = self._shape()
-        if self.basis is None:
+        if self.subspace is None:
             n = max(shape.n_samples(max(_FIRST_WIDTH, shape.d // 4)), 2 * (shape.d + 1))
         else:
             n = shape.n_samples(int(_SPAN_MARGIN * shape.d) + 2)
@@ -201,7 +215,8 @@ class _LeastSquares:
                 )
                 return samples
             # What interpolates is near, too, but no place to start from.
-            near = not invented and is_near(self._best(), samples)
+            determined = samples.n_equations >= _NO_INTERPOLATION * self._best().n_parameters
+            near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = shape.more(len(samples.X))
             if not shape.is_short(n) and self.n_kinks is None:
@@ -237,11 +252,11 @@ class _LeastSquares:
         if not is_explained(self._best(), samples, self.limit):
             return
         notes = self._drop_rest(samples)
-        if self.basis is None:
+        if self.subspace is None:
             samples = self._enough(samples)
             self.best = self._refined(samples)
         else:
-            samples = self._lift()
+            samples = self._in_all_coordinates(self.subspace)
             if not is_explained(self._best(), samples, self.limit):
                 self.tell("looking for what lies outside the span")
                 self._explain(samples, self._best())
@@ -256,16 +271,21 @@ class _LeastSquares:
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
 
-    def _lift(self) -> Samples:
+    def _in_all_coordinates(self, subspace: Subspace) -> Samples:
         """Refit in all coordinates, to fresh queries."""
-        network = _in_all_coordinates(self._best(), self.basis)
-        k = len(network.c)
-        equations = _FINAL_EQUATIONS if k > 1 else _FINAL_EQUATIONS_ONE_OUTPUT
+        d, k = self.oracle.dim_in, self.oracle.dim_out
+        if k < SEVERAL_OUTPUTS:
+            self.tell("measuring the rows of the neurons")
+            network, slopes = carry_over(self._answered, self.rng, self._best(), subspace)
+            equations = _FINAL_EQUATIONS_FEW_OUTPUTS
+        else:
+            network, slopes = subspace.in_all_coordinates(self._best()), None
+            equations = _FINAL_EQUATIONS
         n = int(np.ceil(equations * network.n_parameters / k))
-        X = self.rng.standard_normal((n, self.oracle.dim_in))
-        samples = self._answered(_as_float32(X))
+        samples = self._answered(self.rng.standard_normal((n, d)))
+        samples = samples if slopes is None else slopes.joined(samples)
         self.tell(f"refining {network.n_parameters:,} parameters")
-        self.best, self.basis = network, None
+        self.best, self.subspace = network, None
         self.best = refine(network, samples).network
         log.debug("all coordinates: %.3g", samples.reduced_cost(self.best))
         return samples
@@ -287,14 +307,14 @@ class _LeastSquares:
         """
         if self.noise.grid is None or self._shape().k > 1:
             return self._ask(n)
-        X = _as_float32(self.rng.standard_normal((_CANDIDATES * n, self.oracle.dim_in)))
+        X = self.rng.standard_normal((_CANDIDATES * n, self.oracle.dim_in))
         order = np.argsort(self.noise.sigma(self._best()(X))[:, 0], kind="stable")
         return self._answered(X[order[:n]])
 
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(_as_network(best, None), _REST_RTOL, _SIGN_ROUNDING, 1.0)
+        network, notes = resolve_signs(_as_network(best), _REST_RTOL, _SIGN_ROUNDING, 1.0)
         if notes or network.skip is not None:
             return notes
         (W, A), (b, c) = network.weights, network.biases
@@ -318,19 +338,27 @@ class _LeastSquares:
             raise AssertionError
         return self.best
 
+    def _network(self) -> Network:
+        best = self._best()
+        return _as_network(
+            best if self.subspace is None else self.subspace.in_all_coordinates(best)
+        )
+
     def _shape(self) -> Shape:
-        d = self.oracle.dim_in if self.basis is None else len(self.basis)
+        d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
         return Shape(d, self.oracle.dim_out)
 
     def _ask(self, n: int) -> Samples:
-        """Gaussian queries inside the span, in its coordinates."""
+        """Gaussian queries, in the coordinates of the subspace."""
         X = self.rng.standard_normal((n, self._shape().d))
-        if self.basis is None:
-            return self._answered(_as_float32(X))
-        samples = self._answered(_as_float32(X @ self.basis))
-        return replace(samples, X=samples.X @ self.basis.T)
+        if self.subspace is None:
+            return self._answered(X)
+        samples = self._answered(self.subspace.points(X))
+        return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _answered(self, X: FloatArray) -> Samples:
+        """Ask what a float32 target is asked exactly."""
+        X = X.astype(np.float32).astype(np.float64)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         if answered.sum() < _LEAST_ANSWERED * len(X):
@@ -341,22 +369,9 @@ class _LeastSquares:
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
 
 
-def _in_all_coordinates(network: TwoLayer, basis: FloatArray | None) -> TwoLayer:
-    if basis is None:
-        return network
-    V = None if network.V is None else network.V @ basis
-    return TwoLayer(network.W @ basis, network.b, network.A, network.c, V)
-
-
-def _as_network(network: TwoLayer, basis: FloatArray | None) -> Network:
-    network = _in_all_coordinates(network, basis)
+def _as_network(network: TwoLayer) -> Network:
     skip = None if network.V is None else (network.V, np.zeros(len(network.c)))
     return Network([network.W, network.A], [network.b, network.c], skip=skip)
-
-
-def _as_float32(X: FloatArray) -> FloatArray:
-    """Queries that a float32 target is asked exactly."""
-    return X.astype(np.float32).astype(np.float64)
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:

@@ -26,7 +26,8 @@ _WIDE_EQUATIONS = 2.6
 # Growing neuron by neuron is worth its time up to this many multiplications a fit.
 _SLOW_WORK = 3e11
 
-_SEVERAL_OUTPUTS = 3
+# From so many outputs on there is no want of equations.
+SEVERAL_OUTPUTS = 3
 
 # Searches on the same samples: up to this width they are short, and repeated more often.
 _SHORT_WIDTH = 22
@@ -112,7 +113,7 @@ class Shape:
         return int(np.ceil(_HELD_OUT * n_samples)) + _LEAST_HELD_OUT
 
     def _is_quick(self, n_samples: int, width: int) -> bool:
-        if self.k >= _SEVERAL_OUTPUTS:
+        if self.k >= SEVERAL_OUTPUTS:
             return False
         n = n_samples * self.k
         work = n * (width * (self.d + 1 + self.k)) ** 2 * width

@@ -1,0 +1,100 @@
+"""Rows carried over from a slice of the inputs to all, and spans that miss no rare neuron."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from revelu.errors import SaturatedError
+from revelu.network import Network, zoo
+from revelu.numerics.two_layer import Samples, TwoLayer
+from revelu.oracle import Oracle, measure_noise
+from revelu.probe.gradients import gradient_span
+from revelu.recover.slices import Subspace, carry_over, random_slice
+
+D, WIDTH, R = 120, 12, 24
+
+
+def truth_of(k, affine, seed):
+    rng = np.random.default_rng(seed)
+    V = rng.standard_normal((k, D)) if affine else None
+    W, b = rng.standard_normal((WIDTH, D)) / np.sqrt(D), rng.standard_normal(WIDTH) / 2
+    return TwoLayer(W, b, rng.standard_normal((k, WIDTH)), rng.standard_normal(k), V)
+
+
+def restricted(truth, slice_):
+    B = slice_.scale * slice_.basis.T
+    V = None if truth.V is None else truth.V @ B
+    return TwoLayer(truth.W @ B, truth.b, truth.A, truth.c, V)
+
+
+@given(d=st.integers(2, 30), seed=st.integers(0, 2**32 - 1))
+def test_coordinates_and_points_are_inverse_and_a_network_follows_them(d, seed):
+    rng = np.random.default_rng(seed)
+    slice_ = random_slice(rng, d, int(rng.integers(1, d + 1)))
+    Z = rng.standard_normal((5, slice_.dim))
+    X = slice_.points(Z)
+    np.testing.assert_allclose(slice_.coordinates(X), Z, atol=1e-12)
+    network = TwoLayer(*(rng.standard_normal(n) for n in ((3, slice_.dim), 3, (2, 3), 2)))
+    np.testing.assert_allclose(slice_.in_all_coordinates(network)(X), network(Z), atol=1e-9)
+
+
+def test_a_slice_is_as_long_as_all_coordinates_are():
+    slice_ = random_slice(np.random.default_rng(0), 400, 32)
+    X = slice_.points(np.random.default_rng(1).standard_normal((2000, 32)))
+    assert np.sqrt((X**2).sum(axis=1).mean()) == pytest.approx(20.0, rel=0.02)
+
+
+@settings(max_examples=15)
+@given(k=st.integers(1, 3), affine=st.booleans(), seed=st.integers(0, 10**6))
+def test_rows_are_carried_over(k, affine, seed):
+    truth, rng = truth_of(k, affine, seed), np.random.default_rng(seed)
+    slice_ = random_slice(rng, D, R)
+
+    def ask(X):
+        return Samples(X, truth(X), np.ones(k))
+
+    network, samples = carry_over(ask, rng, restricted(truth, slice_), slice_)
+    unknowns = WIDTH + (k if affine else 0)
+    assert len(samples.X) <= (unknowns / k + 2) * (D - R + 1)
+    np.testing.assert_allclose(network.W, truth.W, atol=1e-7)
+    if affine:
+        np.testing.assert_allclose(network.V, truth.V, atol=1e-7)
+    # The answers asked for are the truth's, so what they are compared with is it.
+    np.testing.assert_allclose(samples.Y, network(samples.X), atol=1e-5)
+
+
+def test_a_target_without_neurons_or_rest_is_carried_over():
+    network = TwoLayer(np.empty((0, R)), np.empty(0), np.empty((1, 0)), np.ones(1))
+    slice_ = random_slice(np.random.default_rng(0), D, R)
+    ask = lambda X: Samples(X, np.ones((len(X), 1)), np.ones(1))  # noqa: E731
+    found, _ = carry_over(ask, np.random.default_rng(1), network, slice_)
+    assert found.W.shape == (0, D)
+
+
+def test_what_is_not_answered_ends_it():
+    truth, rng = truth_of(1, False, 0), np.random.default_rng(0)
+    slice_ = random_slice(rng, D, R)
+    ask = lambda X: Samples(X[1:], truth(X[1:]), np.ones(1))  # noqa: E731
+    with pytest.raises(SaturatedError, match="slopes"):
+        carry_over(ask, rng, restricted(truth, slice_), slice_)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_span_has_the_row_of_a_neuron_that_seldom_fires(seed):
+    network = zoo.random_network([150, 6, 3], seed=seed)
+    W, b = network.weights[0], network.biases[0].copy()
+    b[2] = -1.75 * np.linalg.norm(W[2])  # fires at one input in 25
+    target = Network([W, 10 * network.weights[1]], [b, network.biases[1]])
+    oracle = Oracle(target, dim_in=150)
+    noise = measure_noise(oracle, seed)
+    before = oracle.ledger().n_queries
+    span = gradient_span(oracle, noise, np.random.default_rng(seed), max_rank=75)
+    row = W[2] / np.linalg.norm(W[2])
+    assert np.linalg.norm(row - span.basis.T @ (span.basis @ row)) < 1e-3
+    assert oracle.ledger().n_queries - before <= 8 * 151 + 4 * 256
+
+
+def test_a_subspace_is_of_scale_1_unless_said():
+    basis = np.eye(3)[:2]
+    np.testing.assert_array_equal(Subspace(basis).points(np.eye(2)), basis)
