@@ -14,10 +14,10 @@ from revelu.probe.boundary import Bend, Border, heights
 from revelu.types import BoolArray, FloatArray
 
 # A tolerance is this many standard errors of a height; bisection ends at a bracket of a few,
-# whose own error is a sqrt(12)th of it.  Beside a smooth border, where a slope errs by the
-# root of that only, but takes two heights, a wider one pays.
+# whose own error is a sqrt(12)th of it.
 SIGMAS = 16.0
-_BRACKET, _WIDE_BRACKET = 3.0, 6.0
+_BRACKET = 3.0
+HEIGHT_ERROR = (1.0 + _BRACKET**2 / 12.0) ** 0.5
 
 # Slopes that only weigh a place are told to this share of a step's height.
 _ROUGHLY = 0.01
@@ -60,9 +60,7 @@ class Step:
     @property
     def error(self) -> float:
         """Standard error of a slope at this step."""
-        bracket = _WIDE_BRACKET if self.curvature else _BRACKET
-        height = self.noise * (1.0 + bracket**2 / 12.0) ** 0.5
-        return float(np.hypot(height / self.h, self.truncation))
+        return float(np.hypot(self.noise * HEIGHT_ERROR / self.h, self.truncation))
 
     @property
     def steepest(self) -> float:
@@ -216,10 +214,10 @@ def smooth_normal(
     """
     h, noise = step.h, step.noise
     offsets, zeros = h * basis, np.zeros(len(basis))
-    t = heights(oracle, border, offsets, zeros, step.steepest * h, _WIDE_BRACKET * noise)
+    t = heights(oracle, border, offsets, zeros, step.steepest * h, _BRACKET * noise)
     # Heights on the other side are near -t, for the border is smooth.
     room = max(3.0 * step.curvature * h * h, 4.0 * SIGMAS * noise)
-    back = heights(oracle, border, -offsets, -t, room, _WIDE_BRACKET * noise)
+    back = heights(oracle, border, -offsets, -t, room, _BRACKET * noise)
     odd = (t - back) / 2.0
     if np.isnan(odd).any():
         return None
