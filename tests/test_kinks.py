@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import revelu
 from revelu.network import zoo
 from revelu.probe import kinks
 from revelu.probe.kinks import _MANY_PIECES, find_kinks
@@ -141,3 +142,11 @@ def test_answers_noisier_than_they_are_said_to_be_end_the_search(widths, factor)
     assert not scan.complete
     assert "different pieces" in scan.message
     assert ask.n_queries <= 4 * 4 * _MANY_PIECES  # the second look, at the latest
+
+
+def test_a_search_without_end_says_nothing_of_the_class(monkeypatch):
+    monkeypatch.setattr(kinks, "_MAX_ROUNDS", 4)
+    recovery = revelu.extract(zoo.random_network([8, 30, 2], seed=1), dim_in=8, seed=3)
+    assert recovery.status is revelu.Status.UNVERIFIED
+    assert recovery.network is None
+    assert "rounds" in recovery.evidence[0]

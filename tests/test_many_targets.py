@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 # Seeds of tests; those of the benchmark are others.
 FIRST = 900_000
-SEEDS = range(FIRST, FIRST + 200)
+SEEDS = range(FIRST, FIRST + 1000)
 
 
 @pytest.fixture
@@ -82,5 +82,6 @@ def test_a_few_targets(many_targets):
 
 
 @pytest.mark.slow
-def test_a_hundred_targets(many_targets):
-    assert attack(many_targets, SEEDS[:100])["recovered"] >= 50
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_a_thousand_targets(many_targets, first):
+    assert attack(many_targets, SEEDS[first : first + 100])["recovered"] >= 50

@@ -140,12 +140,14 @@ def test_ambiguous_signs_keep_the_skip():
     assert largest_error(recovery.network, network) < 1e-7
 
 
-@given(st.integers(0, 14), st.integers(1, 9), st.integers(0, 10**6))
-def test_blocks_cover_what_can_be_measured_once(m, k, seed):
+@given(st.integers(0, 14), st.integers(1, 9), st.booleans(), st.integers(0, 10**6))
+def test_blocks_cover_what_can_be_measured_once(m, k, some_are_empty, seed):
     rng = np.random.default_rng(seed)
     columns = rng.standard_normal((m, k))
     columns /= np.linalg.norm(columns, axis=1)[:, None]
     half_gaps = rng.uniform(0, 0.2, m + 1)
+    if some_are_empty:
+        half_gaps[rng.random(m + 1) < 0.3] = 0.0
     single = rng.random(m) < 0.8
     first, blocks = choose_blocks(columns, half_gaps, single, 0.01)
     covered = [j for block in blocks for j in range(block.start, block.stop)]

@@ -42,10 +42,10 @@ _JUMP_FACTOR = 1e4
 # Where large terms cancel, answers err by more than was measured elsewhere; a jump, by far.
 _JUMP_SIGMAS = 100.0
 _MAX_ROUNDS = 64
+OUT_OF_ROUNDS = "the search did not end within its rounds"
 
-# At this many pieces, and at four times as many, the search looks whether they are any: whether
-# the line through the two points of each still holds a thousand half-distances on.  If not,
-# there are none, or answers err by more than is said: every error is a kink.
+# At this many pieces, and at four times as many, the search looks whether the line through the
+# two points of each still holds a thousand half-distances on.  If not, they are no pieces.
 _MANY_PIECES = 192
 _FEWEST_PAIRS = 16
 _FLAT_DISTANCE = 1000.0
@@ -105,7 +105,7 @@ class KinkSearch:
     def run(self) -> LineScan:
         """Alternate between analysing the gaps and one round of queries."""
         self._start()
-        message = "the search did not end within its rounds"
+        message = OUT_OF_ROUNDS
         many = _MANY_PIECES
         for _ in range(_MAX_ROUNDS):
             gaps = self._merge_and_analyse()

@@ -61,7 +61,10 @@ def choose_blocks(
     m, k = columns.shape
     longest = max(1, k - 2)
     wide = half_gaps >= min(min_half_gap, float(half_gaps.max()))
-    narrow = np.minimum(_NARROW_COST * (np.median(half_gaps) / half_gaps) ** 2, _WORST_NARROW)
+    share = np.divide(
+        np.median(half_gaps), half_gaps, out=np.full(m + 1, np.inf), where=half_gaps > 0
+    )
+    narrow = np.minimum(_NARROW_COST * share**2, _WORST_NARROW)
     # Kinks left of the first measured piece are unsolved; it need not be piece 0.
     best = np.where(wide, _UNSOLVED_COST * np.arange(m + 1) + 1.0 + narrow, np.inf)
     before = np.full(m + 1, -1)

@@ -19,7 +19,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere
-from revelu.probe.kinks import find_kinks
+from revelu.probe.kinks import OUT_OF_ROUNDS, find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
@@ -74,7 +74,8 @@ def recover_two_layer(
     Returns
     -------
     Recovery
-        ``UNVERIFIED`` with the network where the lines were explained,
+        ``UNVERIFIED`` with the network where the lines were explained, and without one where
+        the search along a line did not end,
         ``NOT_IN_CLASS`` where a line has no affine pieces or its hyperplanes end,
         ``PARTIAL`` where some kinks were not resolved, ``BUDGET_EXHAUSTED`` with what was found.
 
@@ -91,7 +92,9 @@ def recover_two_layer(
         return _ended(oracle, Status.UNVERIFIED, f"{error}, as on every line tried")
     scan = peeled.scan
     if not scan.complete:
-        return _ended(oracle, Status.NOT_IN_CLASS, scan.message)
+        ran_out = scan.message == OUT_OF_ROUNDS
+        status = Status.UNVERIFIED if ran_out else Status.NOT_IN_CLASS
+        return _ended(oracle, status, scan.message)
     network, evidence = peeled.network, []
     left = peeled.n_unresolved
     try:
