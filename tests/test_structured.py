@@ -94,6 +94,56 @@ def test_units_that_only_occur_in_products_fail_the_condition():
     assert "fails" in found.evidence[0]
 
 
+def absolute_values(product, seed=5, n=100_000):
+    """Three units that weigh the same, and the product of two of them."""
+    W = orthonormal(3, 5, seed)
+    X = np.random.default_rng([seed, 1]).standard_normal((n, 5))
+    u = np.abs(X @ W.T)
+    return W, X, u.sum(axis=1) + product * u[:, 0] * u[:, 1]
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_directions_half_way_between_two_units_are_given_away_by_a_third(seed):
+    # C_1 = C_2 = 1 + c m and C_12 = c, m = sqrt(2 / pi) the mean; |a| has T_4 = -m C_1 and
+    # 6 m^2 C_12: the ratio is -6 m c / (2 (1 + c m)), and what shows is (3 - r) / (1 + r).
+    m, c = np.sqrt(2 / np.pi), -0.6
+    ratio = -6 * m * c / (2 * (1 + c * m))
+    _, X, y = absolute_values(c, seed)
+    found = revelu.recover_lowest_layer(X=X, y=y, activation="even", n_neurons=3)
+    assert ratio > 1
+    assert found.details["condition"] == pytest.approx((3 - ratio) / (1 + ratio), abs=0.15)
+    assert not len(found.directions)
+    assert "fails" in found.evidence[0]
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_units_that_weigh_the_same_are_told_by_a_third(seed):
+    W, X, y = absolute_values(0.3, seed)
+    found = revelu.recover_lowest_layer(X=X, y=y, activation="even", n_neurons=3)
+    assert found.details["condition"] < -0.3
+    assert "ruled out" in found.evidence[0]
+    rows, signs = match_rows(found.directions, W, up_to_sign=True)
+    off = np.linalg.norm(signs[:, None] * found.directions[rows] - W, axis=1)
+    assert off.max() < 0.15
+
+
+def test_two_units_alone_are_not_told_from_half_way():
+    W = orthonormal(2, 4)
+    X = np.random.default_rng(6).standard_normal((50_000, 4))
+    u = np.abs(X @ W.T)
+    found = revelu.recover_lowest_layer(
+        X=X, y=u.sum(axis=1) + 0.05 * u.prod(axis=1), activation="even", n_neurons=2
+    )
+    assert "unseen" in found.evidence[0]
+
+
+def test_one_even_unit_needs_no_condition():
+    X = np.random.default_rng(7).standard_normal((50_000, 4))
+    y = np.abs(X @ [0.6, 0.8, 0.0, 0.0])
+    found = revelu.recover_lowest_layer(X=X, y=y, activation="even", n_neurons=1)
+    assert np.abs(np.abs(found.directions) - [[0.6, 0.8, 0.0, 0.0]]).max() < 0.1
+
+
 @pytest.mark.parametrize(
     "arguments", [{"target": len, "dim_in": 2, "activation": "exp"}, {"activation": "even"}]
 )

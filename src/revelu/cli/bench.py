@@ -26,6 +26,7 @@ TABLES = {
     "spans": "spans.py",
     "samples": "samples.py",
     "lowest_layer": "lowest_layer.py",
+    "special_layers": "special_layers.py",
     "sample_rivals": "sample_rivals.py",
     "sample_theory": "sample_theory.py",
     "streamed_samples": "streamed_samples.py",

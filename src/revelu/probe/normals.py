@@ -233,8 +233,11 @@ def smooth_normal(
 
 
 def rough_slopes(oracle: Oracle, border: Border, basis: FloatArray, step: Step) -> FloatArray:
-    """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,)."""
-    room = step.steepest * step.h
+    """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,).
+
+    Along directions that are known they may be far more than along those that chose the step.
+    """
+    room = max(step.steepest, 1.0) * step.h
     zeros = np.zeros(len(basis))
     return heights(oracle, border, step.h * basis, zeros, room, _ROUGHLY * room) / step.h
 

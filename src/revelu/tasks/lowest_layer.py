@@ -14,10 +14,11 @@ from revelu.formats.samples import check_samples
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import Oracle, whole_number
 from revelu.probe.rare import find_constant
+from revelu.recover.even_units import recover_even
 from revelu.recover.lowest_layer import recover_by_queries
 from revelu.recover.rare_directions import MOST_UNITS
 from revelu.recover.sampled_layer import recover_from_biased, recover_from_samples
-from revelu.recover.structured import recover_even, recover_exponential
+from revelu.recover.structured import recover_exponential
 from revelu.recovery import LayerRecovery, Status
 from revelu.tasks.firing import (
     NO_CHECK,

@@ -17,8 +17,12 @@ from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import BoolArray, FloatArray
 
-# A box leaves a shadow of the image: noise is made to lean away from it.
-_LEAN = 0.5
+# A box leaves a shadow of the image, which noise leans away from until their correlation is
+# this small, by so many times the noise at most.
+_SHADOW = 0.05
+_LEAN, _MOST_LEAN = 0.5, 8.0
+_MAX_TRIALS = 12
+_TINY = float(np.finfo(np.float64).tiny)
 
 # Numbers count as the same answer when they differ by less than this share of the largest:
 # a multiple of what a float32 target's rounding does to them.
@@ -46,7 +50,8 @@ def obfuscate(
         Length of the noise, as a multiple of each input's own norm.
     box : (lo, hi), optional
         Every coordinate of the result lies in it: of all points there that look the same
-        to the span, it is the nearest to the one drawn.
+        to the span, it is the nearest to the one drawn; where that is correlated with the
+        input, the noise leans away from it.
     seed : int
 
     Returns
@@ -77,9 +82,41 @@ def obfuscate(
     noise *= lengths[:, None]
     if box is None:
         return np.asarray(rows + noise)
-    starts = rows + noise - _LEAN * norm * rows
-    pairs = zip(rows, starts, strict=True)
-    return np.array([nearest_in_box(x, start, span.basis, box) for x, start in pairs])
+    pairs = zip(rows, noise, strict=True)
+    return np.array([_out_of_shadow(x, z, span.basis, box) for x, z in pairs])
+
+
+def _out_of_shadow(
+    x: FloatArray, noise: FloatArray, basis: FloatArray, box: tuple[float, float]
+) -> FloatArray:
+    """Add noise in the null space of ``basis``, in the box, that leaves nothing of the image.
+
+    Of noise ``z - s c``, c the image's pixels less their mean, the more s, the less the result
+    correlates with the image.  All are as long as z, and projecting makes none longer.
+    """
+    length = float(np.linalg.norm(noise))
+    centred = x - x.mean()
+    centred *= length / max(float(np.linalg.norm(centred)), _TINY)
+
+    def lean(s: float) -> tuple[FloatArray, float]:
+        z = noise - s * centred
+        z *= length / max(float(np.linalg.norm(z)), _TINY)
+        y = nearest_in_box(x, x + z, basis, box)
+        return y, float(_correlations(x[None], y[None])[0])
+
+    best, least = lean(0.0)
+    positive = least > 0
+    s, near, far = _LEAN if positive else -_LEAN, 0.0, np.inf
+    for _ in range(_MAX_TRIALS):
+        if abs(least) <= _SHADOW or abs(s) > _MOST_LEAN:
+            break
+        y, correlation = lean(s)
+        if abs(correlation) < abs(least):
+            best, least = y, correlation
+        # Farther, until the sign changes; then between.
+        near, far = (s, far) if (correlation > 0) == positive else (near, s)
+        s = (near + far) / 2.0 if np.isfinite(far) else 2.0 * s
+    return best
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,9 @@ class _Job:
         passed = certificate.passed and angle < _LARGEST_ANGLE
         status = Status.RECOVERED if passed else Status.UNVERIFIED
         more = () if found.span.rank else (_DEAD,)
-        if not passed and angle > _COARSE_ANGLE:
+        if certificate.passed and not passed:
+            more = (*more, _TOO_COARSE.format(angle=angle, limit=_LARGEST_ANGLE))
+        elif not passed and angle > _COARSE_ANGLE:
             more = (*more, _COARSE.format(angle=angle))
         evidence = (*found.evidence, *more)
         return replace(found, status=status, certificate=certificate, evidence=evidence)
@@ -226,6 +228,8 @@ class _Job:
         self.oracle.check_unchanged()
         self.oracle.listener = None
         advice = _ADVICE.get(found.status)
+        if found.certificate is not None and found.certificate.passed:
+            advice = None
         certified = found.status is Status.RECOVERED
         if not certified and found.span.rank:
             known = int((found.span.errors <= _LARGEST_ANGLE).sum())
@@ -267,6 +271,11 @@ _FULL = (
 _COARSE = (
     "the directions found are off by about {angle:.1g} rad, and fresh moves as long as an input "
     "show that much: answers of more digits, or computed in float64, would tell them better"
+)
+_TOO_COARSE = (
+    "no fresh move shows that a direction is missing, but those found are off by about "
+    "{angle:.1g} rad, more than {limit:g}: answers of few digits, and labels computed in float32, "
+    "tell no better, and of many directions the last ones add up the errors of all"
 )
 _KNOWN = (
     "by their own errors {known} of these {rank} directions are known to {limit:g} rad; the span "
