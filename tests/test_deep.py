@@ -211,6 +211,11 @@ def test_breaks_are_where_known_neurons_change():
     assert all(np.abs(ts - t).min() < 2e-3 for t in changed)
 
 
+def test_a_layer_without_neurons_explains_no_kink():
+    stack = Stack(2, [np.eye(2), np.empty((0, 2))], [np.zeros(2), np.empty(0)])
+    assert stack.explains(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist() == [True, False]
+
+
 def test_three_hidden_layers_are_recovered_with_their_widths():
     truth = zoo.random_network([40, 20, 10, 10, 1], seed=1)
     recovery = revelu.extract(truth, method="deep", seed=1, checks=1000)

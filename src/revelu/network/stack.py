@@ -87,7 +87,8 @@ class Stack:
             slopes = np.linalg.norm(W @ M, axis=2)
             with np.errstate(divide="ignore", invalid="ignore"):
                 apart = np.abs(h @ W.T + b) / slopes
-            nearest = np.minimum(nearest, np.where(slopes > 0, apart, np.inf).min(axis=1) / size)
+            apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
+            nearest = np.minimum(nearest, apart / size)
         return nearest
 
     def explains(self, X: FloatArray) -> BoolArray:
