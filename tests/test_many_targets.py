@@ -82,6 +82,5 @@ def test_a_few_targets(many_targets):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 1000, 100))
-def test_a_thousand_targets(many_targets, first):
-    assert attack(many_targets, SEEDS[first : first + 100])["recovered"] >= 50
+def test_a_hundred_targets(many_targets):
+    assert attack(many_targets, SEEDS[:100])["recovered"] >= 50
