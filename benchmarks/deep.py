@@ -211,8 +211,8 @@ def line(row: Row, runs: list[Run]) -> str:
     labels = [run.labels for run in runs if run.labels is not None]
     return (
         f"| {row.name} | {len(runs)} | {len(exact)}{bar('≥', row.exact, '.0%')} "
-        f"| {share} | {f'{right} of {len(shown)}' if shown else '-'}"
-        f"{bar('≥', row.architecture, '.0%')} "
+        f"| {share}{bar('≥', row.architecture, '.0%')} "
+        f"| {f'{right} of {len(shown)}' if shown else '-'} "
         f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
         f"| {np.median([run.layers_right for run in runs]):g} of {len(row.widths) - 2} "
         f"| {sum(run.layers - run.layers_right for run in runs)} "
@@ -257,8 +257,8 @@ def main() -> None:
             if row.name == name:
                 runs[row].append(Run(**values | {"architecture": tuple(values["architecture"])}))
     heads = (
-        "| network | networks | exact (bar) | architecture right, of the exact "
-        "| of those whose neurons all show (bar) | certified "
+        "| network | networks | exact (bar) | architecture right, of the exact (bar) "
+        "| of those whose neurons all show | certified "
         "| wrong and silent | layers known exact, median "
         "| layers said exact, wrong | inputs right, median, fewest | digits' labels equal, median "
         "| queries / parameter, median (bar) "

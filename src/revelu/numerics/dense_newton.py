@@ -8,10 +8,11 @@ alone what no answer shows.
 import numpy as np
 from scipy.linalg import lstsq
 
-from revelu.numerics.gauss_newton import Layers
+from revelu.numerics.gauss_newton import Layers, take_steps
 from revelu.types import FloatArray
 
 _STEPS = 2
+_ANY_GAIN = 1.0
 
 # Directions fainter than this share of the strongest are left alone.
 _RANK = 1e-9
@@ -33,21 +34,17 @@ def polish_densely(layers: Layers, X: FloatArray, Y: FloatArray) -> Layers:
     Layers
         With the least root-mean-square error on ``X`` of all steps.
     """
-    best = layers
-    residual = Y - layers.output(layers.activations(X))
-    for _ in range(_STEPS):
-        J = _jacobian(best, X)
-        sizes = np.sqrt((J**2).sum(axis=0))
-        sizes = np.where(sizes > 0, sizes, 1.0)
-        step = lstsq(
-            J / sizes, residual.ravel(), cond=_RANK, lapack_driver="gelsy", check_finite=False
-        )[0]
-        new = best.moved(step / sizes)
-        rest = Y - new.output(new.activations(X))
-        if not (rest**2).sum() < (residual**2).sum():
-            break
-        best, residual = new, rest
-    return best
+    return take_steps(layers, X, Y, _step, _STEPS, _ANY_GAIN)
+
+
+def _step(layers: Layers, X: FloatArray, residual: FloatArray) -> FloatArray:
+    J = _jacobian(layers, X)
+    sizes = np.sqrt((J**2).sum(axis=0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    step = lstsq(
+        J / sizes, residual.ravel(), cond=_RANK, lapack_driver="gelsy", check_finite=False
+    )[0]
+    return np.asarray(step / sizes)
 
 
 def _jacobian(layers: Layers, X: FloatArray) -> FloatArray:

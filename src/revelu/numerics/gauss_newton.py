@@ -6,8 +6,9 @@ the answers' own noise leaves.  The positive scales of hidden neurons are free; 
 solutions LSMR takes the shortest step, which leaves them be.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
@@ -66,6 +67,9 @@ class Layers:
         return np.asarray(Y)
 
 
+Step: TypeAlias = Callable[[Layers, FloatArray, FloatArray], FloatArray]
+
+
 def polish(layers: Layers, X: FloatArray, Y: FloatArray) -> Layers:
     """Take Gauss-Newton steps until they gain no more.
 
@@ -82,16 +86,39 @@ def polish(layers: Layers, X: FloatArray, Y: FloatArray) -> Layers:
     Layers
         With the least root-mean-square error on ``X`` of all steps.
     """
+    return take_steps(layers, X, Y, _step, _MAX_STEPS, _GAIN)
+
+
+def take_steps(
+    layers: Layers, X: FloatArray, Y: FloatArray, step: Step, max_steps: int, gain: float
+) -> Layers:
+    """Take steps while they lower the error, and end after one that left more than ``gain`` of it.
+
+    Parameters
+    ----------
+    layers : Layers
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    step : callable
+        The flat step from layers, inputs and residual.
+    max_steps : int
+    gain : float
+
+    Returns
+    -------
+    Layers
+        With the least root-mean-square error on ``X`` of all steps.
+    """
     best = layers
     residual = Y - layers.output(layers.activations(X))
-    for _ in range(_MAX_STEPS):
-        new = best.moved(_step(best, X, residual))
+    for _ in range(max_steps):
+        new = best.moved(step(best, X, residual))
         new_residual = Y - new.output(new.activations(X))
         error, new_error = (float((r**2).sum()) ** 0.5 for r in (residual, new_residual))
         if not new_error < error:
             return best
         best, residual = new, new_residual
-        if new_error > _GAIN * error:
+        if new_error > gain * error:
             return best
     return best
 

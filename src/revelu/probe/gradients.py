@@ -117,16 +117,22 @@ def _missing(
     """Where the function depends on what is outside the span, shape (1 or 0, d)."""
     X, Z = rng.standard_normal((2, _N_PAIRS, basis.shape[1]))
     Z += (X - Z) @ basis.T @ basis
-    with oracle.round():
-        change = np.abs(oracle(_as_float32(X)) - oracle(_as_float32(Z))) / unit
+    change = _changes(oracle, X, Z) / unit
     most = int(change.max(axis=1).argmax())
     if change[most].max() <= allowed:
         return np.empty((0, basis.shape[1]))
     # At one end at least what is missing is on, and there it has a slope.
     ends, step = np.vstack([X[most], Z[most]]), h * (Z[most] - X[most])
-    with oracle.round():
-        slopes = np.abs(oracle(_as_float32(ends + step)) - oracle(_as_float32(ends))) / unit
+    slopes = _changes(oracle, ends, ends + step) / unit
     return ends[[int(slopes.max(axis=1).argmax())]]
+
+
+def _changes(oracle: Oracle, X: FloatArray, Z: FloatArray) -> FloatArray:
+    """How far answers are apart, shape (n, k); saturated ones say nothing, hence 0."""
+    with oracle.round():
+        Y, Y_other = oracle(_as_float32(X)), oracle(_as_float32(Z))
+    answered = np.isfinite(Y) & np.isfinite(Y_other)
+    return np.abs(np.subtract(Y, Y_other, out=np.zeros_like(Y), where=answered))
 
 
 def _as_float32(X: FloatArray) -> FloatArray:
