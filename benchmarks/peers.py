@@ -2,6 +2,7 @@
 
     pip install ".[bench]"
     python benchmarks/peers.py                     print the table (some ten minutes)
+    python benchmarks/peers.py --quick             one network of each small shape, in a minute
     python benchmarks/peers.py --networks 1        one network of a shape
     python benchmarks/peers.py --results FILE      go on where an earlier run stopped
     python benchmarks/peers.py --environment DIR   where ART's environment is, or is made
@@ -10,7 +11,8 @@
 ``FunctionallyEquivalentExtraction`` of adversarial-robustness-toolbox 1.20.1 is told the
 width, asks in float64, and has a limit of CPU seconds, which only endless loops met.  The
 student is scikit-learn's MLPRegressor, of the same width, on as many Gaussian queries as ours
-took with its certificate.  Error: the largest over 4,000 points of N(0, I).
+took with its certificate.  Error: the largest over 4,000 points of N(0, I).  A quick run
+makes no environment, and leaves ART out where there is none.
 """
 
 import argparse
@@ -26,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from page import keep, record, records
+from page import present, record, records
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
@@ -35,8 +37,7 @@ import revelu
 ART = "adversarial-robustness-toolbox==1.20.1"
 FIRST_SEED = 19_000_000
 EXACT = 1e-7
-
-METHODS = ("revelu", "ART", "Adam")
+QUICK_INPUTS = 100
 
 # The student's passes over its samples, at most.
 PASSES = 400
@@ -134,10 +135,12 @@ def art(target: revelu.Network, seed: int, python: Path, seconds: float) -> Run:
     return Run(error, told["queries"], told["seconds"], told["ended"])
 
 
-def environment(folder: Path) -> Path:
-    """ART's Python, in an environment of its own, made where there is none."""
+def environment(folder: Path, *, make: bool) -> Path | None:
+    """ART's Python, in an environment of its own, which is made, or else None, where it is not."""
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
+        if not make:
+            return None
         venv.create(folder, with_pip=True)
         # It imports packaging without asking for it.
         command = [str(python), "-m", "pip", "install", "--quiet", ART, "packaging"]
@@ -145,12 +148,15 @@ def environment(folder: Path) -> Path:
     return python
 
 
-def one(row: Row, seed: int, python: Path) -> dict[str, Run]:
-    """All methods on one target."""
+def one(row: Row, seed: int, python: Path | None) -> dict[str, Run]:
+    """All methods on one target; without ``python`` not ART's."""
     target = revelu.zoo.random_network(list(row.widths), seed=seed)
     own = ours(target, seed)
-    student, attack = adam(target, seed, own.queries), art(target, seed, python, row.seconds)
-    return dict(zip(METHODS, (own, attack, student), strict=True))
+    found = {"revelu": own}
+    if python is not None:
+        found["ART"] = art(target, seed, python, row.seconds)
+    found["Adam"] = adam(target, seed, own.queries)
+    return found
 
 
 def line(row: Row, name: str, runs: list[Run]) -> str:
@@ -172,14 +178,17 @@ def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--row", action="append", help="only this shape, such as 10-4-10")
+    parser.add_argument("--quick", action="store_true", help="one network of each small shape")
     parser.add_argument("--networks", type=int, help="of each shape, at most")
     parser.add_argument("--results", type=Path, help="where the runs are, and are added")
-    parser.add_argument("--write", action="store_true", help="keep the table in README.md")
+    parser.add_argument("--tables", type=Path, help="write the table here, as JSON")
+    parser.add_argument("--write", action="store_true", help="keep it in README.md and results/")
     parser.add_argument(
         "--environment", type=Path, default=Path(tempfile.gettempdir()) / "revelu-peers"
     )
     options = parser.parse_args()
-    python = environment(options.environment)
+    python = environment(options.environment, make=not options.quick)
+    most = 1 if options.quick else options.networks
     kept = {
         seed: {name: Run(**run) for name, run in runs.items()}
         for seed, runs in records(options.results)
@@ -188,24 +197,25 @@ def main() -> None:
     for i, row in enumerate(ROWS):
         if options.row and "-".join(map(str, row.widths)) not in options.row:
             continue
-        runs: dict[str, list[Run]] = {name: [] for name in METHODS}
-        for j in range(min(row.n_networks, options.networks or row.n_networks)):
+        if options.quick and row.widths[0] > QUICK_INPUTS:
+            continue
+        runs: dict[str, list[Run]] = {}
+        for j in range(min(row.n_networks, most or row.n_networks)):
             seed = FIRST_SEED + 1000 * i + j
             found = kept.get(seed) or one(row, seed, python)
             if seed not in kept:
                 print(seed, found, flush=True)
                 record(options.results, [seed, {name: asdict(run) for name, run in found.items()}])
             for name, run in found.items():
-                runs[name].append(run)
+                runs.setdefault(name, []).append(run)
         lines += [line(row, name, done) for name, done in runs.items()]
+    rival = f"{ART.replace('==', ' ')}, " if python else "ART not run, "
     versions = (
-        f"Seeds from {FIRST_SEED:,}; {ART.replace('==', ' ')}, NumPy {np.__version__}, "
+        f"Seeds from {FIRST_SEED:,}; {rival}NumPy {np.__version__}, "
         f"Python {platform.python_version()}, one BLAS thread."
     )
     text = "\n".join([*lines, "", versions])
-    print(text)
-    if options.write:
-        keep("peers", text)
+    present("peers", text, write=options.write, tables=options.tables)
 
 
 if __name__ == "__main__":

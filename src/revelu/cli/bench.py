@@ -42,7 +42,7 @@ TABLES = {
 }
 
 # Tables and figures of papers, and attacks of other packages, with ours beside theirs.
-PUBLISHED = ("carlini20", "jwz20")
+PUBLISHED = ("carlini20", "jwz20", "peers")
 
 FOLDER = Path("benchmarks")
 
