@@ -7,7 +7,9 @@ import pytest
 
 import revelu
 from revelu.errors import InputError, TargetError
-from revelu.oracle import Float32, Labels, Rounded, degrade, softmax
+from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
+from revelu.recovery import Recovery, Status
+from revelu.tasks.attack import Finding, Limits, attack
 from revelu.tasks.audit_advice import advice, serves
 from revelu.tasks.audit_rows import AuditRow, with_implied
 from serving import serving
@@ -290,3 +292,55 @@ def test_advice_takes_no_comfort_in_attacks_that_were_cut():
     assert "attacks on 3 digits were cut, and judge nothing" in said[0]
     assert "not known" in said[1]
     assert "came to an end" in advice(rows[1:], 3, "10 inputs")[0]
+
+
+def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
+    allowed = []
+
+    def pretend(*arguments):
+        """Ends at once, but for that on 4 digits, which wants more than it gets at first."""
+        allowed.append(arguments[3].seconds)
+        cut = len(allowed) == 1 + NAMES.index("4 digits")
+        return Finding(10, None, None, cut, False, ("cut",) if cut else ())
+
+    monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
+    seen = []
+    found = revelu.audit(TRUTH, max_seconds=600, progress=seen.append)
+    assert [r.defence for r in found.rows] == NAMES
+    assert not any(r.cut for r in found.rows)
+    assert len(allowed) == len(NAMES) + 1
+    assert allowed[-1] > 2.0 * allowed[NAMES.index("4 digits")]
+
+
+def test_no_attack_is_begun_again_for_little_more_time(monkeypatch):
+    allowed = []
+
+    def pretend(*arguments):
+        allowed.append(arguments[3].seconds)
+        return Finding(10, None, None, True, False, ())
+
+    # Nine rows share half of the time: none has twice as much as it had.
+    monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
+    assert all(r.cut for r in revelu.audit(TRUTH, max_seconds=600).rows)
+    assert len(allowed) == len(NAMES)
+
+
+@pytest.mark.parametrize(("seconds", "cut"), [(1.0, False), (100.0, True)])
+def test_a_search_that_fails_as_its_time_ends_is_cut(monkeypatch, seconds, cut):
+    now = 0.0
+
+    def extract(oracle, **_):
+        nonlocal now
+        oracle(X)
+        now += seconds
+        return Recovery(Status.NOT_DETERMINISTIC, None, oracle.ledger())
+
+    def recover_span(*_, **__):
+        raise InputError("none here")
+
+    monkeypatch.setattr("revelu.tasks.attack.extract", extract)
+    monkeypatch.setattr("revelu.tasks.attack.recover_span", recover_span)
+    limits = Limits(50.0, None, lambda: now)
+    found = attack(Oracle(TRUTH, 5), TRUTH, "numbers", limits, 0, lambda _: False, lambda _: None)
+    assert found.cut == cut
+    assert found.kind(None) == "nothing"

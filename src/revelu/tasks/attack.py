@@ -194,9 +194,9 @@ class _Attack:
             found = extract(outer, seed=self.seed, checks=_CHECKS, progress=self._listen)
         except LimitReachedError as error:
             self.notes.append(f"{error}")
-            self._account(outer, cut=True)
+            self._account(outer, Status.BUDGET_EXHAUSTED)
             return None
-        self._account(outer, cut=found.status is Status.BUDGET_EXHAUSTED)
+        self._account(outer, found.status)
         if found.status is not Status.RECOVERED:
             self.notes += found.evidence
         return found
@@ -215,12 +215,12 @@ class _Attack:
             )
         except LimitReachedError as error:
             self.notes.append(f"{error}")
-            self._account(outer, cut=True)
+            self._account(outer, Status.BUDGET_EXHAUSTED)
             return None
         except InputError as error:
             self.notes.append(f"no span: {error}")
             return None
-        self._account(outer, cut=found.status is Status.BUDGET_EXHAUSTED)
+        self._account(outer, found.status)
         self.notes += found.evidence
         return found
 
@@ -248,16 +248,19 @@ class _Attack:
         )
         return outer
 
-    def _account(self, outer: Oracle, *, cut: bool) -> None:
+    def _account(self, outer: Oracle, status: Status) -> None:
+        """Count what was asked; a search that failed as its time ended might have gone on."""
         ledger = outer.ledger()
         self.n_asked += ledger.n_queries
         self.n_queries += ledger.n_queries - ledger.by_phase["verify"]
-        self.cut = self.cut or cut
+        spent = status is Status.BUDGET_EXHAUSTED
         try:
             outer.check_time()
         except LimitReachedError:
-            return
-        self.out_of_queries |= cut and outer.budget is not None
+            self.cut |= status is not Status.RECOVERED
+        else:
+            self.cut |= spent
+            self.out_of_queries |= spent and outer.budget is not None
 
     def _listen(self, event: Progress) -> None:
         self.progress(event)

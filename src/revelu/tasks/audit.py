@@ -14,7 +14,7 @@ from revelu.network import Network
 from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softmax, whole_number
 from revelu.recovery import Status
 from revelu.tasks.attack import COPY, Finding, Limits, attack
-from revelu.tasks.audit_advice import advice
+from revelu.tasks.audit_advice import ORDER, advice
 from revelu.tasks.audit_rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.defences import Defence, defences
 from revelu.tasks.progress import Listener, Progress
@@ -33,6 +33,10 @@ _REFERENCE_SHARE = 0.05
 # the others build, may take half of them.
 SECONDS = 480.0
 _FIRST_SHARE = 0.5
+
+# An attack that was cut is begun afresh, with what others left over, where that is this many
+# times as long.
+_WORTH_AGAIN = 2.0
 
 
 def audit(
@@ -76,8 +80,9 @@ def audit(
         Allow a target whose opening executes code.
     max_seconds : float, optional
         For the whole audit, by the clock; no query is asked later.  Where not given, 480
-        seconds of computing.  The rows share them, and say where they were cut: how far an
-        attack comes in its time depends on the machine.
+        seconds of computing.  The rows share them, those that were cut are begun again with
+        what others left over, and say so where that was too little: how far an attack comes in
+        its time depends on the machine.
 
     Returns
     -------
@@ -152,6 +157,9 @@ class _Job:
         self.rows: list[AuditRow] = []
         self.warnings: list[str] = []
         self.all: list[Defence] = []
+        # What attacks were allowed, by defence, and the row that is being judged.
+        self.allowed: dict[str, Limits] = {}
+        self.place = 0
         self.reference: Reference | None = None
         self.given: Reference | None = None
 
@@ -164,10 +172,12 @@ class _Job:
             noise, reason = self._measure()
             # A target that is saturated everywhere is so with probabilities.
             self._ask_reference(probabilities=noise is None or noise.of_log_ratios)
-            for defence in self.all:
+            for place, defence in enumerate(self.all):
                 if self.rows and self._is_over():
                     break
-                self._add(defence)
+                self.place = place
+                self.rows.append(self._judged(defence, self._limits()))
+            self._try_again()
             self.oracle.check_unchanged()
         except LimitReachedError as limit:
             reason = reason or f"{limit}"
@@ -203,7 +213,25 @@ class _Job:
             self.reference.deviation, Y.shape[1], self.seed, probabilities=probabilities
         )
 
-    def _add(self, defence: Defence) -> None:
+    def _try_again(self) -> None:
+        """Give what time is left to the attacks that were cut, where it is much more."""
+        cut = [i for i, row in enumerate(with_implied(self.rows)) if self._is_short(row)]
+        for n_done, place in enumerate(cut):
+            self.place, defence = place, self.all[place]
+            limits = self._left().share(1.0 / (len(cut) - n_done))
+            if limits.seconds < _WORTH_AGAIN * self.allowed[defence.name].seconds:
+                continue
+            log.info("%s: %.0f seconds more", defence.name, limits.seconds)
+            row = self._judged(defence, limits)
+            if ORDER.index(row.recovered) >= ORDER.index(self.rows[place].recovered):
+                self.rows[place] = row
+
+    def _is_short(self, row: AuditRow) -> bool:
+        """Whether time, and not queries, ended a row's own attack."""
+        out_of_queries = row.finding is not None and row.finding.out_of_queries
+        return row.cut and not out_of_queries and row.defence in self.allowed
+
+    def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
         first = self.rows[0] if self.rows else None
         known = self.reference
@@ -216,16 +244,17 @@ class _Job:
             note = "of two classes the larger probability and its class are the whole answer"
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and self.served:
-            row = self._extrapolated(defence, first)
+            row = self._extrapolated(defence, first, limits)
         else:
-            row = self._attacked(defence, self.oracle, degrade(self.oracle, *defence.degradations))
+            ask = degrade(self.oracle, *defence.degradations)
+            row = self._attacked(defence, self.oracle, ask, limits)
         kept, shift = (self.given or known).costs(defence)
         log.info("%s: %s", row.defence, row.recovered)
-        self.rows.append(replace(row, labels_kept=kept, shift=shift))
+        return replace(row, labels_kept=kept, shift=shift)
 
-    def _attacked(self, defence: Defence, base: Oracle, ask: Ask) -> AuditRow:
+    def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
-        limits = self._limits()
+        self.allowed[defence.name] = limits
         began = self.clock()
 
         def listen(event: Progress) -> None:
@@ -265,26 +294,31 @@ class _Job:
             finding=found,
         )
 
-    def _extrapolated(self, defence: Defence, first: AuditRow) -> AuditRow:
+    def _extrapolated(self, defence: Defence, first: AuditRow, limits: Limits) -> AuditRow:
         """What the copy would give away in the place of a served target."""
         copy = None if first.finding is None else first.finding.copy
         if copy is None or first.recovered not in {"weights", "function"}:
             note = f"coarser answers give away no more than the finer ones: {first.recovered}"
             return AuditRow(defence.name, first.recovered, extrapolated=True, notes=(note,))
         base = Oracle(_as_answers(copy, self.reference), copy.dim_in, name="the copy")
-        row = self._attacked(defence, base, degrade(base, *defence.degradations))
+        row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
         return replace(row, extrapolated=True, notes=(note, *row.notes))
 
     def _limits(self) -> Limits:
         """The first row may take half of what there is, the others share the rest."""
-        left = max(self.seconds - (self.clock() - self.started), 1.0)
-        share = 1.0 / (len(self.all) - len(self.rows)) if self.rows else _FIRST_SHARE
+        left = self._left()
+        if self.rows:
+            return left.share(1.0 / (len(self.all) - len(self.rows)))
+        if self.served:
+            return replace(left, seconds=(1.0 - _FIRST_SHARE / 2.0) * left.seconds)
+        return left.share(_FIRST_SHARE)
+
+    def _left(self) -> Limits:
+        """What time and queries are left; a copy in place of a served target costs none."""
+        seconds = max(self.seconds - (self.clock() - self.started), 1.0)
         queries = None if self.served and self.rows else self.oracle.remaining
-        if self.served and not self.rows:
-            share = 1.0 - _FIRST_SHARE / 2.0
-            return Limits(share * left, queries, self.clock)
-        return Limits(left, queries, self.clock).share(share)
+        return Limits(seconds, queries, self.clock)
 
     def _is_over(self) -> bool:
         return self.oracle.remaining == 0 or self.clock() - self.started > self.seconds
@@ -320,16 +354,20 @@ class _Job:
         if self.progress is None:
             return
         n = len(self.all) or 1
-        place = f"row {len(self.rows) + 1} of {n}, " if self.all else ""
         ledger = self.oracle.ledger()
         left = max(self.seconds - (self.clock() - self.started), 0.0)
+        place, done = "", 0.0
+        if self.all:
+            place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
+        if self.place < len(self.rows):
+            place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(
             Progress(
                 phase,
                 ledger.n_queries,
                 ledger.n_rounds,
                 f"{place}{message}",
-                (len(self.rows) + within) / n if self.all else 0.0,
+                done,
                 left,
             )
         )

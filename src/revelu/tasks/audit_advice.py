@@ -8,7 +8,7 @@ from revelu.tasks.audit_rows import AuditRow
 # shift by no more than this share of their deviation.
 _KEPT, _SHIFT = 0.999, 0.01
 
-_ORDER = ("nothing", "span", "function", "weights")
+ORDER = ("nothing", "span", "function", "weights")
 
 _WORDS = {
     "weights": "the weights",
@@ -70,7 +70,7 @@ def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
     if not judged:
         return f"no attack on answers that {kept} on {data} came to an end{cut}"
     # The last of equals: the list goes from fine to coarse.
-    best = min(reversed(judged), key=lambda row: _ORDER.index(row.recovered))
+    best = min(reversed(judged), key=lambda row: ORDER.index(row.recovered))
     share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
     return (
         f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
