@@ -44,7 +44,7 @@ FIRST_SEED = 32_000_000
 SECONDS, AGAIN = 90.0, 40.0
 
 # These end soon.
-QUICK = (1, 5, 12, 15, 17)
+QUICK = (2, 5, 12, 15, 17)
 
 COPY, SPAN_ANGLE = 0.99, 0.01
 

@@ -1,6 +1,7 @@
 """Three hidden layers and more: what is found, queries, error and time.
 
     python benchmarks/deep.py              print a line for every network, then the table
+    python benchmarks/deep.py --quick      one network of each shape, in a minute or two
     python benchmarks/deep.py --write      and keep it
     python benchmarks/deep.py --results runs.jsonl --networks 0 --write   those of earlier runs
 
@@ -229,15 +230,22 @@ def bar(sign: str, limit: float | None, spec: str = "") -> str:
     return "" if limit is None else f" ({sign} {limit:{spec}})"
 
 
-def measure(rows: list[Row], seeds: range, results: Path) -> None:
-    """Extract what has not been extracted yet, and add it to the results."""
-    done = {(name, values["seed"]) for name, values in records(results)}
+def measure(rows: list[Row], seeds: range, results: Path | None) -> dict[Row, list[Run]]:
+    """Extract what has not been extracted yet, and add it to the results: all runs of rows."""
+    runs: dict[Row, list[Run]] = {row: [] for row in rows}
+    for name, values in records(results):
+        run = Run(**values | {"architecture": tuple(values["architecture"])})
+        for row in rows:
+            if row.name == name:
+                runs[row].append(run)
     for seed in seeds:
         for row in rows:
-            if (row.name, seed) not in done:
+            if all(run.seed != seed for run in runs[row]):
                 run = one(row, seed)
                 print(row.name, "exact" if run.exact else "", run, flush=True)
                 record(results, [row.name, asdict(run)])
+                runs[row].append(run)
+    return runs
 
 
 def main() -> None:
@@ -245,17 +253,16 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
+    parser.add_argument("--quick", action="store_true", help="one network a line, none trained")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--results", type=Path, default=Path("deep.jsonl"), help="where runs are")
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
     options = parser.parse_args()
     rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
-    measure(rows, range(options.first_seed, options.first_seed + options.networks), options.results)
-    runs: dict[Row, list[Run]] = {row: [] for row in rows}
-    for name, values in records(options.results):
-        for row in rows:
-            if row.name == name:
-                runs[row].append(Run(**values | {"architecture": tuple(values["architecture"])}))
+    n, results = options.networks, options.results
+    if options.quick:
+        n, results, rows = 1, None, [row for row in rows if not row.trained]
+    runs = measure(rows, range(options.first_seed, options.first_seed + n), results)
     heads = (
         "| network | networks | exact (bar) | architecture right, of the exact (bar) "
         "| of those whose neurons all show | certified "

