@@ -217,9 +217,9 @@ def error(target: Target, row: AuditRow) -> float | None:
     return None
 
 
-def one(place: int) -> str:
+def one(place: int, first_seed: int) -> str:
     """Audit one target, and try two rows again."""
-    seed = FIRST_SEED + place
+    seed = first_seed + place
     target = targets()[place](seed)
     cpu = time.process_time()
     audits.SECONDS = SECONDS
@@ -282,6 +282,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, action="append", help="these targets, from 0")
     parser.add_argument("--quick", action="store_true", help="five of them, in a minute")
     parser.add_argument("--mnist", action="store_true", help="the audit of demo:mnist instead")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--lines", type=Path, help="append the lines to this file")
     parser.add_argument("--write", type=Path, help="keep the lines of this file in README.md")
     options = parser.parse_args()
@@ -309,7 +310,7 @@ def main() -> None:
     else:
         lines = []
         for place in options.only or (QUICK if options.quick else range(len(targets()))):
-            lines.append(one(place))
+            lines.append(one(place, options.first_seed))
             if options.lines:
                 with options.lines.open("a", encoding="utf-8") as file:
                     file.write(f"{lines[-1]}\n")

@@ -12,6 +12,7 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.attack import Finding, Limits, attack
 from revelu.tasks.audit_advice import advice, serves
 from revelu.tasks.audit_rows import AuditRow, with_implied
+from revelu.tasks.progress import Progress
 from serving import serving
 
 TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
@@ -295,32 +296,34 @@ def test_advice_takes_no_comfort_in_attacks_that_were_cut():
 
 
 def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
-    allowed = []
+    allowed, seen = [], []
 
     def pretend(*arguments):
         """Ends at once, but for that on 4 digits, which wants more than it gets at first."""
-        allowed.append(arguments[3].seconds)
-        cut = len(allowed) == 1 + NAMES.index("4 digits")
-        return Finding(10, None, None, cut, False, ("cut",) if cut else ())
+        *_, limits, _, _, listener = arguments
+        allowed.append(limits.seconds)
+        listener(Progress("recover", 0, 0, "fitting"))
+        return Finding(10, None, None, len(allowed) == 1 + NAMES.index("4 digits"), False, ())
 
     monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
-    seen = []
     found = revelu.audit(TRUTH, max_seconds=600, progress=seen.append)
     assert [r.defence for r in found.rows] == NAMES
     assert not any(r.cut for r in found.rows)
     assert len(allowed) == len(NAMES) + 1
-    assert allowed[-1] > 2.0 * allowed[NAMES.index("4 digits")]
+    assert 2.0 * allowed[NAMES.index("4 digits")] < allowed[-1] < 600.0
+    assert seen[-1].message == "row 4 again, 4 digits: fitting"
 
 
-def test_no_attack_is_begun_again_for_little_more_time(monkeypatch):
+def test_no_attack_is_begun_again_where_no_time_is_left(monkeypatch):
     allowed = []
 
     def pretend(*arguments):
         allowed.append(arguments[3].seconds)
         return Finding(10, None, None, True, False, ())
 
-    # Nine rows share half of the time: none has twice as much as it had.
     monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
+    # Seconds that were allowed are over.
+    monkeypatch.setattr("time.monotonic", lambda: sum(allowed))
     assert all(r.cut for r in revelu.audit(TRUTH, max_seconds=600).rows)
     assert len(allowed) == len(NAMES)
 

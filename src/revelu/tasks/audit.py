@@ -34,9 +34,9 @@ _REFERENCE_SHARE = 0.05
 SECONDS = 480.0
 _FIRST_SHARE = 0.5
 
-# An attack that was cut is begun afresh, with what others left over, where that is this many
-# times as long.
-_WORTH_AGAIN = 2.0
+# An attack that was cut is begun afresh with what others left over, where that is so many times
+# as long, and may take so many times as long.
+_WORTH_AGAIN, _AGAIN = 2.0, 4.0
 
 
 def audit(
@@ -214,22 +214,30 @@ class _Job:
         )
 
     def _try_again(self) -> None:
-        """Give what time is left to the attacks that were cut, where it is much more."""
-        cut = [i for i, row in enumerate(with_implied(self.rows)) if self._is_short(row)]
-        for n_done, place in enumerate(cut):
-            self.place, defence = place, self.all[place]
-            limits = self._left().share(1.0 / (len(cut) - n_done))
-            if limits.seconds < _WORTH_AGAIN * self.allowed[defence.name].seconds:
+        """Give what time is left to attacks that were cut, the most promising first."""
+        tried: set[int] = set()
+        while places := [i for i in self._cut() if i not in tried]:
+            # Where more was found the answers are worth more; of these the finest come first.
+            self.place = max(places, key=lambda i: ORDER.index(self.rows[i].recovered))
+            tried.add(self.place)
+            row, left = self.rows[self.place], self._left()
+            seconds = self.allowed[row.defence].seconds
+            if left.seconds < _WORTH_AGAIN * seconds:
                 continue
-            log.info("%s: %.0f seconds more", defence.name, limits.seconds)
-            row = self._judged(defence, limits)
-            if ORDER.index(row.recovered) >= ORDER.index(self.rows[place].recovered):
-                self.rows[place] = row
+            limits = replace(left, seconds=min(left.seconds, _AGAIN * seconds))
+            log.info("%s: again, for %.0f seconds", row.defence, limits.seconds)
+            again = self._judged(self.all[self.place], limits)
+            if ORDER.index(again.recovered) >= ORDER.index(row.recovered):
+                self.rows[self.place] = again
 
-    def _is_short(self, row: AuditRow) -> bool:
-        """Whether time, and not queries, ended a row's own attack."""
-        out_of_queries = row.finding is not None and row.finding.out_of_queries
-        return row.cut and not out_of_queries and row.defence in self.allowed
+    def _cut(self) -> list[int]:
+        """Which attacks time, and not queries, ended before there was a network."""
+
+        def is_short(row: AuditRow) -> bool:
+            out_of_queries = row.finding is not None and row.finding.out_of_queries
+            return row.cut and not out_of_queries and row.defence in self.allowed
+
+        return [i for i, row in enumerate(with_implied(self.rows)) if is_short(row)]
 
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
