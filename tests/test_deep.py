@@ -161,7 +161,13 @@ def test_a_last_neuron_that_hardly_ever_fires_is_told_from_the_skip():
     truth = Network([first[0], W, plain.weights[2]], [first[1], b, plain.biases[2]])
     oracle = Oracle(truth, 6)
     found = fit_outputs(
-        oracle, measure_noise(oracle, 1), Stack(6, [first[0]], [first[1]]), W, b, rng
+        oracle,
+        measure_noise(oracle, 1),
+        Stack(6, [first[0]], [first[1]]),
+        W,
+        b,
+        np.zeros(W.shape, dtype=bool),
+        rng,
     )
     fires = X[z[:, 3] + b[3] > 0]
     assert len(fires) > 20

@@ -7,10 +7,12 @@ of its others agree; those of other neurons do not.
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -34,6 +36,11 @@ _MAX_REFINEMENTS = 12
 _MOST_PAIRED = 120
 _UNSURE = 1e-9
 
+# Kinks around each of which others are tried in larger groups, and how many of its neighbours.
+_MOST_SEEDS = 40
+_NEIGHBOURS = 8
+_GROUPS = (3, 4, 5)
+
 
 @dataclass(frozen=True)
 class Equations:
@@ -47,11 +54,14 @@ class Equations:
         ``M^T``.
     ranks : ndarray, shape (n,)
         How many of the equations are independent.
+    X : ndarray, shape (n, d)
+        The kinks.
     """
 
     E: FloatArray
     A: FloatArray
     ranks: IntArray
+    X: FloatArray
 
     @classmethod
     def of(cls, X: FloatArray, normals: FloatArray, M: FloatArray, h: FloatArray) -> "Equations":
@@ -72,11 +82,11 @@ class Equations:
         E[:, :d, :k] = A - normals[:, :, None] * (normals[:, None, :] @ A)
         E[:, d, :k], E[:, d, k] = h * size, size[:, 0]
         ranks = np.linalg.matrix_rank(M, tol=None) if n else np.empty(0, dtype=np.intp)
-        return cls(E, A, np.asarray(ranks, dtype=np.intp))
+        return cls(E, A, np.asarray(ranks, dtype=np.intp), X)
 
     def take(self, rows: IntArray) -> "Equations":
         """Return those of some kinks."""
-        return Equations(self.E[rows], self.A[rows], self.ranks[rows])
+        return Equations(self.E[rows], self.A[rows], self.ranks[rows], self.X[rows])
 
     def misfits(self, V: FloatArray) -> FloatArray:
         """How far rows are from agreeing with kinks, shape (m, n).
@@ -105,12 +115,15 @@ class Equations:
         """``|B_i v_c|^2``, shape (m, n)."""
         return np.asarray(((B @ V.T) ** 2).sum(axis=1).T)
 
-    def solve(self, union: BoolArray) -> FloatArray:
-        """Return the row of norm 1 that fits all best, 0 outside ``union`` (k,)."""
+    def solve(self, union: BoolArray) -> FloatArray | None:
+        """Return the row of norm 1 that fits all best, 0 outside ``union`` (k,); None if two do."""
         entries = np.append(union, True)
         E = self.E[:, :, entries]
         v = np.zeros(len(entries))
-        v[entries] = np.linalg.svd(E.reshape(-1, E.shape[2]), full_matrices=False)[2][-1]
+        _, sizes, Vt = np.linalg.svd(E.reshape(-1, E.shape[2]), full_matrices=False)
+        if len(sizes) > 1 and sizes[-2] ** 2 <= _UNSURE * sizes[0] ** 2:
+            return None
+        v[entries] = Vt[-1]
         return v
 
 
@@ -136,8 +149,10 @@ def grow_row(
     return _refined(equations, members, on, np.ones(len(on), dtype=bool))
 
 
-def turning_row(equations: Equations, v: FloatArray) -> FloatArray | None:
-    """Find the bias of a row whose direction alone is known, where kinks agree on one.
+def turning_rows(equations: Equations, v: FloatArray) -> list[tuple[FloatArray, int]]:
+    """Find the biases of a row whose direction alone is known, on which kinks agree.
+
+    Its own kinks agree on one.  Where it alone is on, those of a deeper neuron agree on another.
 
     Parameters
     ----------
@@ -147,8 +162,8 @@ def turning_row(equations: Equations, v: FloatArray) -> FloatArray | None:
 
     Returns
     -------
-    ndarray or None
-        The row of norm 1 with the bias of most kinks along ``w``; None where no two agree.
+    list of (row, n)
+        Rows of norm 1, and how many kinks agree on each, two or more; those of most first.
     """
     w = np.append(v[:-1], 0.0)
     # The last equation is that of the hyperplane, its last entry the weight of the bias.
@@ -158,24 +173,32 @@ def turning_row(equations: Equations, v: FloatArray) -> FloatArray | None:
     along &= equations.ranks > _FEWEST_SHARED
     biases = -off[along, -1] / weights[along]
     apart = np.abs(biases[:, None] - biases) < AGREES * own[along] / weights[along]
-    if not len(biases) or apart.sum(axis=1).max() < _FEWEST_KINKS:
-        return None
-    v = np.append(w[:-1], np.median(biases[apart[apart.sum(axis=1).argmax()]]))
-    return np.asarray(v / np.linalg.norm(v))
+    found = []
+    while len(biases) and apart.sum(axis=1).max() >= _FEWEST_KINKS:
+        same = apart[apart.sum(axis=1).argmax()]
+        row = np.append(w[:-1], np.median(biases[same]))
+        found.append((np.asarray(row / np.linalg.norm(row)), int(same.sum())))
+        biases, apart = biases[~same], apart[~same][:, ~same]
+    return found
 
 
-def find_rows(equations: Equations, on: BoolArray) -> list[tuple[FloatArray, IntArray]]:
+def find_rows(
+    equations: Equations, on: BoolArray, *, in_groups: bool = False
+) -> list[tuple[FloatArray, IntArray]]:
     """Find rows that several kinks agree on, those of most kinks first.
 
     A kink at which the inputs that are on are independent gives the row on them, up to its
     scale; two of one neuron agree on the inputs that both have.  Kinks joined by such
-    agreement are one neuron's.
+    agreement are one neuron's.  Where kinks say less, pairs of them are tried.
 
     Parameters
     ----------
     equations : Equations
     on : ndarray of bool, shape (n, k)
         Inputs of the layer that are on at each kink.
+    in_groups : bool
+        Whether to try groups of neighbours that say too little alone and in pairs, where there is
+        no deeper layer: its neurons, seen from one region, are like rows of this one.
 
     Returns
     -------
@@ -199,7 +222,10 @@ def find_rows(equations: Equations, on: BoolArray) -> list[tuple[FloatArray, Int
         if row is not None:
             found.append(row)
             free[row[1]] = False
-    return _merged(equations, [*found, *_of_pairs(equations, on, free)], on)
+    found += _of_groups(equations, on, free, _pairs(equations, free))
+    for size in _GROUPS if in_groups else ():
+        found += _of_groups(equations, on, free, _neighbours(equations, free, size))
+    return _merged(equations, found, on)
 
 
 def _merged(
@@ -219,8 +245,10 @@ def _merged(
             continue
         members = np.concatenate([found[i][1] for i in group])
         v = equations.take(members).solve(on[members].any(axis=0))
-        fits = equations.take(members).misfits(v[None])[0] < AGREES
-        merged += [(v, members)] if fits.all() else [found[i] for i in group]
+        if v is not None and (equations.take(members).misfits(v[None])[0] < AGREES).all():
+            merged.append((v, members))
+        else:
+            merged += [found[i] for i in group]
     return sorted(merged, key=lambda row: -len(row[1]))
 
 
@@ -245,12 +273,16 @@ def _refined(
     equations: Equations, members: IntArray, on: BoolArray, free: BoolArray
 ) -> tuple[FloatArray, IntArray] | None:
     """The row of some kinks, with all others that agree."""
+    v = np.empty(0)
     for _ in range(_MAX_REFINEMENTS):
         union = np.asarray(on[members].any(axis=0))
         n_equations = int(equations.ranks[members].sum())
         if len(members) < _FEWEST_KINKS or n_equations < union.sum() + _FEWEST_EQUATIONS:
             return None
-        v = equations.take(members).solve(union)
+        row = equations.take(members).solve(union)
+        if row is None:
+            return None
+        v = row
         others = np.flatnonzero(free & ~(on & ~union).any(axis=1))
         agree = others[equations.take(others).misfits(v[None])[0] < AGREES]
         now = np.union1d(agree, _with_one_more(equations, v, union, on, free))
@@ -278,36 +310,58 @@ def _with_one_more(
     return rows[equations.take(rows).misfit_each(V) < AGREES]
 
 
-def _of_pairs(
-    equations: Equations, on: BoolArray, free: BoolArray
+def _of_groups(
+    equations: Equations, on: BoolArray, free: BoolArray, groups: IntArray
 ) -> list[tuple[FloatArray, IntArray]]:
-    """Rows of kinks none of which determines its own: two of one neuron do."""
-    left = np.flatnonzero(free & (equations.ranks > 0))[:_MOST_PAIRED]
-    i, j = np.triu_indices(len(left), 1)
-    i, j = left[i], left[j]
-    both = on[i] | on[j]
-    spare = equations.ranks[i] + equations.ranks[j] - both.sum(axis=1)
+    """Rows of kinks none of which determines its own: a few of one neuron do, one group a row."""
+    both = np.asarray(on[groups].any(axis=1))
+    spare = equations.ranks[groups].sum(axis=1) - both.sum(axis=1)
     enough = spare >= _FEWEST_EQUATIONS
-    i, j, both = i[enough], j[enough], both[enough]
-    if not len(i):
+    groups, both = groups[enough], both[enough]
+    if not len(groups):
         return []
     grams = np.swapaxes(equations.E, 1, 2) @ equations.E
-    values, vectors = _least(grams[i] + grams[j], both)
+    values, vectors = _least(grams[groups].sum(axis=1), both)
     fit = np.flatnonzero(
         (values[:, 0] < AGREES**2 * values[:, -1]) & (values[:, 1] > _UNSURE * values[:, -1])
     )
     found = []
-    for pair in fit:
-        members = np.array([i[pair], j[pair]])
+    for i in fit:
+        members = groups[i]
         if (
             free[members].all()
-            and np.isfinite(equations.take(members).misfits(vectors[pair][None])[0]).all()
+            and np.isfinite(equations.take(members).misfits(vectors[i][None])[0]).all()
         ):
             row = _refined(equations, members, on, free)
             if row is not None and len(row[1]) > 2:
                 found.append(row)
                 free[row[1]] = False
     return found
+
+
+def _pairs(equations: Equations, free: BoolArray) -> IntArray:
+    """All pairs of kinks that are left, shape (n, 2)."""
+    left = np.flatnonzero(free & (equations.ranks > 0))[:_MOST_PAIRED]
+    i, j = np.triu_indices(len(left), 1)
+    return np.column_stack([left[i], left[j]])
+
+
+def _neighbours(equations: Equations, free: BoolArray, size: int) -> IntArray:
+    """Groups of kinks that are left and near each other, shape (n, size), of the latest ones.
+
+    Where a neuron is on few of those below may be, and every kink says little.
+    """
+    left = np.flatnonzero(free & (equations.ranks > 0))
+    seeds = left[-_MOST_SEEDS:]
+    if len(left) < size:
+        return np.empty((0, size), dtype=np.intp)
+    X = equations.X
+    near = left[cdist(X[seeds], X[left]).argsort(axis=1)[:, : _NEIGHBOURS + 1]]
+    places = np.array(list(combinations(range(1, near.shape[1]), size - 1)))
+    groups = np.concatenate(
+        [np.column_stack([row[:1].repeat(len(places)), row[places]]) for row in near]
+    )
+    return np.unique(np.sort(groups, axis=1), axis=0)
 
 
 def _least(grams: FloatArray, on: BoolArray) -> tuple[FloatArray, FloatArray]:

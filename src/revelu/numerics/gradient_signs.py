@@ -19,11 +19,14 @@ _IN_SPAN = 1e-5
 _RIDGE = 1e-13
 
 # The search: points, turns of one sign from each start, starts beside the vote with so many of
-# its signs turned by chance, and the share of points that must be explained to end it.
+# its signs turned by chance, turns of which the best is taken, multiplications, and the share of
+# points that must be explained to end it.
 _MOST_POINTS = 250
 _MAX_TURNS = 60
 _FEWEST_STARTS, _MAX_STARTS = 3, 12
 _FLIPPED = 0.2
+_TRIED = 4
+_MOST_WORK = 1e10
 _MOSTLY = 0.5
 _SURELY = 0.9
 
@@ -39,8 +42,6 @@ class Orientation:
     ----------
     signs : ndarray, shape (k,)
         +1 where a neuron is on where its sum is positive as given, else -1.
-    margins : ndarray, shape (k,)
-        How many points less the signs would explain with this one turned.
     n_telling : int
         Points at which fewer neurons are on than the map has rank.
     n_explained : int
@@ -55,7 +56,6 @@ class Orientation:
     """
 
     signs: FloatArray
-    margins: IntArray
     n_telling: int
     n_explained: int
     explained: IntArray
@@ -104,21 +104,21 @@ def orient(
     vote = np.ones(len(W)) if oriented else spans.vote(positive)
     signs, most = vote, -1
     known = oriented and few.share_explained(above, vote) >= _SURELY
+    left = int(_MOST_WORK / max(few.rows.size * few.rows.shape[1], 1))
     for turn in range(0 if known else _MAX_STARTS):
         flips = rng.random(len(W)) < (_FLIPPED if turn else 0.0)
-        found = _climb(few, above, np.where(flips, -vote, vote))
+        found, n_turns = _climb(few, above, np.where(flips, -vote, vote), left)
+        left -= n_turns
         n = few.n_explained(above, found)
         if n > most:
             signs, most = found, n
-        if turn >= _FEWEST_STARTS and few.share_explained(above, signs) >= _MOSTLY:
+        is_found = few.share_explained(above, signs) >= _MOSTLY
+        if left <= 0 or (turn >= _FEWEST_STARTS and is_found):
             break
     on = positive == (signs > 0)
     telling, explained = spans.judge(on)
-    score = few.n_explained(above, signs)
-    margins = [score - few.n_explained(above, turned) for turned in _turns(signs)]
     return Orientation(
         signs,
-        np.array(margins, dtype=np.intp),
         int(telling.sum()),
         int((telling & explained).sum()),
         np.flatnonzero(telling & explained),
@@ -140,20 +140,40 @@ def _needed(spans: "_Spans", on: BoolArray) -> BoolArray:
     return needed
 
 
-def _climb(spans: "_Spans", positive: BoolArray, signs: FloatArray) -> FloatArray:
+def _climb(
+    spans: "_Spans", positive: BoolArray, signs: FloatArray, most: int
+) -> tuple[FloatArray, int]:
     """Turn single signs while gradients come nearer their spans, then while more are inside.
 
     The first leads from far away, the second is what counts: signs that leave few points to
-    tell anything explain those few with ease.
+    tell anything explain those few with ease.  Returned with how many turns were looked for, of
+    which there are ``most``, about.
     """
-    for worth in (lambda s: -spans.cost(positive, s), lambda s: spans.n_explained(positive, s)):
-        now = worth(signs)
-        for _ in range(_MAX_TURNS):
-            worths = [worth(turned) for turned in _turns(signs)]
+    n_turns = 0
+    for worth, after in ((spans.nearness, _nearness), (spans.n_explained, _n_explained)):
+        now = worth(positive, signs)
+        for _ in range(min(_MAX_TURNS, most - n_turns)):
+            n_turns += 1
+            likely = np.argsort(-after(*spans.after_turns(positive == (signs > 0))))[:_TRIED]
+            turns = _turns(signs)
+            worths = [worth(positive, turns[j]) for j in likely]
             if not worths or max(worths) <= now:
                 break
-            now, signs = max(worths), _turns(signs)[int(np.argmax(worths))]
-    return signs
+            now, signs = max(worths), turns[likely[int(np.argmax(worths))]]
+    return signs, n_turns
+
+
+def _nearness(telling: BoolArray, outside: FloatArray) -> FloatArray:
+    """Minus the mean logarithm of what of the gradients is outside their spans, a column each."""
+    logs = np.log(np.maximum(outside, _IN_SPAN**2))
+    count = telling.sum(axis=0)
+    mean = (logs * telling).sum(axis=0) / np.maximum(count, 1)
+    return np.where(count < _FEWEST_TELLING, 0.0, -mean)
+
+
+def _n_explained(telling: BoolArray, outside: FloatArray) -> FloatArray:
+    """How many gradients are in their spans, a column each."""
+    return np.asarray((telling & (outside <= _IN_SPAN**2)).sum(axis=0), dtype=np.float64)
 
 
 def _turns(signs: FloatArray) -> list[FloatArray]:
@@ -215,12 +235,40 @@ class _Spans:
         telling, explained = self.judge(positive == (signs > 0))
         return float((telling & explained).sum() / max(telling.sum(), 1))
 
-    def cost(self, positive: BoolArray, signs: FloatArray) -> float:
-        """Mean logarithm of what of the gradients is outside their spans."""
-        _, outside = self._outside(positive == (signs > 0))
-        if len(outside) < _FEWEST_TELLING:
-            return 0.0
-        return float(np.log(np.maximum(outside, _IN_SPAN**2)).mean())
+    def nearness(self, positive: BoolArray, signs: FloatArray) -> float:
+        """Minus the mean logarithm of what of the gradients is outside their spans."""
+        telling, outside = self._outside(positive == (signs > 0))
+        return float(_nearness(telling[telling, None], outside[:, None])[0])
+
+    def after_turns(self, on: BoolArray) -> tuple[BoolArray, FloatArray]:
+        """Which points tell, and what is outside, after each turn of one sign, shapes (n, k).
+
+        A row more or less changes the projection of a gradient g by one direction's part.  With
+        G the products of the rows that are on, u = G^-1 R g, and r what row j and g share outside
+        the span: j adds ``r^2 / (R_jj - R_jS G^-1 R_Sj)``, and without j ``u_j^2 / (G^-1)_jj`` is
+        lost.  Rounding grows where rows nearly depend on each other: a first look only.
+        """
+        n, k = on.shape
+        m = self.forced.shape[1]
+        on = np.column_stack([on, np.zeros((n, m - k), dtype=bool)]) | self.forced
+        G = np.where(on[:, :, None] & on[:, None, :], self.rows, 0.0)
+        trace = np.trace(self.rows, axis1=1, axis2=2)[:, None]
+        ridge = _RIDGE * np.where(trace > 0, trace, 1.0)
+        G[:, np.arange(m), np.arange(m)] += np.where(on, ridge, 1.0)
+        inverse = np.linalg.inv(G)
+        across = np.where(on[:, :, None], self.rows, 0.0)
+        u = inverse @ np.where(on[:, :, None], self.cross, 0.0)
+        inside = (u * self.cross).sum(axis=(1, 2))[:, None]
+        new = np.diagonal(self.rows, axis1=1, axis2=2) - (across * (inverse @ across)).sum(axis=1)
+        shared = self.cross - np.swapaxes(across, 1, 2) @ u
+        gain = (shared**2).sum(axis=2) / np.maximum(new, ridge)
+        loss = (u**2).sum(axis=2) / np.diagonal(inverse, axis1=1, axis2=2)
+        change = np.where(on, -loss, gain) * ~self.forced
+        counts = on.sum(axis=1)[:, None] + np.where(on, -1, 1) * ~self.forced
+        size = self.size[:, None]
+        telling = (counts < self.ranks[:, None]) & (size > 0)
+        outside = 1.0 - (inside + change) / np.where(size > 0, size, 1.0)
+        return telling[:, :k], outside[:, :k]
 
     def judge(self, on: BoolArray) -> tuple[BoolArray, BoolArray]:
         """Which points tell, and at which the gradient is in the span of what is on."""

@@ -22,11 +22,11 @@ from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_inputs import rare_inputs, telling_inputs
+from revelu.recover.deep_inputs import n_last_look, rare_inputs, telling_inputs
 from revelu.recover.deep_layer import find_layer, last_layer, oriented
 from revelu.recover.deep_polish import polished
 from revelu.recover.deep_search import DeepSearch
-from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
+from revelu.recover.deep_top import fit_outputs, within_neurons, without_faint, without_skip
 from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
 
@@ -37,13 +37,10 @@ _MAX_LAYERS = 12
 # Times that it goes back to a layer that lacks a neuron.
 _MAX_FALLS = 4
 
-# Points of a look for errors, the spreads that they are drawn at, how many must be right in the
-# end, and looks that do not help.
+# Points of a look for errors, and the spreads that they are drawn at; repairs, and those in a row
+# that do not help.
 _LOOK = 1000
 _SPREADS = (1.0, 1.0, 1.5, 2.0)
-_LAST_LOOK = 40_000
-_LOOKS_A_PARAMETER = 40
-
 _MAX_REPAIRS = 10
 _MAX_IN_VAIN = 4
 
@@ -110,7 +107,7 @@ class Deep:
         try:
             self._climb()
             if self.network is not None:
-                self._explain(min(_LAST_LOOK, _LOOKS_A_PARAMETER * self.network.n_parameters))
+                self._explain(n_last_look(self.network))
         except LimitReachedError as error:
             return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
         except CurvedError as error:
@@ -165,8 +162,8 @@ class Deep:
         return len(self.layers)
 
     def _fit(self, layer: FoundLayer) -> Network | None:
-        s = self.search
-        return fit_outputs(s.oracle, s.noise, s.stack, layer.turning.W, layer.turning.b, s.rng)
+        s, rows = self.search, layer.turning
+        return fit_outputs(s.oracle, s.noise, s.stack, rows.W, rows.b, rows.unseen, s.rng)
 
     def _solve_again(self) -> None:
         """Find the same number of layers from the kinks known; keep what explains more."""
@@ -281,7 +278,7 @@ class Deep:
     def _gather_around(self, network: Network, wrong: BoolArray) -> None:
         """Gather kinks where the network begins to be wrong, and around wrong points."""
         search, rng = self.search, self.search.rng
-        bad = self.X[rng.permutation(np.flatnonzero(wrong))[:_MOST_WRONG]]
+        bad = self.X[np.resize(rng.permutation(np.flatnonzero(wrong)), _MOST_WRONG)]
         size = np.linalg.norm(bad, axis=1)[:, None] / np.sqrt(bad.shape[1])
         away = bad + _NEAR * size * rng.standard_normal(bad.shape)
         stack, search.stack = search.stack, search.stack[:1]
@@ -340,7 +337,9 @@ class Deep:
         notes = []
         if wrong.any():
             notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
-        network = without_skip(without_faint(self.network), self.search.rng)
+        network = without_faint(self.network)
+        plain = (n for n in within_neurons(network) if self._is_no_worse(n, network))
+        network = next(plain, None) or without_skip(network, self.search.rng)
         right = ~self._wrong(network)
         self.network = polished(network, self.X[right], self.Y[right])
         return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)

@@ -14,13 +14,16 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
+from revelu.recover.deep_top import is_faint
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
 
-# The step of derivatives, relative to a row; steps of regression; most entries at a time.
+# The step of derivatives, relative to a row; steps of regression; most entries at a time, and
+# equations for them.
 _STEP = 1e-7
 _MAX_STEPS = 6
 _MOST_ENTRIES = 60
+_MOST_EQUATIONS = 4000
 
 # A point shows entries if an answer changes by so much of the largest change.
 _SHOWS = 1e-6
@@ -66,13 +69,15 @@ def fill_entries(
         places += [p._replace(with_skip=True) for p in places if p.layer == len(unseen) - 1]
     if not places or len(places) > _MOST_ENTRIES:
         return network
+    spread = Y.std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0)
     best, least = network, np.inf
     for _ in range(_MAX_STEPS):
-        residual = (Y - network(X)).sum(axis=1)
+        residual = ((Y - network(X)) / unit).ravel()
         cost = float(np.median(np.abs(residual))), float(np.abs(residual).mean())
         if sum(cost) < least and not _is_wild(network, places):
             best, least = network, sum(cost)
-        J = np.column_stack([_derivative(network, place, X) for place in places])
+        J = np.column_stack([(_derivative(network, y, X) / unit).ravel() for y in places])
         sizes = np.abs(J).max(axis=0)
         live = sizes > 0
         if not live.any():
@@ -81,6 +86,7 @@ def fill_entries(
         rows = np.flatnonzero((np.abs(J) > _SHOWS).any(axis=1))
         if len(rows) <= J.shape[1]:
             break
+        rows = rows[:: -(-len(rows) // _MOST_EQUATIONS)]
         step = least_deviations(J[rows], residual[rows]).x / sizes[live]
         chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
         network = _moved(network, chosen, step)
@@ -105,14 +111,18 @@ def absorb_skip(network: Network, unseen: BoolArray) -> Network:
         return network
     (V, e), A = network.skip, network.weights[-1]
     W, b, c = network.weights[-2], network.biases[-2], network.biases[-1]
+    kept = ~is_faint(network)
+    unseen = unseen & kept[:, None]
     seen = ~unseen.any(axis=0)
     if not unseen.any() or not seen.any():
         return network
     # On the other entries it must vanish, with some signs.
-    plain = resolve_signs(Network([W[:, seen], A], [b, c], skip=(V[:, seen], e)), _NO_SKIP)[0]
+    rest = Network([W[kept][:, seen], A[:, kept]], [b[kept], c], skip=(V[:, seen], e))
+    plain = resolve_signs(rest, _NO_SKIP)[0]
     if plain.skip is not None:
         return network
-    flip = (plain.weights[0] * W[:, seen]).sum(axis=1) < 0
+    flip = np.zeros(len(W), dtype=bool)
+    flip[kept] = (plain.weights[0] * W[kept][:, seen]).sum(axis=1) < 0
     # a relu(z) = a relu(-z) + a z
     taken = _taken((V + (A * flip) @ W) * ~seen, A, unseen)
     if taken is None:
@@ -148,7 +158,7 @@ def _is_wild(network: Network, places: list[Place]) -> bool:
 def _derivative(network: Network, place: Place, X: FloatArray) -> FloatArray:
     size = _STEP * float(np.linalg.norm(network.weights[place.layer][place.row]))
     moved = _moved(network, [place], np.array([size]))
-    return np.asarray((moved(X) - network(X)).sum(axis=1) / size)
+    return np.asarray((moved(X) - network(X)) / size)
 
 
 def _moved(network: Network, places: list[Place], step: FloatArray) -> Network:

@@ -20,6 +20,19 @@ _SPREADS = (1.0, 2.0)
 _TELLING = 4
 _MOST_TELLING = 60
 
+# Points that must be right in the end.
+_LAST_LOOK = 40_000
+_LOOKS_A_PARAMETER = 100
+
+
+def n_last_look(network: Network) -> int:
+    """How many inputs in a row must be right in the end.
+
+    In proportion to the queries of a search, which several outputs shorten.
+    """
+    looks = _LOOKS_A_PARAMETER * network.n_parameters / np.sqrt(network.dim_out)
+    return int(min(_LAST_LOOK, looks))
+
 
 def rare_inputs(network: Network, rng: np.random.Generator) -> FloatArray:
     """Inputs of N(0, I) at which a neuron is on that rarely is, or off, shape (n, d)."""

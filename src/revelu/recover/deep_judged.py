@@ -51,13 +51,31 @@ class Judged:
                 known[i] = -1
         self.rows = self.rows[known >= 0]
 
-    def learn(self, v: FloatArray) -> None:
+    def learn(self, v: FloatArray, *, keeps_size: bool = False) -> None:
         """Add a row that gradients have shown; one that was known in part is now whole."""
         same = np.flatnonzero(_parallel(self.rows, v))
         if not len(same):
             self.rows, self.is_oriented = np.vstack([self.rows, v]), False
-        elif np.count_nonzero(self.rows[same[0]]) <= np.count_nonzero(v):
-            self.rows[same[0]] = v * np.copysign(1.0, v @ self.rows[same[0]])
+        else:
+            self.grow(int(same[0]), v, keeps_size=keeps_size)
+
+    def grow(self, i: int, v: FloatArray, *, keeps_size: bool = False) -> None:
+        """Put a row along one that is known in its place, unless it knows fewer entries.
+
+        Where rows of the layer above are known they are in units of it: what both know keeps its
+        size.
+        """
+        old = self.rows[i]
+        if np.count_nonzero(v) < np.count_nonzero(old):
+            return
+        shared = np.where(old != 0, v, 0.0)
+        size = (shared @ old) / (shared @ shared) if keeps_size else np.copysign(1.0, v @ old)
+        self.rows[i] = v * size
+
+    def refuse(self, v: FloatArray, n_members: int) -> None:
+        """Remember that a row, for which so many kinks spoke, is no neuron's."""
+        self.refused = np.vstack([self.refused, v])
+        self.n_refused = np.append(self.n_refused, n_members)
 
     def refuses(self, v: FloatArray, n_members: int) -> bool:
         """Whether a row was refused, and not far fewer kinks spoke for it."""

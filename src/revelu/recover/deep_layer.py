@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import Equations, find_rows, grow_row, turning_row
+from revelu.numerics.consensus import Equations, find_rows, grow_row, turning_rows
 from revelu.numerics.gradient_signs import orient
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses
@@ -111,8 +111,9 @@ def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
     whole = with_entries(layer, search.stack, search.witnesses)
     if whole is layer:
         return layer
+    judged = search.judged[len(search.stack)]
     for w, b in zip(whole.turning.W, whole.turning.b, strict=True):
-        search.judged[len(search.stack)].learn(np.append(w, b))
+        judged.learn(np.append(w, b), keeps_size=search.knows_above)
     return oriented(search, whole)
 
 
@@ -133,22 +134,25 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     if not len(left):
         return FoundLayer(empty[:, :-1], empty[:, -1], np.empty((0, m), dtype=bool))
     equations, on = _equations(stack, witnesses, left)
-    for u in judged.steady:
-        turns = turning_row(equations, u)
-        if turns is not None:
-            judged.learn(turns)
+    for v, n in (row for u in judged.steady for row in turning_rows(equations, u)):
+        if judged.refuses(v, n):
+            continue
+        if _is_neuron(search, v, np.ones(m, dtype=bool)) is False:
+            judged.refuse(v, n)
+        else:
+            judged.learn(v, keeps_size=search.knows_above)
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
         grown = grow_row(equations, v, on)
         if grown is not None:
             free[grown[1]] = False
-            if np.count_nonzero(grown[0]) >= np.count_nonzero(v):
-                judged.rows[i] = grown[0] * np.copysign(1.0, grown[0] @ v)
+            judged.grow(i, grown[0], keeps_size=search.knows_above)
     judged.merge()
     at_border = search.is_border[left]
     for chosen in (free & at_border, free):
         fresh = np.flatnonzero(chosen & free)
-        for v, members in find_rows(equations.take(fresh), on[fresh]):
+        rows = find_rows(equations.take(fresh), on[fresh], in_groups=search.is_last)
+        for v, members in rows:
             if len(members) < fewest or judged.refuses(v, len(members)):
                 continue
             verdict = _is_neuron(search, v, np.asarray(on[fresh[members]].any(axis=0)))
@@ -160,8 +164,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
                 judged.is_oriented = False
                 free[fresh[members]] = False
             else:
-                judged.refused = np.vstack([judged.refused, v])
-                judged.n_refused = np.append(judged.n_refused, len(members))
+                judged.refuse(v, len(members))
     judged.merge()
     return _layer_of(search, judged)
 

@@ -60,6 +60,16 @@ class DeepSearch:
         self.is_border = np.empty(0, dtype=bool)
         self.above = Stack(self.oracle.dim_in)
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the next layer was the last when all was found before."""
+        return len(self.above) == len(self.stack) + 1
+
+    @property
+    def knows_above(self) -> bool:
+        """Whether rows above the next layer are known."""
+        return any(depth > len(self.stack) for depth in self.judged)
+
     def gather(self, layer: FoundLayer, n: int) -> None:
         """Gather kinks on a round of segments, some where entries of the layer are unseen."""
         places = np.argwhere(layer.unseen)

@@ -5,6 +5,8 @@ Above the last hidden layer ``f = A relu(z) + c`` with ``z = W h + b``, and what
 few rare neurons are missing, and few do if there is another layer.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from revelu.network import Network
@@ -13,7 +15,7 @@ from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep_gradients import placed
 from revelu.recover.signs import resolve_signs
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # Equations beyond the unknowns, and the share of points that must fit.
 _RATIO = 3
@@ -24,13 +26,13 @@ _FITS = 0.6
 # is in that at no point asked, its |z| is an affine map, and nothing tells it from the skip.
 _POOL = 10_000
 _SPREADS = (1.0, 2.0)
-_RARE = 0.1
+_RARE, _RARER = 0.1, 0.02
 _MOST_RARE = 8
 
 # A skip this faint, relative to the neurons' own maps, is none.
 _NO_SKIP = 1e-5
 
-# A skip of higher rank is none of neurons that never rest.
+# A skip of full rank and more than so many dimensions is none of neurons that never rest.
 _MOST_STEADY = 2
 
 # A last neuron whose outputs are this faint, relative to the strongest, is none.
@@ -46,6 +48,7 @@ def fit_outputs(
     stack: Stack,
     W: FloatArray,
     b: FloatArray,
+    unseen: BoolArray,
     rng: np.random.Generator,
 ) -> Network | None:
     """Take a layer for the last hidden one, and solve for the outputs.
@@ -58,6 +61,8 @@ def fit_outputs(
         The layers below.
     W : ndarray, shape (m, k)
     b : ndarray, shape (m,)
+    unseen : ndarray of bool, shape (m, k)
+        Which entries of W are not known.
     rng : numpy.random.Generator
 
     Returns
@@ -75,7 +80,9 @@ def fit_outputs(
     if n < len(b) + k + 1:
         return None
     h = stack.outputs(X)
-    F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(len(X))])
+    # Points at which an unknown entry counts are wrong: a skip is not to stand for it.
+    told = ~(unseen.any(axis=0) & ((h[:n] > 0).mean(axis=0) < _RARER))
+    F = np.column_stack([np.abs(h @ W.T + b), h * told, np.ones(len(X))])
     live = np.linalg.norm(F, axis=0) > 0
     sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
     unit = np.where(noise.scale > 0, noise.scale, 1.0)
@@ -92,23 +99,94 @@ def fit_outputs(
     # a |z| = 2 a relu(z) - a z
     V, c = V - half @ W, c - half @ b
     size = np.linalg.norm(half, axis=0) @ np.linalg.norm(W, axis=1)
-    top = Network([W, 2.0 * half], [b, c], skip=(V, np.zeros(len(c))))
+    top = Network([W[:, told], 2.0 * half], [b, c], skip=(V[:, told], np.zeros(len(c))))
     if np.linalg.norm(V) <= _NO_SKIP * size:
-        top = Network([W, 2.0 * half], [b, c])
+        top = Network(top.weights, top.biases)
     else:
         top = resolve_signs(top, _NO_SKIP)[0]
+        top = top if top.skip is None else signs_of_low_rank(top)
+    signs = np.where((top.weights[0] * W[:, told]).sum(axis=1) < 0, -1.0, 1.0)
+    skip = None if top.skip is None else (_spread(top.skip[0], told), top.skip[1])
+    top = Network([W * signs[:, None], top.weights[1]], top.biases, skip=skip)
     weights = [*stack.weights, *top.weights]
     return Network(weights, [*stack.biases, *top.biases], skip=top.skip)
 
 
-def without_faint(network: Network) -> Network:
-    """Leave out last hidden neurons that reach no output: rows that were none of the layer's."""
+def _spread(V: FloatArray, columns: BoolArray) -> FloatArray:
+    """Columns in their places, and 0 in the others."""
+    spread = np.zeros((len(V), len(columns)))
+    spread[:, columns] = V
+    return spread
+
+
+def signs_of_low_rank(network: Network) -> Network:
+    """Turn neurons round where that leaves a skip of lower rank, of two layers.
+
+    Neurons that never rest leave a skip of as many dimensions, and one of the wrong sign adds one:
+    while outputs and inputs are more than those, no other turn takes one away.
+    """
+    if network.skip is None:
+        return network
+    (W, A), (b, c), (V, e) = network.weights, network.biases, network.skip
+    size = float(np.linalg.norm(A, axis=0) @ np.linalg.norm(W, axis=1))
+    flip: list[int] = []
+    rank = _rank(V, size)
+    while 0 < rank < min(V.shape):
+        ranks = [_rank(V + np.outer(A[:, j], W[j]), size) for j in range(len(W))]
+        j = int(np.argmin(ranks))
+        if ranks[j] >= rank:
+            break
+        V, rank = V + np.outer(A[:, j], W[j]), ranks[j]
+        flip.append(j)
+    signs = np.ones(len(W))
+    signs[flip] = -1.0
+    constant = c + A[:, flip] @ b[flip]
+    return Network([W * signs[:, None], A], [b * signs, constant], skip=(V, e))
+
+
+def _rank(V: FloatArray, size: float) -> int:
+    return int((np.linalg.svd(V, compute_uv=False) > _NO_SKIP * size).sum())
+
+
+def is_faint(network: Network) -> BoolArray:
+    """Which last hidden neurons reach no output: rows that were none of the layer's."""
     W, A = network.weights[-2:]
     sizes = np.linalg.norm(A, axis=0) * np.linalg.norm(W, axis=1)
-    kept = sizes > _NO_NEURON * sizes.max(initial=0.0)
+    return np.asarray(sizes <= _NO_NEURON * sizes.max(initial=0.0))
+
+
+def without_faint(network: Network) -> Network:
+    """Leave out last hidden neurons that reach no output."""
+    kept = ~is_faint(network)
+    W, A = network.weights[-2:]
     weights = [*network.weights[:-2], W[kept], A[:, kept]]
     biases = [*network.biases[:-2], network.biases[-2][kept], network.biases[-1]]
     return Network(weights, biases, skip=network.skip)
+
+
+def within_neurons(network: Network) -> Iterator[Network]:
+    """Take a skip of rank one for entries of one neuron that is on wherever they count.
+
+    Where such a neuron rests, its inputs are off: no kink has shown the entries, and the answers
+    have them in the skip.  It is a neuron with outputs along the skip's; one output says nothing
+    of which, and answers tell.
+
+    Yields
+    ------
+    Network
+        Without a skip.
+    """
+    if network.skip is None:
+        return
+    (V, e), (W, A) = network.skip, network.weights[-2:]
+    sizes = (A**2).sum(axis=0)
+    for j in np.flatnonzero(sizes > 0):
+        entries = A[:, j] @ V / sizes[j]
+        if np.linalg.norm(V - np.outer(A[:, j], entries)) <= _NO_SKIP * np.linalg.norm(V):
+            more = W.copy()
+            more[j] += entries
+            biases = [*network.biases[:-1], network.biases[-1] + e]
+            yield Network([*network.weights[:-2], more, A], biases)
 
 
 def without_skip(network: Network, rng: np.random.Generator) -> Network:
@@ -121,7 +199,7 @@ def without_skip(network: Network, rng: np.random.Generator) -> Network:
     (V, e), (W, A) = network.skip, network.weights[-2:]
     _, sizes, rows = np.linalg.svd(V, full_matrices=False)
     rank = int((sizes > _NO_SKIP * sizes[0]).sum())
-    if rank > _MOST_STEADY:
+    if _MOST_STEADY < rank >= min(V.shape):
         return network
     stack = Stack(network.dim_in, network.weights[:-2], network.biases[:-2])
     steady = np.array([placed(u, stack, rng) for u in rows[:rank]])
