@@ -169,7 +169,8 @@ def limit_cpu(seconds: float) -> None:
     """Raise HungError when the process has computed for so long; 0 takes the limit back."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGVTALRM, _hung)
-        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        # Again and again: what is raised while an object is finalised is lost.
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1.0 if seconds else 0.0)
 
 
 def _hung(*_: object) -> None:

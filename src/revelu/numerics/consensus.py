@@ -41,6 +41,9 @@ _MOST_SEEDS = 40
 _NEIGHBOURS = 8
 _GROUPS = (3, 4, 5)
 
+# Decimals of the maps of one region that are the same.
+_SAME_MAP = 9
+
 
 @dataclass(frozen=True)
 class Equations:
@@ -314,6 +317,10 @@ def _of_groups(
     equations: Equations, on: BoolArray, free: BoolArray, groups: IntArray
 ) -> list[tuple[FloatArray, IntArray]]:
     """Rows of kinks none of which determines its own: a few of one neuron do, one group a row."""
+    if len(groups) and groups.shape[1] > 2:
+        # Two kinks of one neuron in one region say the same.
+        regions = np.sort(_regions(equations)[groups], axis=1)
+        groups = groups[(np.diff(regions, axis=1) > 0).all(axis=1)]
     both = np.asarray(on[groups].any(axis=1))
     spare = equations.ranks[groups].sum(axis=1) - both.sum(axis=1)
     enough = spare >= _FEWEST_EQUATIONS
@@ -337,6 +344,12 @@ def _of_groups(
                 found.append(row)
                 free[row[1]] = False
     return found
+
+
+def _regions(equations: Equations) -> IntArray:
+    """Numbers that are the same for kinks in one region of the layers below, shape (n,)."""
+    maps = np.round(equations.A.reshape(len(equations.A), -1), _SAME_MAP)
+    return np.asarray(np.unique(maps, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
 def _pairs(equations: Equations, free: BoolArray) -> IntArray:

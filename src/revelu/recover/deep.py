@@ -20,7 +20,7 @@ from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_entries import absorb_skip, fill_entries
+from revelu.recover.deep_entries import absorb_skip, fill_entries, fill_steady
 from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_inputs import n_last_look, rare_inputs, telling_inputs
 from revelu.recover.deep_layer import find_layer, last_layer, oriented
@@ -215,7 +215,9 @@ class Deep:
         filled = fill_entries(network, unseen, X, Y)
         network = filled if self._is_no_worse(filled, network) else network
         plain = absorb_skip(network, unseen[-1])
-        return plain if self._is_no_worse(plain, network) else network
+        network = plain if self._is_no_worse(plain, network) else network
+        whole = fill_steady(network, unseen, X, Y, self.search.rng)
+        return whole if self._is_no_worse(whole, network) else network
 
     def _is_no_worse(self, network: Network, other: Network) -> bool:
         """Whether no more points are wrong, or as many and no more around those."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
-from revelu.recover.deep_top import is_faint
+from revelu.recover.deep_top import is_faint, without_skip
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
 
@@ -91,6 +91,36 @@ def fill_entries(
         chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
         network = _moved(network, chosen, step)
     return best
+
+
+def fill_steady(
+    network: Network,
+    unseen: list[BoolArray],
+    X: FloatArray,
+    Y: FloatArray,
+    rng: np.random.Generator,
+) -> Network:
+    """Take a skip for neurons that never rest, and fit their entries, too.
+
+    No kink shows those of an input that no kink of the others has met either.
+
+    Parameters
+    ----------
+    network, unseen, X, Y
+        As for :func:`fill_entries`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Network
+        As given where it has no skip, or none of such neurons.
+    """
+    whole = without_skip(network, rng)
+    if network.skip is None or whole.skip is not None:
+        return network
+    n_steady = len(whole.biases[-2]) - len(unseen[-1])
+    more = np.tile(unseen[-1].any(axis=0), (n_steady, 1))
+    return fill_entries(whole, [*unseen[:-1], np.vstack([unseen[-1], more])], X, Y)
 
 
 def absorb_skip(network: Network, unseen: BoolArray) -> Network:

@@ -1,0 +1,179 @@
+"""Rows, signs and skips of a deep network's layers: the steps that several kinks decide."""
+
+import numpy as np
+import pytest
+
+from revelu import Network
+from revelu.network import zoo
+from revelu.network.stack import Stack
+from revelu.numerics import gradient_signs
+from revelu.numerics.consensus import Equations, find_rows, turning_rows
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_judged import Judged
+from revelu.recover.deep_top import (
+    fit_outputs,
+    signs_of_low_rank,
+    within_neurons,
+    without_skip,
+)
+
+
+def kinks_of(w, b, stack, rng, n, span=1.0):
+    """Kinks of the neuron ``w h + b`` above a stack, with their equations and what is on."""
+    X = rng.standard_normal((40 * n, 2, stack.dim_in)) * span
+    z = stack.outputs(X[:, 0]) @ w + b, stack.outputs(X[:, 1]) @ w + b
+    across = X[z[0] * z[1] < 0][:n]
+    P, normals = stack.crossings(w, b, across[:, 0], across[:, 1])
+    M, h = stack.maps(P)
+    return Equations.of(P, normals, M, h), np.asarray(M.any(axis=2))
+
+
+def along(v, w, b):
+    """How far a row is from being along another."""
+    true = np.append(w, b)
+    return 1.0 - abs(v @ true) / np.linalg.norm(v) / np.linalg.norm(true)
+
+
+@pytest.mark.parametrize("widths", [(6, 8, 6, 1), (12, 20, 12, 3), (5, 9, 5, 2)])
+def test_all_turns_of_one_sign_are_foretold_at_once(widths):
+    rng = np.random.default_rng(sum(widths))
+    m, k, d, outputs = widths
+    W, n = rng.standard_normal((k, m)), 60
+    M = rng.standard_normal((n, m, d)) * (rng.random((n, m, 1)) < 0.8)
+    positive = rng.random((n, k)) < 0.3
+    true = rng.choice([-1.0, 1.0], k)
+    on = positive == (true > 0)
+    gradients = (rng.standard_normal((n, outputs, k)) * on[:, None]) @ W @ M
+    doubtful = np.zeros((k, m), dtype=bool)
+    doubtful[0, 1] = True
+    spans = gradient_signs._Spans.of(W, M, gradients, doubtful)
+    signs = np.where(np.arange(k) < 2, -true, true)
+    telling, outside = spans.after_turns(positive == (signs > 0))
+    turns = gradient_signs._turns(signs)
+    exact = [spans.n_explained(positive, turned) for turned in turns]
+    assert gradient_signs._n_explained(telling, outside) == pytest.approx(exact)
+    near = [spans.nearness(positive, turned) for turned in turns]
+    assert gradient_signs._nearness(telling, outside) == pytest.approx(near, rel=1e-3, abs=1e-3)
+    assert len(set(exact)) > 1
+
+
+@pytest.mark.parametrize("seed", [0, 1, 9])
+def test_kinks_that_say_little_alone_and_in_pairs_give_a_row_together(seed):
+    rng = np.random.default_rng(seed)
+    # Below a narrow layer every kink gives three equations at most for the nine unknowns.
+    first = rng.standard_normal((3, 6)), np.ones(3)
+    second = rng.standard_normal((8, 3)), np.ones(8)
+    stack = Stack(6, [first[0], second[0]], [first[1], second[1]])
+    w = rng.standard_normal(8)
+    b = -float(np.median(stack.outputs(rng.standard_normal((1000, 6))) @ w))
+    equations, on = kinks_of(w, b, stack, rng, 12)
+    assert equations.ranks.max() == 3
+    alone, together = (find_rows(equations, on, in_groups=groups) for groups in (False, True))
+    assert len(together) > len(alone)
+    for v, members in together:
+        known = np.append(w * on[members].any(axis=0), b)
+        assert along(v, known[:-1], known[-1]) < 1e-9
+
+
+def test_where_two_rows_fit_the_kinks_there_is_none():
+    rng = np.random.default_rng(6)
+    W, b, every = rng.standard_normal((4, 6)), np.ones(4), np.ones(4, dtype=bool)
+    stack = Stack(6, [W], [b])
+    w = np.array([1.0, -1.0, 0.5, -0.6])
+    equations, on = kinks_of(w, 0.1, stack, rng, 60)
+    whole, half = (np.flatnonzero(on.sum(axis=1) == n)[:1] for n in (4, 2))
+    assert along(equations.take(whole).solve(every), w, 0.1) < 1e-9
+    assert equations.take(half).solve(every) is None
+
+
+def test_every_bias_that_kinks_agree_on_is_found_the_true_one_among_them():
+    rng = np.random.default_rng(7)
+    W, b = rng.standard_normal((5, 6)), np.ones(5)
+    stack = Stack(6, [W], [b])
+    w = np.array([1.0, -1.0, 0.5, -0.6, 0.2])
+    parts = [kinks_of(w, bias, stack, rng, n)[0] for bias, n in ((0.4, 30), (-0.7, 12))]
+    pairs = zip(*(vars(part).values() for part in parts), strict=True)
+    both = Equations(*(np.concatenate(pair) for pair in pairs))
+    rows = turning_rows(both, np.append(w, 99.0))
+    assert [n for _, n in rows] == sorted((n for _, n in rows), reverse=True)
+    assert along(rows[0][0], w, 0.4) < 1e-9
+    assert along(rows[1][0], w, -0.7) < 1e-9
+
+
+def test_a_row_that_gains_an_entry_keeps_its_units_for_the_rows_above():
+    v = np.array([0.6, 0.0, -0.8, 0.2])
+    grown = np.array([-0.3, 0.5, 0.4, -0.1])
+    judged = Judged(v[None].copy(), np.empty((0, 4)), np.empty(0, dtype=np.intp))
+    judged.grow(0, grown, keeps_size=True)
+    assert judged.rows[0] == pytest.approx(-2.0 * grown)
+    judged.grow(0, v, keeps_size=True)
+    assert np.count_nonzero(judged.rows[0]) == 4
+
+
+def test_turned_neurons_are_told_from_those_that_never_rest_by_rank():
+    rng = np.random.default_rng(8)
+    W, A, b = rng.standard_normal((6, 9)), rng.standard_normal((8, 6)), rng.standard_normal(6)
+    steady = rng.standard_normal((8, 2)) @ rng.standard_normal((2, 9))
+    truth = Network([W, A], [b, np.zeros(8)], skip=(steady, np.zeros(8)))
+    turned = [1, 4]
+    signs = np.ones(6)
+    signs[turned] = -1.0
+    # a relu(z) = a relu(-z) + a z
+    V = steady + A[:, turned] @ W[turned]
+    given = Network(
+        [W * signs[:, None], A], [b * signs, A[:, turned] @ b[turned]], skip=(V, np.zeros(8))
+    )
+    X = rng.standard_normal((500, 9))
+    assert given(X) == pytest.approx(truth(X))
+    found = signs_of_low_rank(given)
+    assert found(X) == pytest.approx(truth(X))
+    assert found.skip[0] == pytest.approx(steady, abs=1e-9)
+    assert signs_of_low_rank(truth).weights[0] == pytest.approx(W)
+
+
+def test_three_neurons_that_never_rest_are_found_with_many_outputs():
+    truth = zoo.random_network([6, 8, 5, 7], seed=2)
+    W, b = truth.weights[1], truth.biases[1].copy()
+    b[:3] = 60.0
+    truth = Network(truth.weights, [truth.biases[0], b, truth.biases[2]])
+    stack = Stack(6, truth.weights[:1], truth.biases[:1])
+    oracle, rng = Oracle(truth, 6), np.random.default_rng(1)
+    noise = measure_noise(oracle, 1)
+    given = np.array([1.0, -1.0])
+    network = fit_outputs(
+        oracle, noise, stack, W[3:] * given[:, None], b[3:] * given, np.zeros((2, 8), bool), rng
+    )
+    whole = without_skip(network, rng)
+    X = rng.standard_normal((2000, 6))
+    assert whole.architecture == truth.architecture
+    assert np.abs(whole(X) - truth(X)).max() < 1e-7 * np.abs(truth(X)).max()
+
+
+@pytest.mark.parametrize("n_outputs", [1, 4])
+def test_a_skip_along_one_neurons_outputs_is_an_entry_of_it(n_outputs):
+    rng = np.random.default_rng(9)
+    W, A = rng.standard_normal((5, 6)), rng.standard_normal((n_outputs, 5))
+    b, c = rng.standard_normal(5), rng.standard_normal(n_outputs)
+    lacking = W.copy()
+    lacking[2, 3] = 0.0
+    skip = np.outer(A[:, 2], W[2] - lacking[2])
+    network = Network([lacking, A], [b, c], skip=(skip, np.zeros(n_outputs)))
+    found = list(within_neurons(network))
+    assert len(found) == (1 if n_outputs > 1 else 5)
+    assert any(np.abs(n.weights[0] - W).max() < 1e-12 for n in found)
+    assert all(n.skip is None for n in found)
+
+
+def test_entries_that_always_count_together_are_told_apart_by_the_outputs():
+    truth = zoo.random_network([6, 5, 4, 6], seed=3)
+    W = truth.weights[1].copy()
+    unseen = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
+    unseen[1][:3, 2] = True
+    W[unseen[1]] = 0.0
+    b = truth.biases[1] + 30.0
+    truth = Network(truth.weights, [truth.biases[0], b, truth.biases[2]])
+    lacking = Network([truth.weights[0], W, truth.weights[2]], truth.biases)
+    X = np.random.default_rng(4).standard_normal((300, 6))
+    filled = fill_entries(lacking, unseen, X, truth(X))
+    assert np.abs(filled.weights[1] - truth.weights[1]).max() < 1e-9
