@@ -15,9 +15,9 @@ from revelu.numerics.gradient_signs import orient
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.witnesses import collect_witnesses
 from revelu.recover import deep_layer
-from revelu.recover.deep import Deep
 from revelu.recover.deep_entries import absorb_skip, fill_entries
 from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_inputs import suspects
 from revelu.recover.deep_judged import Judged
 from revelu.recover.deep_polish import polished
 from revelu.recover.deep_search import DeepSearch
@@ -257,15 +257,14 @@ def test_measured_gradients_show_where_a_network_is_another():
     oracle = Oracle(truth, 6)
     search = DeepSearch(oracle, measure_noise(oracle, 1), np.random.default_rng(2), Stack(6))
     search.witnesses = found
-    deep = Deep(search)
-    assert not len(deep._suspects(truth))
+    assert not len(suspects(truth, search))
     W, b = truth.weights[1].copy(), truth.biases[1].copy()
     W[0], b[0] = 0.0, -1.0
     biases = [truth.biases[0], b, *truth.biases[2:]]
     lacks = Network([truth.weights[0], W, *truth.weights[2:]], biases)
-    suspects = deep._suspects(lacks)
-    assert len(suspects)
-    assert (stack_of(truth, 2).outputs(suspects)[:, 0] > 0).all()
+    found = suspects(lacks, search)
+    assert len(found)
+    assert (stack_of(truth, 2).outputs(found)[:, 0] > 0).all()
 
 
 def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():

@@ -9,7 +9,7 @@ from revelu.network.stack import Stack
 from revelu.numerics import gradient_signs
 from revelu.numerics.consensus import Equations, find_rows, turning_rows
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep_entries import fill_entries
+from revelu.recover.deep_entries import fill_entries, wake
 from revelu.recover.deep_judged import Judged
 from revelu.recover.deep_top import (
     fit_outputs,
@@ -177,3 +177,21 @@ def test_entries_that_always_count_together_are_told_apart_by_the_outputs():
     X = np.random.default_rng(4).standard_normal((300, 6))
     filled = fill_entries(lacking, unseen, X, truth(X))
     assert np.abs(filled.weights[1] - truth.weights[1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_neuron_that_fires_by_an_unknown_entry_alone_is_woken(n_outputs):
+    truth = zoo.random_network([6, 5, 4, n_outputs], seed=6)
+    W, b = truth.weights[1].copy(), truth.biases[1].copy()
+    stack = Stack(6, truth.weights[:1], truth.biases[:1])
+    X = np.random.default_rng(5).standard_normal((2000, 6))
+    W[1, 2] = 0.0
+    b[1] = -0.1 - (stack.outputs(X) @ W[1]).max()
+    W[1, 2] = 3.0
+    truth = Network([truth.weights[0], W, truth.weights[2]], [truth.biases[0], b, truth.biases[2]])
+    unseen = np.zeros(W.shape, dtype=bool)
+    unseen[1, 2] = True
+    lacking = Network([truth.weights[0], np.where(unseen, 0.0, W), truth.weights[2]], truth.biases)
+    found = wake(lacking, unseen, X, truth(X))
+    assert np.abs(lacking(X) - truth(X)).max() > 1e-3
+    assert np.abs(found.weights[1] - W).max() < 1e-9

@@ -20,9 +20,9 @@ from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep_entries import absorb_skip, fill_entries, fill_steady
-from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_inputs import n_last_look, rare_inputs, telling_inputs
+from revelu.recover.deep_entries import absorb_skip, fill_entries, fill_steady, wake
+from revelu.recover.deep_found import FoundLayer, stack_of
+from revelu.recover.deep_inputs import n_last_look, rare_inputs, suspects, telling_inputs
 from revelu.recover.deep_layer import find_layer, last_layer, oriented
 from revelu.recover.deep_polish import polished
 from revelu.recover.deep_search import DeepSearch
@@ -53,9 +53,6 @@ _NEAR = 0.7
 _ZOOMED = 64
 _ZOOM = 0.4
 
-# A gradient is another one if it differs by so much of its size.
-_ANOTHER = 1e-4
-
 # Halvings of the way from a right point to a wrong one, and how much further to either side a
 # kink is looked for there.
 _HALVINGS = 12
@@ -85,6 +82,8 @@ class Deep:
         Points that it is held against.
     near : (ndarray, ndarray), shape (m, d) and (m, k)
         Points asked around those at which it was wrong, and the answers.
+    latest : list of FoundLayer
+        The layers as last solved for, whether the network was better for them or not.
     n_falls : int
         How often it has gone back to a layer that lacked a neuron.
     """
@@ -95,6 +94,7 @@ class Deep:
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     near: tuple[FloatArray, FloatArray] = field(init=False)
+    latest: list[FoundLayer] = field(default_factory=list, init=False)
     n_falls: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -168,9 +168,7 @@ class Deep:
     def _solve_again(self) -> None:
         """Find the same number of layers from the kinks known; keep what explains more."""
         search, n_layers = self.search, len(self.layers)
-        search.above = Stack(
-            search.oracle.dim_in, [y.W for y in self.layers], [y.b for y in self.layers]
-        )
+        search.above = stack_of(self.layers, search.oracle.dim_in)
         search.stack, layers = Stack(search.oracle.dim_in), []
         for i in range(n_layers):
             layer = find_layer(search, ())
@@ -180,6 +178,7 @@ class Deep:
             if i < n_layers - 1:
                 search.stack = search.stack.with_layer(layer.W, layer.b)
         layers[-1] = last_layer(search, layers[-1])
+        self.latest = layers
         network = self._fit(layers[-1])
         log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
         if network is None:
@@ -187,18 +186,6 @@ class Deep:
         network = self._with_entries(network, layers)
         if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
-
-    def _suspects(self, network: Network) -> FloatArray:
-        """Inputs beside kinks at which gradients were measured that are not the network's."""
-        X, J = self.search.witnesses.points, self.search.witnesses.gradients
-        scale = np.where(self.search.noise.scale > 0, self.search.noise.scale, 1.0)[:, None]
-        stack = Stack(X.shape[1], network.weights[:-1], network.biases[:-1])
-        expected = network.weights[-1] @ stack.maps(X)[0]
-        if network.skip is not None:
-            expected += network.skip[0] @ stack[:-1].maps(X)[0]
-        apart, size = (np.linalg.norm(a / scale, axis=(1, 2)) for a in (expected - J, J))
-        suspects = np.flatnonzero(apart > _ANOTHER * np.maximum(size, 1.0))
-        return np.asarray(X[self.search.rng.permutation(suspects)[:_MOST_WRONG]])
 
     def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
         """Fit what no kink has shown to the answers, where that explains more."""
@@ -216,6 +203,8 @@ class Deep:
         network = filled if self._is_no_worse(filled, network) else network
         plain = absorb_skip(network, unseen[-1])
         network = plain if self._is_no_worse(plain, network) else network
+        awake = wake(network, unseen[-1], X, Y)
+        network = awake if self._is_no_worse(awake, network) else network
         whole = fill_steady(network, unseen, X, Y, self.search.rng)
         return whole if self._is_no_worse(whole, network) else network
 
@@ -250,7 +239,7 @@ class Deep:
         n_right = repairs = 0
         is_searched = False
         in_vain, fewest = 0, len(self.X) + n_last
-        while self.network is not None and repairs < _MAX_REPAIRS and in_vain < _MAX_IN_VAIN:
+        while self.network is not None:
             wrong = self._wrong(self.network)
             if not wrong.any() and n_right < n_last:
                 if not n_right:
@@ -264,8 +253,10 @@ class Deep:
                 if is_searched:
                     return
                 is_searched = True
-                self._hold_against(self._suspects(self.network))
+                self._hold_against(suspects(self.network, self.search))
                 continue
+            if repairs == _MAX_REPAIRS or in_vain == _MAX_IN_VAIN:
+                return
             log.info(
                 "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
             )
@@ -275,6 +266,7 @@ class Deep:
             in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
             fewest = int(wrong.sum())
             self._gather_around(self.network, wrong)
+            self.search.gather_across(self.latest)
             self._solve_again()
 
     def _gather_around(self, network: Network, wrong: BoolArray) -> None:
@@ -348,8 +340,11 @@ class Deep:
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
-        """The lowest layers, as far as all are exact."""
-        return list(takewhile(lambda y: y.is_exact, self.layers))
+        """The lowest layers, as far as all are exact and nothing shows a neuron more."""
+        judged = self.search.judged
+        n_known = [len(judged[i].rows) if i in judged else 0 for i in range(len(self.layers))]
+        pairs = zip(self.layers, n_known, strict=True)
+        return [y for y, _ in takewhile(lambda p: p[0].is_exact and p[1] <= len(p[0].b), pairs)]
 
     def _lower(self) -> Network | None:
         """The exact layers, and what an affine map of the highest can do."""

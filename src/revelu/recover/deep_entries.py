@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revelu.network import Network
+from revelu.network.stack import Stack
 from revelu.numerics.least_deviations import least_deviations
 from revelu.recover.deep_top import is_faint, without_skip
 from revelu.recover.signs import resolve_signs
@@ -28,9 +29,11 @@ _MOST_EQUATIONS = 4000
 # A point shows entries if an answer changes by so much of the largest change.
 _SHOWS = 1e-6
 
-
 # An entry so many times as large as those of its row is none.
 _WILD = 50.0
+
+# What a missing neuron leaves of an answer, relative to the most.
+_MISSING = 1e-3
 
 # What is left of a skip, relative to the neuron's own map, if it is that of its entries.
 _NO_SKIP = 1e-6
@@ -91,6 +94,42 @@ def fill_entries(
         chosen = [place for place, is_live in zip(places, live, strict=True) if is_live]
         network = _moved(network, chosen, step)
     return best
+
+
+def wake(network: Network, unseen: BoolArray, X: FloatArray, Y: FloatArray) -> Network:
+    """Fit entries of last neurons to points at which those rest and should not.
+
+    Nothing tells there what the entries change.  But if neuron j alone is missing, what the
+    network leaves of the answer is ``a_j z_j``, and its sum is linear in the entries.
+
+    Parameters
+    ----------
+    network : Network
+        Right but for entries, or nearly.
+    unseen : ndarray of bool, shape (k, m)
+        Which entries of the last hidden layer's weights.
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, outputs)
+
+    Returns
+    -------
+    Network
+    """
+    left = Y - network(X)
+    sizes = np.linalg.norm(left, axis=1)
+    h = Stack(network.dim_in, network.weights[:-2], network.biases[:-2]).outputs(X)
+    (W, A), b = network.weights[-2:], network.biases[-2]
+    W, sums = W.copy(), h @ W.T + b
+    for j in np.flatnonzero(unseen.any(axis=1) & A.any(axis=0)):
+        a = A[:, j]
+        z = left @ a / (a @ a)
+        alone = np.linalg.norm(left - np.outer(z, a), axis=1) <= _NO_SKIP * sizes
+        rows = (sizes > _MISSING * sizes.max(initial=0.0)) & (z > 0) & (sums[:, j] < 0) & alone
+        columns = np.flatnonzero(unseen[j] & (h[rows] > 0).any(axis=0))
+        if rows.sum() > len(columns) > 0:
+            W[j, columns] += least_deviations(h[rows][:, columns], (z - sums[:, j])[rows]).x
+    weights = [*network.weights[:-2], W, A]
+    return Network(weights, network.biases, skip=network.skip)
 
 
 def fill_steady(

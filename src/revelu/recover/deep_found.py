@@ -1,9 +1,11 @@
 """A hidden layer of a deep network as found: its rows, and what speaks for them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.network.stack import Stack
 from revelu.numerics.gradient_signs import Orientation
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -94,3 +96,8 @@ class FoundLayer:
         if seen is None or self.n_steady or len(seen.needed) != len(self.b):
             return False
         return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
+
+
+def stack_of(layers: Sequence[FoundLayer], dim_in: int) -> Stack:
+    """Layers one above the other."""
+    return Stack(dim_in, [layer.W for layer in layers], [layer.b for layer in layers])

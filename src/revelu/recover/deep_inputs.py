@@ -7,6 +7,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.network.stack import Stack
+from revelu.recover.deep_search import DeepSearch
 from revelu.types import BoolArray, FloatArray
 
 _POOL = 20_000
@@ -19,6 +20,10 @@ _MOST_RARE = 8
 _SPREADS = (1.0, 2.0)
 _TELLING = 4
 _MOST_TELLING = 60
+
+# A gradient is another one if it differs by so much of its size; inputs of such that are asked.
+_ANOTHER = 1e-4
+_MOST_SUSPECTS = 16
 
 # Points that must be right in the end.
 _LAST_LOOK = 40_000
@@ -73,3 +78,16 @@ def telling_inputs(
             kinds = (own, ~own) if network.skip is not None and i == len(unseen) - 1 else (own,)
             chosen += [np.flatnonzero(below & kind)[:_TELLING] for kind in kinds]
     return np.asarray(X[rng.permutation(np.unique(np.concatenate(chosen)))[:_MOST_TELLING]])
+
+
+def suspects(network: Network, search: DeepSearch) -> FloatArray:
+    """Inputs beside kinks at which gradients were measured that are not the network's."""
+    X, J = search.witnesses.points, search.witnesses.gradients
+    scale = np.where(search.noise.scale > 0, search.noise.scale, 1.0)[:, None]
+    stack = Stack(X.shape[1], network.weights[:-1], network.biases[:-1])
+    expected = network.weights[-1] @ stack.maps(X)[0]
+    if network.skip is not None:
+        expected += network.skip[0] @ stack[:-1].maps(X)[0]
+    apart, size = (np.linalg.norm(a / scale, axis=(1, 2)) for a in (expected - J, J))
+    rows = np.flatnonzero(apart > _ANOTHER * np.maximum(size, 1.0))
+    return np.asarray(X[search.rng.permutation(rows)[:_MOST_SUSPECTS]])

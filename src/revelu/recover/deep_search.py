@@ -3,6 +3,7 @@
 Kinks show rows well where many neurons below are on: there they give most equations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.spatial.distance import cdist
 from revelu.network.stack import Stack
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.witnesses import Witnesses, collect_witnesses
-from revelu.recover.deep_found import FoundLayer
+from revelu.recover.deep_found import FoundLayer, stack_of
 from revelu.recover.deep_gradients import extreme_pairs, pairs_across
 from revelu.recover.deep_judged import Judged
 from revelu.types import BoolArray, FloatArray
@@ -23,6 +24,9 @@ _SPREADS = (1.0, 3.0)
 # Inputs among which starts, and inputs on either side of a border, are chosen.
 _POOL = 3000
 _WIDE_POOL = 20_000
+
+# Segments for the entries of one layer that no kink has shown.
+_ACROSS = 8
 
 
 @dataclass
@@ -86,6 +90,15 @@ class DeepSearch:
             starts = np.concatenate([starts, pairs[:, 0]])
             ends = np.concatenate([ends, pairs[:, 1]])
         self.gather_on(starts, ends)
+
+    def gather_across(self, layers: Sequence[FoundLayer]) -> None:
+        """Gather kinks that show entries which none has shown, of layers one above the other."""
+        stack = self.stack
+        for i, layer in enumerate(layers):
+            if layer.unseen.any():
+                self.stack = stack_of(layers[:i], self.oracle.dim_in)
+                self.gather(layer, _ACROSS)
+        self.stack = stack
 
     def gather_on(self, starts: FloatArray, ends: FloatArray, *, border: bool = False) -> None:
         """Gather kinks on given segments, which may be borders of where a network is wrong."""

@@ -125,7 +125,7 @@ def signs_of_low_rank(network: Network) -> Network:
     Neurons that never rest leave a skip of as many dimensions, and one of the wrong sign adds one:
     while outputs and inputs are more than those, no other turn takes one away.
     """
-    if network.skip is None:
+    if network.skip is None or not len(network.weights[0]):
         return network
     (W, A), (b, c), (V, e) = network.weights, network.biases, network.skip
     size = float(np.linalg.norm(A, axis=0) @ np.linalg.norm(W, axis=1))

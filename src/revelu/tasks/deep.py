@@ -50,7 +50,7 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
             return recovery
         is_partial = recovery.status is Status.PARTIAL
         recovery, seen = job.verify(recovery, noise)
-        if seen is None or recovery.status is not Status.UNVERIFIED:
+        if seen is None or (recovery.status is not Status.UNVERIFIED and not is_partial):
             return recovery
         if is_partial or repair == _MAX_REPAIRS:
             break
