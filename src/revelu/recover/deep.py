@@ -340,10 +340,9 @@ class Deep:
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
-        """The lowest layers, as far as all are exact and nothing shows a neuron more."""
-        judged = self.search.judged
-        n_known = [len(judged[i].rows) if i in judged else 0 for i in range(len(self.layers))]
-        pairs = zip(self.layers, n_known, strict=True)
+        """The lowest layers, as far as all are exact and no solution since has a neuron more."""
+        latest = [len(layer.b) for layer in self.latest or self.layers]
+        pairs = zip(self.layers, latest, strict=False)
         return [y for y, _ in takewhile(lambda p: p[0].is_exact and p[1] <= len(p[0].b), pairs)]
 
     def _lower(self) -> Network | None:
