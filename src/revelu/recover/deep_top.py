@@ -100,7 +100,7 @@ def fit_outputs(
     V, c = V - half @ W, c - half @ b
     size = np.linalg.norm(half, axis=0) @ np.linalg.norm(W, axis=1)
     top = Network([W[:, told], 2.0 * half], [b, c], skip=(V[:, told], np.zeros(len(c))))
-    if np.linalg.norm(V) <= _NO_SKIP * size:
+    if np.linalg.norm(V[:, told]) <= _NO_SKIP * size:
         top = Network(top.weights, top.biases)
     else:
         top = resolve_signs(top, _NO_SKIP)[0]
