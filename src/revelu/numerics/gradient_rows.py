@@ -26,9 +26,9 @@ _IN_SPAN = 1e-5
 _RIDGE = 1e-13
 
 # Steps of reweighting, so that points at which yet another neuron is missing do not count; and
-# turns of single signs, from so many starts with this share of the signs turned by chance.
+# passes that turn signs, from so many starts with this share of them turned by chance.
 _REWEIGHTED = 4
-_MAX_TURNS = 60
+_MAX_PASSES = 60
 _STARTS = 4
 _FLIPPED = 0.3
 
@@ -77,16 +77,33 @@ def find_steady(
         flips = rng.random(len(W)) < (_FLIPPED if start else 0.0)
         signs = np.where(flips, -1.0, 1.0)
         now = products.fit(positive == (signs > 0))
-        for _ in range(_MAX_TURNS):
-            turned = [np.where(np.arange(len(W)) == j, -signs, signs) for j in range(len(W))]
-            fits = [products.fit(positive == (t > 0)) for t in turned]
-            best = max(range(len(fits)), key=lambda j: fits[j].worth, default=None)
-            if best is None or fits[best].worth <= now.worth:
+        for _ in range(_MAX_PASSES):
+            now, turned = _turned(products, positive, signs, now)
+            if (turned == signs).all():
                 break
-            now, signs = fits[best], turned[best]
+            signs = turned
         if now.share_explained >= _MOSTLY and now.is_one:
             return now.u, signs
     return None
+
+
+def _turned(
+    products: "_Products", positive: BoolArray, signs: FloatArray, now: "_Fit"
+) -> tuple["_Fit", FloatArray]:
+    """Turn each sign that helps, the one that helps most first, and as long as the next helps."""
+    alone = []
+    for j in range(len(signs)):
+        turned = np.where(np.arange(len(signs)) == j, -signs, signs)
+        alone.append(products.fit(positive == (turned > 0)).worth)
+    start = now.worth
+    for j in sorted(range(len(signs)), key=lambda j: -alone[j]):
+        if alone[j] <= start:
+            break
+        turned = np.where(np.arange(len(signs)) == j, -signs, signs)
+        found = products.fit(positive == (turned > 0))
+        if found.worth > now.worth:
+            now, signs = found, turned
+    return now, signs
 
 
 def find_entries(
@@ -186,12 +203,12 @@ class _Products:
         weights = np.ones(len(equations))
         u, values = np.zeros(m), np.zeros(int(self.seen.sum()))
         for _ in range(_REWEIGHTED):
-            total = np.einsum("n,nij->ij", weights, equations)[np.ix_(self.seen, self.seen)]
+            total = np.tensordot(weights, equations, 1)[np.ix_(self.seen, self.seen)]
             values, vectors = np.linalg.eigh(total)
             u[self.seen] = vectors[:, 0]
-            misfits = np.maximum(np.einsum("nij,i,j->n", equations, u, u), 0.0)
+            misfits = np.maximum((equations @ u) @ u, 0.0)
             weights = 1.0 / (misfits + np.median(misfits) + _IN_SPAN**2)
-        length = np.einsum("nij,i,j->n", left.own, u, u)
+        length = (left.own @ u) @ u
         along = ((np.swapaxes(left.cross, 1, 2) @ u) ** 2).sum(axis=1)
         rest = (left.size - along / np.where(length > 0, length, 1.0)) / self.size[left.points]
         explained = rest <= _IN_SPAN**2

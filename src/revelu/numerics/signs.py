@@ -157,6 +157,11 @@ def _pairs(values: FloatArray, total: float, atol: float) -> Iterator[FloatArray
     left_order, right_order = np.argsort(left), np.argsort(right)
     left, right = left[left_order], right[right_order]
     start = np.searchsorted(right, total - left - atol, side="left")
+    # For most there is none: the next sum on the right is too large already.
+    some = np.flatnonzero(np.append(right, np.inf)[start] <= total - left + atol)
+    if not len(some):
+        return
+    left, left_order, start = left[some], left_order[some], start[some]
     stop = np.searchsorted(right, total - left + atol, side="right")
     ends = np.cumsum(stop - start)
     for first in range(0, int(ends[-1]), _CHUNK):

@@ -147,7 +147,11 @@ def affine_fit(samples: Samples) -> TwoLayer:
     """The affine map that fits best, without neurons."""
     n, d = samples.X.shape
     features = np.column_stack([samples.X, np.ones(n)])
-    C = np.asarray(np.linalg.lstsq(features, samples.Y, rcond=None)[0], dtype=np.float64)
+    # Once more on what the first solution leaves: beside a large constant its rounding is
+    # as large as what varies.
+    C = np.zeros((d + 1, samples.Y.shape[1]))
+    for _ in range(2):
+        C += np.linalg.lstsq(features, samples.Y - features @ C, rcond=None)[0]
     return TwoLayer(
         np.zeros((0, d)), np.zeros(0), np.zeros((C.shape[1], 0)), C[d].copy(), C[:d].T.copy()
     )

@@ -1,5 +1,6 @@
 """A piece of a line: where it was seen, what it extrapolates to, where two meet."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,14 +50,16 @@ class Piece:
         Points at both far ends of a line are a straight angle apart in the lift and
         say next to nothing of what lies between them.
         """
-        if len(self.ts) == 2:  # as of most pieces
-            return 0, 1
-        ts = np.asarray(self.ts)
+        ts = self.ts
         last = len(ts) - 1
-        # sin(theta_b - theta_a) = (b - a) / sqrt((1 + a^2) (1 + b^2))
-        from_first = (ts - ts[0]) / np.hypot(1.0, ts) / np.hypot(1.0, ts[0])
-        to_last = (ts[-1] - ts) / np.hypot(1.0, ts) / np.hypot(1.0, ts[-1])
-        i, j = int(np.argmax(to_last)), int(np.argmax(from_first))
+        if last == 1:  # as of most pieces
+            return 0, 1
+        # sin(theta_b - theta_a) = (b - a) / sqrt((1 + a^2) (1 + b^2)); lists are short, and
+        # arrays would take longer to make than to use.
+        lifts = [math.hypot(1.0, t) for t in ts]
+        from_first = [(t - ts[0]) / lift / lifts[0] for t, lift in zip(ts, lifts, strict=True)]
+        to_last = [(ts[-1] - t) / lift / lifts[-1] for t, lift in zip(ts, lifts, strict=True)]
+        i, j = to_last.index(max(to_last)), from_first.index(max(from_first))
         return (0, j) if from_first[j] >= to_last[i] else (i, last)
 
     def extent(self) -> float:
@@ -72,10 +75,10 @@ class Piece:
         """
         i, j = self.support()
         t1, t2 = self.ts[i], self.ts[j]
-        c = 1.0 / np.hypot(1.0, t)
-        w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
-        w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
-        return w1 * self.gs[i] + w2 * self.gs[j], float(np.hypot(w1, w2))
+        c = 1.0 / math.hypot(1.0, t)
+        w1 = c * (t2 - t) / (t2 - t1) * math.hypot(1.0, t1)
+        w2 = c * (t - t1) / (t2 - t1) * math.hypot(1.0, t2)
+        return w1 * self.gs[i] + w2 * self.gs[j], math.hypot(w1, w2)
 
     def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
         """Intersect with the piece to the right.

@@ -82,11 +82,17 @@ class AnyTwoLayer:
         """Resolve clusters, look for bumps, fit the affine part and merge."""
         return self._until_limit(self.clusters.resolve)
 
-    def repair(self, wrong: FloatArray) -> Recovery:
-        """Go on where fresh points have found the network wrong, shape (n, d)."""
-        return self._until_limit(lambda: self.bumps.explain(wrong))
+    def repair(self, wrong: FloatArray, agrees: Callable[[Network], bool]) -> Recovery:
+        """Go on where fresh points have found the network wrong, shape (n, d).
 
-    def _until_limit(self, begin: Callable[[], None]) -> Recovery:
+        Signs are looked for once it agrees with all that was asked: while neurons are missing
+        no choice of them leaves nothing, and the search is long.
+        """
+        return self._until_limit(lambda: self.bumps.explain(wrong), agrees)
+
+    def _until_limit(
+        self, begin: Callable[[], None], agrees: Callable[[Network], bool] | None = None
+    ) -> Recovery:
         try:
             begin()
             self.bumps.run()
@@ -94,7 +100,7 @@ class AnyTwoLayer:
         except LimitReachedError as error:
             self.out_of_budget = True
             self.notes.append(str(error))
-        return self._recovery()
+        return self._recovery(agrees)
 
     def _fit_affine(self) -> None:
         """Regress what is left on ``V x + c`` (Algorithm 4, of its affine part alone)."""
@@ -118,14 +124,16 @@ class AnyTwoLayer:
             V, c = np.asarray(solution[:d].T), np.asarray(solution[d])
             self.growing.network = add_networks(self.growing.network, affine_network(V, c))
 
-    def _recovery(self) -> Recovery:
+    def _recovery(self, agrees: Callable[[Network], bool] | None) -> Recovery:
         # Of what varies: a constant that hides it must not buy a merge.
         noise = self.growing.noise
         varying = float(np.linalg.norm(np.minimum(noise.scale, noise.spread)))
         atol = _MERGED * noise.half_digits * varying
         self.growing.network, merges = merge_close(self.growing.network, CLOSE, atol)
         self.merged += sum(merge.error for merge in merges)
-        network, notes = resolve_signs(self.growing.network, self.growing.noise.half_digits)
+        network, notes = self.growing.network, ["the affine skip is kept: neurons are missing"]
+        if agrees is None or agrees(network):
+            network, notes = resolve_signs(network, noise.half_digits)
         if l2_distance(network, self.growing.network) > atol:
             # Close neurons turned round make up for each other, nearly.
             network, notes = (

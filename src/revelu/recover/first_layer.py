@@ -31,6 +31,9 @@ _OFF = 1e-4
 # Lines along missing directions, and crossings of one hyperplane.
 _MAX_TURNS = 4
 
+# Lines on which no end of pieces was found: so blurred, others will be, too.
+_MOST_BLURRED = 4
+
 # Rows of norm 1, and their offsets, that differ by less are one hyperplane.
 _SAME = 1e-4
 
@@ -103,6 +106,8 @@ def recover_first_layer(
     search = _Search(oracle, noise, rng)
     search.test(peeled)
     for t in peeled.unresolved:
+        if search.n_blurred == _MOST_BLURRED:
+            break
         x = peeled.scan.line.points(np.array([t]))[0]
         search.follow(*_short_line(x, rng))
     for _ in range(_MAX_TURNS):
@@ -130,7 +135,7 @@ class _Search:
         self.oracle, self.noise, self.rng = oracle, noise, rng
         self.W, self.b = np.empty((0, oracle.dim_in)), np.empty(0)
         self.errors = np.empty(0)
-        self.n_candidates = 0
+        self.n_candidates = self.n_blurred = 0
 
     def follow(self, line: Line, interval: tuple[float, float] = (-np.inf, np.inf)) -> None:
         """Peel a line and keep what belongs to the first layer."""
@@ -171,6 +176,7 @@ class _Search:
         nu = float(self.noise.nu.max())
         try:
             scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
+            self.n_blurred += not scan.complete
             return peel(self.oracle, scan, nu, self.rng)
         except SaturatedError:
             return None

@@ -83,6 +83,10 @@ _LINE_MARGIN = 1.1
 _MOST_NEURONS = 128
 _MOST_WORK = 4e9
 
+# And where it is stuck: twice the neurons leave more than this share of what fewer left of
+# the answers' variation.  On the way to random networks it was 0.88 at most.
+_STUCK = 0.95
+
 # Equations a parameter for the last fit: of a network known in a span only; beside those of
 # slopes, where there are hardly more equations than queries; and of coarser answers, whose
 # errors the fit is to average.
@@ -150,6 +154,7 @@ class _LeastSquares:
         self.best: TwoLayer | None = None
         self.subspace: Subspace | None = None
         self.n_kinks: int | None = None
+        self.is_stuck = False
         self.limit = _GRID_LIMIT if noise.grid is not None else _LIMIT
         self.evidence: list[str] = []
 
@@ -174,6 +179,7 @@ class _LeastSquares:
             evidence=tuple(self.evidence),
             warnings=() if self.best is None else (self._resolution(),),
             method="least_squares",
+            details={"refuted": self.is_stuck},
         )
 
     def _choose_coordinates(self) -> None:
@@ -199,19 +205,24 @@ class _LeastSquares:
             n = shape.n_samples(int(_SPAN_MARGIN * shape.d) + 2)
         samples = self._ask(n)
         start: TwoLayer | None = None
+        left: list[tuple[int, float]] = []
         while True:
             width = shape.width(n)
             self._explain(samples, start)
+            left.append((width, samples.evenly().cost(self._best()) / samples.evenly().spread()))
             invented = is_explained(self._best(), samples, self.limit)
             if invented:
                 samples = samples.joined(self._ask(shape.n_held_out(n)))
                 if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
-            if width >= max(_MOST_NEURONS, 4 * shape.d) or samples.X.size * width > _MOST_WORK:
+            self.is_stuck = _is_stuck(left)
+            is_wide = width >= max(_MOST_NEURONS, 4 * shape.d)
+            if self.is_stuck or is_wide or samples.X.size * width > _MOST_WORK:
                 self.evidence.append(
                     f"no network of one hidden layer and up to {width} neurons was found that "
                     f"explains {len(samples.X):,} answers to within their digits"
+                    + (", and twice the neurons explain no more" if self.is_stuck else "")
                 )
                 return samples
             # What interpolates is near, too, but no place to start from.
@@ -367,6 +378,14 @@ class _LeastSquares:
             )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
+
+
+def _is_stuck(left: list[tuple[int, float]]) -> bool:
+    """Whether twice the neurons leave as much, of widths and what each leaves, in order."""
+    width = left[-1][0]
+    fewer = [share for w, share in left if 2 * w <= width]
+    twice = [share for w, share in left if 2 * w > width]
+    return bool(fewer) and min(twice) > _STUCK * min(fewer)
 
 
 def _as_network(network: TwoLayer) -> Network:

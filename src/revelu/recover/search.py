@@ -14,7 +14,7 @@ import numpy as np
 from revelu.numerics.levenberg_marquardt import Fit, fit, is_dense
 from revelu.numerics.pruning import by_worth, prune
 from revelu.numerics.two_layer import Samples, TwoLayer
-from revelu.numerics.wide_fit import grow, searches
+from revelu.numerics.wide_fit import affine_fit, grow, searches
 from revelu.recover.growth import price
 
 log = logging.getLogger(__name__)
@@ -148,6 +148,9 @@ def explain(
         With an affine rest; :func:`is_explained` tells whether it explains the samples.
     """
     samples, shape = samples.evenly(), shape_of(samples)
+    affine = affine_fit(samples)
+    if is_explained(affine, samples, limit):
+        return affine
     n, grows = len(samples.X), shape.grows(len(samples.X))
     width = max(shape.width(n), 0 if start is None else start.width + _SPARE_NEURONS)
     goal = limit if grows else max(_ROUGH * samples.spread(), limit)

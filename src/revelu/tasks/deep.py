@@ -9,7 +9,7 @@ from revelu.certify import Examination
 from revelu.oracle import NoiseFloor
 from revelu.recover.deep import search_deep
 from revelu.recovery import Recovery, Status
-from revelu.tasks.job import Job
+from revelu.tasks.job import Job, network_of
 from revelu.types import FloatArray
 
 # A kink costs two gradients, and all of a layer's are compared with each other.
@@ -18,6 +18,11 @@ _MOST_INPUTS = 128
 # Repairs after failed certificates, and wrong checks that one looks at.
 _MAX_REPAIRS = 6
 _MAX_WRONG = 16
+
+# Repairs in a row after which no more checks agree, of a network of one hidden layer: other
+# methods have tried to repair that one.
+_MAX_IN_VAIN = 2
+_ONE_HIDDEN = 2
 
 _ENDED = (Status.BUDGET_EXHAUSTED, Status.NOT_IN_CLASS)
 
@@ -45,6 +50,7 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     job.tell("recovering layer by layer")
     with job.oracle.phase(phase):
         recovery, deep = search_deep(job.oracle, noise, job.new_seed())
+    in_vain, most = 0, -1.0
     for repair in range(_MAX_REPAIRS + 1):
         if recovery.network is None or recovery.status in _ENDED:
             return recovery
@@ -52,7 +58,11 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
         recovery, seen = job.verify(recovery, noise)
         if seen is None or (recovery.status is not Status.UNVERIFIED and not is_partial):
             return recovery
-        if is_partial or repair == _MAX_REPAIRS:
+        share = _share_within(recovery)
+        is_shallow = len(network_of(recovery).weights) == _ONE_HIDDEN
+        in_vain = in_vain + 1 if is_shallow and share <= most else 0
+        most = max(most, share)
+        if is_partial or repair == _MAX_REPAIRS or in_vain == _MAX_IN_VAIN:
             break
         job.tell("looking for neurons that fire where the network was wrong")
         with job.oracle.phase("repair"):
@@ -84,9 +94,12 @@ def _wrong_points(seen: Examination) -> FloatArray:
 def _share(recovery: Recovery) -> str:
     """What the whole is worth."""
     n = len(recovery.details["layers"])
-    seen = recovery.certificate
-    share = 0.0 if seen is None else seen.fraction_within
+    share = math.floor(_share_within(recovery) * 1e4) / 1e4
     return (
         f"{n} hidden layer(s) are exact as far as gradients tell; the whole network agrees at "
-        f"{math.floor(share * 1e4) / 1e4:.2%} of the inputs"
+        f"{share:.2%} of the inputs"
     )
+
+
+def _share_within(recovery: Recovery) -> float:
+    return 0.0 if recovery.certificate is None else recovery.certificate.fraction_within

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def _two_layers(job: Job, noise: NoiseFloor, line: Peeling, phase: str) -> Recov
                     certificate=None,
                     evidence=(reason,),
                 )
-            recovery = _repaired(job, recovery, noise, seen.worst_point)
+            recovery = _repaired(job, recovery, noise, seen)
         except LimitReachedError as error:
             evidence = (*recovery.evidence, str(error))
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
@@ -180,13 +181,14 @@ def _grown(
             break
         if recovery.status is Status.BUDGET_EXHAUSTED:
             break
-        partial = recovery.status is Status.PARTIAL
+        is_partial = recovery.status is Status.PARTIAL
         recovery, seen = job.verify(recovery, noise)
         if seen is not None and isinstance(search, AnyTwoLayer):
             recovery = with_l2_bound(recovery, seen)
-        if partial and recovery.status is Status.UNVERIFIED:
+        if is_partial and recovery.status is Status.UNVERIFIED:
             recovery = replace(recovery, status=Status.PARTIAL)
-        if partial and recovery.status is Status.RECOVERED and not isinstance(search, AnyTwoLayer):
+        is_whole = recovery.status is Status.RECOVERED
+        if is_partial and is_whole and not isinstance(search, AnyTwoLayer):
             if (search.search.apart() > _tolerance(recovery)).any():
                 return replace(recovery, status=Status.PARTIAL)
             # What was left is less than the certificate allows.
@@ -195,8 +197,16 @@ def _grown(
             break
         job.tell("looking for neurons that fire where the network was wrong")
         with job.oracle.phase("repair"):
-            recovery = search.repair(_wrong_points(seen))
+            if isinstance(search, AnyTwoLayer):
+                recovery = search.repair(_wrong_points(seen), partial(_explains, seen))
+            else:
+                recovery = search.repair(_wrong_points(seen))
     return recovery
+
+
+def _explains(seen: Examination, network: Network) -> bool:
+    """Whether a network agrees at all that was asked of another one."""
+    return seen.by(network).passed
 
 
 def _agreement(recovery: Recovery) -> float:
@@ -216,12 +226,16 @@ def _wrong_points(seen: Examination) -> FloatArray:
     return np.asarray(seen.X[gaussian if gaussian.any() else wrong][:_MAX_WRONG])
 
 
-def _repaired(job: Job, recovery: Recovery, noise: NoiseFloor, bad: FloatArray) -> Recovery:
+def _repaired(job: Job, recovery: Recovery, noise: NoiseFloor, seen: Examination) -> Recovery:
     """Look for what is missing, on a line through a point that is wrong."""
     job.tell("looking for missing neurons")
+    bad = seen.worst_point
     with job.oracle.phase("repair"):
         network, _ = recover_rest(job.oracle, network_of(recovery), noise, job.rng, bad)
-    network, notes = resolve_signs(network, noise.half_digits)
+    notes = ["the affine skip is kept: neurons are missing"] if network.skip else []
+    # While some are, no choice of signs leaves nothing, and the search for one is long.
+    if _explains(seen, network):
+        network, notes = resolve_signs(network, noise.half_digits)
     log.info("repair: %s", network)
     return replace(recovery, network=network, evidence=tuple(notes))
 
