@@ -75,10 +75,10 @@ class Piece:
         """
         i, j = self.support()
         t1, t2 = self.ts[i], self.ts[j]
-        c = 1.0 / math.hypot(1.0, t)
-        w1 = c * (t2 - t) / (t2 - t1) * math.hypot(1.0, t1)
-        w2 = c * (t - t1) / (t2 - t1) * math.hypot(1.0, t2)
-        return w1 * self.gs[i] + w2 * self.gs[j], math.hypot(w1, w2)
+        c = 1.0 / np.hypot(1.0, t)
+        w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
+        w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
+        return w1 * self.gs[i] + w2 * self.gs[j], float(np.hypot(w1, w2))
 
     def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
         """Intersect with the piece to the right.
