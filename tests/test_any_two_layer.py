@@ -7,6 +7,7 @@ import revelu
 from revelu.network import l2_distance, l2_norm, zoo
 from revelu.network.merging import close_groups, merge_close, turned, without
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.any_two_layer import recover_any_two_layer
 from revelu.recover.magnified import magnify
 from revelu.tasks.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
 
@@ -124,6 +125,27 @@ def test_an_output_that_is_always_zero_is_one():
     recovery = revelu.extract(truth, method="any_two_layer", seed=7)
     assert recovery.status is revelu.Status.RECOVERED
     assert relative(recovery.network, truth) < 1e-8
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_signs_are_looked_for_once_no_neuron_is_missing(is_whole):
+    truth = zoo.random_network([6, 4, 2], seed=3)
+    oracle = Oracle(truth, 6)
+    noise = measure_noise(oracle, 3)
+    search = recover_any_two_layer(oracle, noise, 3)[1]
+    asked = []
+
+    def agrees(network):
+        asked.append(network)
+        return is_whole
+
+    recovery = search.repair(np.ones((1, 6)), agrees)
+    assert len(asked) == 1
+    assert asked[0].skip is not None
+    assert (recovery.network.skip is None) == is_whole
+    X = np.random.default_rng(3).standard_normal((100, 6))
+    np.testing.assert_allclose(recovery.network(X), truth(X), atol=1e-9)
+    assert any("neurons are missing" in note for note in recovery.evidence) != is_whole
 
 
 def test_a_small_budget_ends_it_with_what_was_found():

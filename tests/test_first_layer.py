@@ -1,5 +1,7 @@
 """The first of two hidden layers: which hyperplanes are its own, and their signs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -193,3 +195,21 @@ def test_more_neurons_than_inputs_come_without_signs():
     assert len(first.W) > 4
     assert set(which) - {-1} >= set(range(6))
     assert first.unsigned.all()
+
+
+@pytest.mark.parametrize(("is_blurred", "n_lines"), [(False, 12), (True, 4)])
+def test_kinks_that_stay_blurred_are_not_all_looked_at(monkeypatch, is_blurred, n_lines):
+    network = zoo.random_network([6, 6, 4, 1], seed=2)
+    oracle = Oracle(network, network.dim_in)
+    noise, rng = measure_noise(oracle, 2), np.random.default_rng(2)
+    peeled = replace(first_line(oracle, noise, rng), unresolved=np.linspace(-1.0, 1.0, 12))
+    intervals = []
+
+    def find(ask, line, nu, scale, rng, interval):
+        intervals.append(interval)
+        scan = find_kinks(ask, line, nu, scale, rng, interval)
+        return replace(scan, complete=not is_blurred)
+
+    monkeypatch.setattr("revelu.recover.first_layer.find_kinks", find)
+    recover_first_layer(oracle, noise, peeled, rng)
+    assert sum(np.isfinite(interval).all() for interval in intervals) == n_lines

@@ -225,3 +225,24 @@ def test_a_float32_classifier_that_is_mostly_saturated_ends():
     recovery = revelu.extract(probabilities, dim_in=6, budget=4000)
     assert recovery.status is Status.UNVERIFIED
     assert any("saturated" in sentence for sentence in recovery.evidence)
+
+
+@pytest.mark.parametrize("shape", [[10, 2, 3], [24, 8, 1]])
+def test_what_is_affine_beside_a_large_constant_is_told_by_the_first_answers(shape):
+    """The constant's rounding is as large as what varies."""
+    slopes = 1e-12 * np.random.default_rng(5).standard_normal((shape[-1], shape[0]))
+    recovery = revelu.extract(
+        lambda X: 1.0 + X @ slopes.T, method="least_squares", dim_in=shape[0], seed=5
+    )
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == (shape[0], 0, shape[-1])
+    assert recovery.ledger.n_recovery < 30 * shape[0]
+
+
+def test_a_search_ends_where_twice_the_neurons_explain_no_more():
+    rows, slopes = np.random.default_rng(3).standard_normal((2, 12, 3))
+    target = degrade(lambda X: X @ slopes + 9.0 * np.sign(np.sin(3.0 * X @ rows)), Rounded(3))
+    recovery = revelu.extract(target, method="least_squares", dim_in=12, seed=3)
+    assert recovery.status is not Status.RECOVERED
+    assert any("twice the neurons explain no more" in note for note in recovery.evidence)
+    assert recovery.ledger.n_recovery < 1_000
