@@ -91,18 +91,19 @@ def _turned(
     products: "_Products", positive: BoolArray, signs: FloatArray, now: "_Fit"
 ) -> tuple["_Fit", FloatArray]:
     """Turn each sign that helps, the one that helps most first, and as long as the next helps."""
-    alone = []
-    for j in range(len(signs)):
-        turned = np.where(np.arange(len(signs)) == j, -signs, signs)
-        alone.append(products.fit(positive == (turned > 0)).worth)
-    start = now.worth
-    for j in sorted(range(len(signs)), key=lambda j: -alone[j]):
-        if alone[j] <= start:
-            break
-        turned = np.where(np.arange(len(signs)) == j, -signs, signs)
-        found = products.fit(positive == (turned > 0))
+
+    def flipped(j: int) -> FloatArray:
+        return np.where(np.arange(len(signs)) == j, -signs, signs)
+
+    def fit(turned: FloatArray) -> "_Fit":
+        return products.fit(positive == (turned > 0))
+
+    alone = [fit(flipped(j)).worth for j in range(len(signs))]
+    helpful = [j for j in range(len(signs)) if alone[j] > now.worth]
+    for j in sorted(helpful, key=lambda j: -alone[j]):
+        found = fit(flipped(j))
         if found.worth > now.worth:
-            now, signs = found, turned
+            now, signs = found, flipped(j)
     return now, signs
 
 

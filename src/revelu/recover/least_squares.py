@@ -84,7 +84,7 @@ _MOST_NEURONS = 128
 _MOST_WORK = 4e9
 
 # And where it is stuck: twice the neurons leave more than this share of what fewer left of
-# the answers' variation.  On the way to random networks it was 0.88 at most.
+# the answers' variation.  On the way to random networks it was 0.85 at most.
 _STUCK = 0.95
 
 # Equations a parameter for the last fit: of a network known in a span only; beside those of
@@ -207,23 +207,16 @@ class _LeastSquares:
         start: TwoLayer | None = None
         left: list[tuple[int, float]] = []
         while True:
-            width = shape.width(n)
             self._explain(samples, start)
-            left.append((width, samples.evenly().cost(self._best()) / samples.evenly().spread()))
+            even = samples.evenly()
+            left.append((shape.width(n), even.cost(self._best()) / even.spread()))
             invented = is_explained(self._best(), samples, self.limit)
             if invented:
                 samples = samples.joined(self._ask(shape.n_held_out(n)))
                 if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
-            self.is_stuck = _is_stuck(left)
-            is_wide = width >= max(_MOST_NEURONS, 4 * shape.d)
-            if self.is_stuck or is_wide or samples.X.size * width > _MOST_WORK:
-                self.evidence.append(
-                    f"no network of one hidden layer and up to {width} neurons was found that "
-                    f"explains {len(samples.X):,} answers to within their digits"
-                    + (", and twice the neurons explain no more" if self.is_stuck else "")
-                )
+            if self._is_hopeless(left, samples):
                 return samples
             # What interpolates is near, too, but no place to start from.
             determined = samples.n_equations >= _NO_INTERPOLATION * self._best().n_parameters
@@ -235,6 +228,21 @@ class _LeastSquares:
                 more = max(more, shape.n_samples(int(_LINE_MARGIN * (self.n_kinks or 0))))
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
+
+    def _is_hopeless(self, left: list[tuple[int, float]], samples: Samples) -> bool:
+        """Whether the search ends, after these widths and what each left; and why."""
+        width = left[-1][0]
+        fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
+        self.is_stuck = min(share for w, share in left if 2 * w > width) > _STUCK * fewer
+        is_wide = width >= max(_MOST_NEURONS, 4 * self._shape().d)
+        if not (self.is_stuck or is_wide or samples.X.size * width > _MOST_WORK):
+            return False
+        self.evidence.append(
+            f"no network of one hidden layer and up to {width} neurons was found that explains "
+            f"{len(samples.X):,} answers to within their digits"
+            + (", and twice the neurons explain no more" if self.is_stuck else "")
+        )
+        return True
 
     def _explain(self, samples: Samples, start: TwoLayer | None) -> None:
         width = shape_of(samples).width(len(samples.X))
@@ -378,14 +386,6 @@ class _LeastSquares:
             )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
-
-
-def _is_stuck(left: list[tuple[int, float]]) -> bool:
-    """Whether twice the neurons leave as much, of widths and what each leaves, in order."""
-    width = left[-1][0]
-    fewer = [share for w, share in left if 2 * w <= width]
-    twice = [share for w, share in left if 2 * w > width]
-    return bool(fewer) and min(twice) > _STUCK * min(fewer)
 
 
 def _as_network(network: TwoLayer) -> Network:
