@@ -177,6 +177,14 @@ def _hung(*_: object) -> None:
     raise HungError
 
 
+def within_limit(seed: int) -> dict[str, object]:
+    """Attack one target, for so many CPU seconds at most."""
+    limit_cpu(CPU_LIMIT)
+    run = one(seed)
+    limit_cpu(0.0)
+    return run
+
+
 def attack(seeds: range, seconds: float, results: Path) -> None:
     """Attack targets that have no record yet, for so long, and append their records."""
     done = {run["seed"] for run in records(results)}
@@ -186,9 +194,7 @@ def attack(seeds: range, seconds: float, results: Path) -> None:
             continue
         if time.process_time() - started > seconds:
             break
-        limit_cpu(CPU_LIMIT)
-        run = one(seed)
-        limit_cpu(0.0)
+        run = within_limit(seed)
         record(results, run)
         if run["verdict"]:
             print(json.dumps(run), flush=True)
