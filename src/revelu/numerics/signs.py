@@ -55,7 +55,12 @@ class BinarySolutions:
 
 
 def find_binary_solutions(
-    G: FloatArray, y: FloatArray, atol: float, rounding: float = ROUNDING, most: int = 2
+    G: FloatArray,
+    y: FloatArray,
+    atol: float,
+    rounding: float = ROUNDING,
+    most: int = 2,
+    max_bits: int = MAX_BITS,
 ) -> BinarySolutions:
     """Find every ``x`` in {0, 1}^m with ``|G x - y| <= atol``.
 
@@ -69,6 +74,8 @@ def find_binary_solutions(
         Under 1/2: how far from 0 and 1 an unknown may be that the others determine.
     most : int
         How many to look for: two already mean that the answer is ambiguous.
+    max_bits : int
+        The most unknowns that may be tried out.
 
     Returns
     -------
@@ -83,7 +90,7 @@ def find_binary_solutions(
     R, q = R[:rank] * unit[order], Q[:, :rank].T @ y
     if np.linalg.norm(y - Q[:, :rank] @ q) > atol:
         return BinarySolutions([])
-    if m - rank + 1 > MAX_BITS:
+    if m - rank + 1 > max_bits:
         return BinarySolutions([], complete=False)
     found: list[FloatArray] = []
     n_pairs = 0

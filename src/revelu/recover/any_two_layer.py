@@ -24,13 +24,14 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_distance
 from revelu.network.merging import merge_close
+from revelu.numerics.signs import MAX_BITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.coarsening import coarsen
 from revelu.recover.bumps import BumpSearch
 from revelu.recover.clusters import CLOSE, Clusters
 from revelu.recover.growing import FAINT, TYPICAL, Growing
 from revelu.recover.peeling import Peeling, peel
-from revelu.recover.signs import resolve_signs
+from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.recover.two_layer import scan_line
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
@@ -85,8 +86,7 @@ class AnyTwoLayer:
     def repair(self, wrong: FloatArray, agrees: Callable[[Network], bool]) -> Recovery:
         """Go on where fresh points have found the network wrong, shape (n, d).
 
-        Signs are looked for once it agrees with all that was asked: while neurons are missing
-        no choice of them leaves nothing, and the search is long.
+        Of many signs the right ones are looked for once it agrees with all that was asked.
         """
         return self._until_limit(lambda: self.bumps.explain(wrong), agrees)
 
@@ -131,9 +131,12 @@ class AnyTwoLayer:
         atol = _MERGED * noise.half_digits * varying
         self.growing.network, merges = merge_close(self.growing.network, CLOSE, atol)
         self.merged += sum(merge.error for merge in merges)
-        network, notes = self.growing.network, ["the affine skip is kept: neurons are missing"]
-        if agrees is None or agrees(network):
-            network, notes = resolve_signs(network, noise.half_digits)
+        is_whole = agrees is None or agrees(self.growing.network)
+        network, notes = resolve_signs(
+            self.growing.network,
+            noise.half_digits,
+            max_bits=MAX_BITS if is_whole else QUICK_BITS,
+        )
         if l2_distance(network, self.growing.network) > atol:
             # Close neurons turned round make up for each other, nearly.
             network, notes = (

@@ -4,6 +4,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.signs import (
+    MAX_BITS,
     ROUNDING,
     BinarySolutions,
     expected_coincidences,
@@ -14,9 +15,17 @@ from revelu.numerics.signs import (
 # twenty may get wrong at its 95% confidence.
 CHANCE = 0.05
 
+# Signs that are tried in no time.  While neurons are missing hardly any choice leaves nothing,
+# and more are not worth their work.
+QUICK_BITS = 24
+
 
 def resolve_signs(
-    network: Network, rtol: float, rounding: float = ROUNDING, chance: float = CHANCE
+    network: Network,
+    rtol: float,
+    rounding: float = ROUNDING,
+    chance: float = CHANCE,
+    max_bits: int = MAX_BITS,
 ) -> tuple[Network, list[str]]:
     """Turn neurons round so that the affine skip vanishes, where that can be done.
 
@@ -30,6 +39,8 @@ def resolve_signs(
         How far from 0 and 1 an unknown may be that the others determine.
     chance : float
         The most choices of signs that may be expected to leave so little by chance alone.
+    max_bits : int
+        The most signs that may be tried out.
 
     Returns
     -------
@@ -51,7 +62,7 @@ def resolve_signs(
     G = (A[:, None, :] * W.T[None]).reshape(-1, m)
     size = float(np.sqrt((G**2).sum()))
     atol = rtol * size
-    solutions = find_binary_solutions(G, -V.ravel(), atol, rounding)
+    solutions = find_binary_solutions(G, -V.ravel(), atol, rounding, max_bits=max_bits)
     # What counts is how little is left, not how little was asked for.
     left = [float(np.linalg.norm(G @ x + V.ravel())) for x in solutions.found]
     rest = max(min(left, default=atol), np.finfo(np.float64).eps * size)

@@ -9,12 +9,13 @@ import numpy as np
 from revelu.certify import Examination
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.signs import MAX_BITS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
 from revelu.recover.any_two_layer import AnyTwoLayer, recover_any_two_layer
 from revelu.recover.boxed import Boxed, search_box
 from revelu.recover.peeling import Peeling
-from revelu.recover.signs import resolve_signs
+from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.recover.three_layer import ThreeLayers, search_three_layers
 from revelu.recover.two_layer import first_line, recover_rest, recover_two_layer
 from revelu.recovery import Recovery, Status
@@ -232,10 +233,8 @@ def _repaired(job: Job, recovery: Recovery, noise: NoiseFloor, seen: Examination
     bad = seen.worst_point
     with job.oracle.phase("repair"):
         network, _ = recover_rest(job.oracle, network_of(recovery), noise, job.rng, bad)
-    notes = ["the affine skip is kept: neurons are missing"] if network.skip else []
-    # While some are, no choice of signs leaves nothing, and the search for one is long.
-    if _explains(seen, network):
-        network, notes = resolve_signs(network, noise.half_digits)
+    max_bits = MAX_BITS if _explains(seen, network) else QUICK_BITS
+    network, notes = resolve_signs(network, noise.half_digits, max_bits=max_bits)
     log.info("repair: %s", network)
     return replace(recovery, network=network, evidence=tuple(notes))
 
