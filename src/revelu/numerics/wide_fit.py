@@ -143,14 +143,16 @@ def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoL
     return TwoLayer(W, b, C[:width].T.copy(), C[width].copy())
 
 
-def affine_fit(samples: Samples) -> TwoLayer:
-    """The affine map that fits best, without neurons."""
+def affine_fit(samples: Samples, *, n_solved: int = 1) -> TwoLayer:
+    """The affine map that fits best, without neurons.
+
+    Solved twice, the second time for what the first leaves, it is right to the last digits
+    where little varies beside a large constant.
+    """
     n, d = samples.X.shape
     features = np.column_stack([samples.X, np.ones(n)])
-    # Once more on what the first solution leaves: beside a large constant its rounding is
-    # as large as what varies.
     C = np.zeros((d + 1, samples.Y.shape[1]))
-    for _ in range(2):
+    for _ in range(n_solved):
         C += np.linalg.lstsq(features, samples.Y - features @ C, rcond=None)[0]
     return TwoLayer(
         np.zeros((0, d)), np.zeros(0), np.zeros((C.shape[1], 0)), C[d].copy(), C[:d].T.copy()

@@ -148,7 +148,7 @@ def explain(
         With an affine rest; :func:`is_explained` tells whether it explains the samples.
     """
     samples, shape = samples.evenly(), shape_of(samples)
-    affine = affine_fit(samples)
+    affine = affine_fit(samples, n_solved=2)
     if is_explained(affine, samples, limit):
         return affine
     n, grows = len(samples.X), shape.grows(len(samples.X))
