@@ -239,6 +239,15 @@ def test_what_is_affine_beside_a_large_constant_is_told_by_the_first_answers(sha
     assert recovery.ledger.n_recovery < 30 * shape[0]
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 1.0 / 3.0])
+@pytest.mark.parametrize("degradations", [[], [Float32()], [Rounded(2)]], ids=str)
+def test_a_constant_is_recovered(value, degradations):
+    target = degrade(lambda X: np.full((len(X), 2), value), *degradations)
+    recovery = revelu.extract(target, method="least_squares", dim_in=3, seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == (3, 0, 2)
+
+
 def test_a_search_ends_where_twice_the_neurons_explain_no_more():
     rows, slopes = np.random.default_rng(3).standard_normal((2, 12, 3))
     target = degrade(lambda X: X @ slopes + 9.0 * np.sign(np.sin(3.0 * X @ rows)), Rounded(3))

@@ -209,7 +209,8 @@ class _LeastSquares:
         while True:
             self._explain(samples, start)
             even = samples.evenly()
-            left.append((shape.width(n), even.cost(self._best()) / even.spread()))
+            spread = max(even.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
+            left.append((shape.width(n), even.cost(self._best()) / spread))
             invented = is_explained(self._best(), samples, self.limit)
             if invented:
                 samples = samples.joined(self._ask(shape.n_held_out(n)))
