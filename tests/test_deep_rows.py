@@ -1,5 +1,7 @@
 """Rows, signs and skips of a deep network's layers: the steps that several kinks decide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from revelu.numerics import gradient_signs
 from revelu.numerics.consensus import Equations, find_rows, turning_rows
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep_entries import fill_entries, wake
+from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
 from revelu.recover.deep_top import (
     fit_outputs,
@@ -23,7 +26,7 @@ def kinks_of(w, b, stack, rng, n, span=1.0):
     """Kinks of the neuron ``w h + b`` above a stack, with their equations and what is on."""
     X = rng.standard_normal((40 * n, 2, stack.dim_in)) * span
     z = stack.outputs(X[:, 0]) @ w + b, stack.outputs(X[:, 1]) @ w + b
-    across = X[z[0] * z[1] < 0][:n]
+    across = X[(z[0] > 0) & (z[1] < 0)][:n]
     P, normals = stack.crossings(w, b, across[:, 0], across[:, 1])
     M, h = stack.maps(P)
     return Equations.of(P, normals, M, h), np.asarray(M.any(axis=2))
@@ -56,6 +59,24 @@ def test_all_turns_of_one_sign_are_foretold_at_once(widths):
     near = [spans.nearness(positive, turned) for turned in turns]
     assert gradient_signs._nearness(telling, outside) == pytest.approx(near, rel=1e-3, abs=1e-3)
     assert len(set(exact)) > 1
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_a_row_is_needed_where_gradients_leave_their_span_without_it(n):
+    rng = np.random.default_rng(n)
+    d, k = 12, 7
+    W, M = rng.standard_normal((k, d)), np.broadcast_to(np.eye(d), (n, d, d))
+    Z = rng.standard_normal((n, k))
+    on = Z > 0
+    # One row is no neuron's, and two are at work at one point each, the first and the last.
+    parts = rng.standard_normal((n, 1, k)) * on[:, None]
+    parts[:, :, 2] = parts[:, :, 4] = parts[:, :, 5] = 0.0
+    Z[[0, -1], [4, 5]] = 1.0
+    parts[[0, -1], 0, [4, 5]] = 1.0
+    gradients = parts @ W
+    seen = gradient_signs.orient(W, Z, M, gradients, rng, oriented=True)
+    assert (seen.signs == 1.0).all()
+    assert seen.needed.tolist() == [True, True, False, True, True, True, True]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 9])
@@ -99,6 +120,31 @@ def test_every_bias_that_kinks_agree_on_is_found_the_true_one_among_them():
     assert [n for _, n in rows] == sorted((n for _, n in rows), reverse=True)
     assert along(rows[0][0], w, 0.4) < 1e-9
     assert along(rows[1][0], w, -0.7) < 1e-9
+
+
+def test_kinks_that_agree_are_the_same_among_all_and_among_some():
+    rng = np.random.default_rng(4)
+    stack = Stack(6, [rng.standard_normal((7, 6))], [np.ones(7)])
+    w, other = rng.standard_normal((2, 7))
+    parts = [vars(kinks_of(v, 0.3, stack, rng, n)[0]) for v, n in ((w, 9), (other, 5))]
+    both = Equations(*(np.concatenate([part[name] for part in parts]) for name in parts[0]))
+    own = np.arange(14) < 9
+    v = np.append(w, 0.3)
+    assert both.agreeing(v, np.ones(14, dtype=bool)).tolist() == list(range(9))
+    assert both.agreeing(v, np.arange(14) % 2 == 0).tolist() == [0, 2, 4, 6, 8]
+    assert not len(both.agreeing(v, ~own))
+
+
+def test_a_steady_row_is_looked_for_again_where_more_is_known():
+    judged = Judged(np.empty((0, 4)), np.empty((0, 4)), np.empty(0, dtype=np.intp))
+    layer = FoundLayer(np.ones((2, 3)), np.zeros(2), np.zeros((2, 3), dtype=bool))
+    assert not judged.was_in_vain(layer, 100)
+    judged.in_vain = layer, 100
+    assert judged.was_in_vain(layer, 149)
+    assert not judged.was_in_vain(layer, 150)
+    assert not judged.was_in_vain(layer.take(np.array([0])), 100)
+    lacks = replace(layer, unseen=np.eye(2, 3, dtype=bool))
+    assert not judged.was_in_vain(lacks, 100)
 
 
 def test_a_row_that_gains_an_entry_keeps_its_units_for_the_rows_above():

@@ -7,6 +7,7 @@ of its others agree; those of other neurons do not.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -101,17 +102,25 @@ class Equations:
         W = V[:, :-1]
         off = self._squares(self.E, V)
         own = self._squares(self.A, W)
-        size = (self.A**2).sum(axis=(1, 2))
-        silent = own <= _SILENT * size * (W**2).sum(axis=1)[:, None]
+        silent = own <= _SILENT * self._sizes * (W**2).sum(axis=1)[:, None]
         return np.where(silent, np.inf, np.sqrt(off / np.where(silent, 1.0, own)))
 
     def misfit_each(self, V: FloatArray) -> FloatArray:
         """How far each kink is from agreeing with a row of its own, shape (n,)."""
         off = (np.einsum("nek,nk->ne", self.E, V) ** 2).sum(axis=1)
         own = (np.einsum("ndk,nk->nd", self.A, V[:, :-1]) ** 2).sum(axis=1)
-        size = (self.A**2).sum(axis=(1, 2)) * (V[:, :-1] ** 2).sum(axis=1)
-        silent = own <= _SILENT * size
+        silent = own <= _SILENT * self._sizes * (V[:, :-1] ** 2).sum(axis=1)
         return np.where(silent, np.inf, np.sqrt(off / np.where(silent, 1.0, own)))
+
+    def agreeing(self, v: FloatArray, chosen: BoolArray) -> IntArray:
+        """Which of some kinks agree with a row."""
+        rows = np.flatnonzero(chosen)
+        some = self if chosen.all() else self.take(rows)
+        return np.asarray(rows[some.misfits(v[None])[0] < AGREES])
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        return np.asarray((self.A**2).sum(axis=(1, 2)))
 
     @staticmethod
     def _squares(B: FloatArray, V: FloatArray) -> FloatArray:
@@ -147,8 +156,7 @@ def grow_row(
     (row, members) or None
         None where too few kinks agree.
     """
-    others = np.flatnonzero(~(on & (v[:-1] == 0)).any(axis=1))
-    members = others[equations.take(others).misfits(v[None])[0] < AGREES]
+    members = equations.agreeing(v, ~(on & (v[:-1] == 0)).any(axis=1))
     return _refined(equations, members, on, np.ones(len(on), dtype=bool))
 
 
@@ -286,8 +294,7 @@ def _refined(
         if row is None:
             return None
         v = row
-        others = np.flatnonzero(free & ~(on & ~union).any(axis=1))
-        agree = others[equations.take(others).misfits(v[None])[0] < AGREES]
+        agree = equations.agreeing(v, free & ~(on & ~union).any(axis=1))
         now = np.union1d(agree, _with_one_more(equations, v, union, on, free))
         if len(now) <= len(members):
             break

@@ -16,8 +16,10 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# Points looked at, and the fewest that tell anything, beyond the entries of a row.
+# Points looked at: at most; as many as give so many times the equations that a row has entries;
+# and the fewest that tell anything, beyond its entries.
 _MOST_POINTS = 400
+_ENOUGH = 50
 _SPARE = 10
 
 # A gradient is explained if this share of it, at most, is outside; directions fainter than this
@@ -68,9 +70,13 @@ def find_steady(
         A row of norm 1, shape (m,), with either sign, and the signs of the others, shape (k,).
         None where no row explains most of the points.
     """
-    # Where the map has most rank, fewest neurons are on for it.
+    # Where the map has most rank, fewest neurons are on for it, and there are most equations.
     ranks = np.linalg.matrix_rank(M)
     points = np.argsort(-ranks - rng.random(len(ranks)))[:_MOST_POINTS]
+    k, m = W.shape
+    n_equations = np.maximum(ranks[points] - k, 0).cumsum()
+    enough = 1 + int(np.searchsorted(n_equations, _ENOUGH * m))
+    points = points[: max(enough, 2 * (m + _SPARE))]
     products = _Products.of(W, M[points], gradients[points])
     positive = Z[points] > 0
     for start in range(_STARTS):

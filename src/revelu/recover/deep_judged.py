@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.consensus import AGREES
+from revelu.recover.deep_found import FoundLayer
 from revelu.types import BoolArray, FloatArray, IntArray
+
+# A steady row that was looked for in vain is looked for again once there are so many times the
+# gradients.
+_MORE = 1.5
 
 
 @dataclass
@@ -23,6 +28,8 @@ class Judged:
         Whether all rows have the signs of their neurons.
     steady : ndarray, shape (s, k + 1)
         Rows of neurons that never rest, which no kink shows.
+    in_vain : (FoundLayer, int), optional
+        The layer for which such a row was last looked for in vain, and among how many gradients.
     """
 
     rows: FloatArray
@@ -30,6 +37,7 @@ class Judged:
     n_refused: IntArray
     is_oriented: bool = False
     steady: FloatArray = field(init=False)
+    in_vain: tuple[FoundLayer, int] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.steady = np.empty((0, self.rows.shape[1]))
@@ -80,6 +88,14 @@ class Judged:
     def refuses(self, v: FloatArray, n_members: int) -> bool:
         """Whether a row was refused, and not far fewer kinks spoke for it."""
         return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
+
+    def was_in_vain(self, layer: FoundLayer, n_points: int) -> bool:
+        """Whether a steady row was looked for in vain with as much known."""
+        if self.in_vain is None:
+            return False
+        last, n_last = self.in_vain
+        is_same = len(last.b) == len(layer.b) and last.unseen.sum() == layer.unseen.sum()
+        return bool(is_same and n_points < _MORE * n_last)
 
 
 def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:

@@ -229,15 +229,22 @@ def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> list[Fo
     """The layer with a row that never rests, where most gradients lack one."""
     if not len(found.b) or found.share_explained >= _MOSTLY:
         return []
-    before, tried = search.judged[len(search.stack)].steady, []
-    for known in (before, before[:0]) if len(before) else (before,):
+    judged, n_points = search.judged[len(search.stack)], len(search.witnesses.points)
+    before, tried = judged.steady, []
+    trials = [before] if len(before) else []
+    if not judged.was_in_vain(layer, n_points):
+        trials.append(before[:0])
+    for known in trials:
         with_one = with_steady(layer, known, search.stack, search.witnesses, search.rng)
         if with_one is not None:
             tried.append(oriented(search, with_one))
             if tried[-1].is_complete:
                 break
     best = max(tried, key=lambda y: y.n_explained, default=found)
-    return [best] if best.share_explained >= _MOSTLY else []
+    if best.share_explained >= _MOSTLY:
+        return [best]
+    judged.in_vain = layer, n_points
+    return []
 
 
 def _set_steady(search: DeepSearch, layer: FoundLayer) -> None:
