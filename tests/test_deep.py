@@ -9,9 +9,10 @@ import revelu
 from revelu import Network, Status
 from revelu.network import zoo
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import Equations, find_rows
+from revelu.numerics.consensus import find_rows
 from revelu.numerics.gradient_rows import find_entries, find_steady
 from revelu.numerics.gradient_signs import orient
+from revelu.numerics.kink_equations import Equations
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.witnesses import collect_witnesses
 from revelu.recover import deep_layer

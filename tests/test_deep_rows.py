@@ -9,7 +9,8 @@ from revelu import Network
 from revelu.network import zoo
 from revelu.network.stack import Stack
 from revelu.numerics import gradient_signs
-from revelu.numerics.consensus import Equations, find_rows, turning_rows
+from revelu.numerics.consensus import find_rows, grow_row, turning_rows
+from revelu.numerics.kink_equations import Equations
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep_entries import fill_entries, wake
 from revelu.recover.deep_found import FoundLayer
@@ -139,7 +140,11 @@ def test_a_steady_row_is_looked_for_again_where_more_is_known():
     judged = Judged(np.empty((0, 4)), np.empty((0, 4)), np.empty(0, dtype=np.intp))
     layer = FoundLayer(np.ones((2, 3)), np.zeros(2), np.zeros((2, 3), dtype=bool))
     assert not judged.was_in_vain(layer, 100)
-    judged.in_vain = layer, 100
+    judged.set_in_vain(layer, 100)
+    # It has not cost much so far.
+    assert not judged.was_in_vain(layer, 100)
+    while judged.work < 5e7:
+        judged.set_in_vain(layer, 100)
     assert judged.was_in_vain(layer, 149)
     assert not judged.was_in_vain(layer, 150)
     assert not judged.was_in_vain(layer.take(np.array([0])), 100)
@@ -241,3 +246,41 @@ def test_a_neuron_that_fires_by_an_unknown_entry_alone_is_woken(n_outputs):
     found = wake(lacking, unseen, X, truth(X))
     assert np.abs(lacking(X) - truth(X)).max() > 1e-3
     assert np.abs(found.weights[1] - W).max() < 1e-9
+
+
+def test_entries_that_kinks_do_not_agree_on_do_not_bend_a_row():
+    rng = np.random.default_rng(10)
+    stack = Stack(8, [rng.standard_normal((6, 8))], [np.full(6, 0.5)])
+    w = rng.standard_normal(6)
+    other = w + np.where(np.arange(6) == 5, 0.4, 0.0)
+    kinks = [kinks_of(v, 0.1, stack, rng, 60) for v in (w, other)]
+    own, others = (np.flatnonzero(on[:, 5])[:n] for (_, on), n in zip(kinks, (15, 8), strict=True))
+    off = np.flatnonzero(~kinks[0][1][:, 5])[:15]
+    parts = [vars(kinks[0][0].take(np.append(off, own))), vars(kinks[1][0].take(others))]
+    both = Equations(*(np.concatenate([part[name] for part in parts]) for name in parts[0]))
+    on = np.vstack([kinks[0][1][np.append(off, own)], kinks[1][1][others]])
+    # Where its last input is off the two neurons are one.
+    row = np.append(np.where(np.arange(6) == 5, 0.0, w), 0.1)
+    grown, members = grow_row(both, row, on)
+    assert along(grown, w, 0.1) < 1e-9
+    assert sorted(members) == list(range(30))
+
+
+@pytest.mark.parametrize(("bias", "is_ever_on"), [(-3.0, True), (-50.0, False)])
+def test_what_no_answer_tells_of_is_no_skip(bias, is_ever_on):
+    rng = np.random.default_rng(11)
+    W, A = rng.standard_normal((6, 8)), rng.standard_normal((5, 6))
+    W[0] /= np.linalg.norm(W[0])
+    b, c = np.append(bias, np.full(5, 0.3)), 0.3 * rng.standard_normal(5)
+    truth = Network([W, A, np.ones((1, 5))], [b, c, np.zeros(1)])
+    oracle = Oracle(truth, 8)
+    noise = measure_noise(oracle, 1)
+    stack, unseen = Stack(8, [W], [b]), np.zeros((5, 6), dtype=bool)
+    network = fit_outputs(oracle, noise, stack, A, c, unseen, rng)
+    assert network.skip is None
+    X = rng.standard_normal((4000, 8))
+    on = X @ W[0] + bias > 0
+    assert on.any() == is_ever_on
+    X = np.vstack([X, X[:50] - (X[:50] @ W[0] + bias - 1.0)[:, None] * W[0]])
+    assert (X[-50:] @ W[0] + bias > 0).all()
+    assert np.abs(network(X) - truth(X)).max() < 1e-8 * np.abs(truth(X)).max()

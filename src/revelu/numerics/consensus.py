@@ -1,13 +1,9 @@
-"""Rows of a layer from kinks: homogeneous equations that the kinks of one neuron share.
+"""Rows of a layer from kinks: those of one neuron share its equations.
 
-Below a kink at ``x`` the known layers are ``h(x + e) = h + M e``.  If it is that of the neuron
-``w h + b``, then its normal ``n`` is along ``M^T w``, and ``w h + b = 0``: linear homogeneous
-equations for ``(w, b)``, as many as M has rank.  A few kinks of one neuron determine it, and all
-of its others agree; those of other neurons do not.
+A few kinks of one neuron determine its row (``numerics.kink_equations``), and all of its others
+agree; those of other neurons do not.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -15,14 +11,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from revelu.numerics.kink_equations import AGREES, UNSURE, Equations
 from revelu.types import BoolArray, FloatArray, IntArray
-
-# A kink agrees with a row whose normal is so near its own, in radians, and whose hyperplane
-# passes so near it, relative to the input.
-AGREES = 1e-5
-
-# A row has nothing to say about a kink at which this share of it, squared, is on.
-_SILENT = 1e-6
 
 # Kinks that a row needs, equations beyond its unknowns, and entries that two kinks must share:
 # two that agree on so many by chance are one pair in 1e10.
@@ -32,10 +22,8 @@ _FEWEST_SHARED = 2
 
 _MAX_REFINEMENTS = 12
 
-# Kinks that are tried in pairs, and the share of the largest eigenvalue below which a second row
-# would fit as well.
+# Kinks that are tried in pairs.
 _MOST_PAIRED = 120
-_UNSURE = 1e-9
 
 # Kinks around each of which others are tried in larger groups, and how many of its neighbours.
 _MOST_SEEDS = 40
@@ -44,99 +32,6 @@ _GROUPS = (3, 4, 5)
 
 # Decimals of the maps of one region that are the same.
 _SAME_MAP = 9
-
-
-@dataclass(frozen=True)
-class Equations:
-    """What kinks say of the rows that make them.
-
-    Attributes
-    ----------
-    E : ndarray, shape (n, d + 1, k + 1)
-        ``E (w, b) = 0``.
-    A : ndarray, shape (n, d, k)
-        ``M^T``.
-    ranks : ndarray, shape (n,)
-        How many of the equations are independent.
-    X : ndarray, shape (n, d)
-        The kinks.
-    """
-
-    E: FloatArray
-    A: FloatArray
-    ranks: IntArray
-    X: FloatArray
-
-    @classmethod
-    def of(cls, X: FloatArray, normals: FloatArray, M: FloatArray, h: FloatArray) -> "Equations":
-        """Write down the equations of kinks.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, d)
-        normals : ndarray, shape (n, d)
-            Unit rows.
-        M : ndarray, shape (n, k, d)
-        h : ndarray, shape (n, k)
-        """
-        n, k, d = M.shape
-        A = np.swapaxes(M, 1, 2)
-        size = 1.0 / np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
-        E = np.zeros((n, d + 1, k + 1))
-        E[:, :d, :k] = A - normals[:, :, None] * (normals[:, None, :] @ A)
-        E[:, d, :k], E[:, d, k] = h * size, size[:, 0]
-        ranks = np.linalg.matrix_rank(M, tol=None) if n else np.empty(0, dtype=np.intp)
-        return cls(E, A, np.asarray(ranks, dtype=np.intp), X)
-
-    def take(self, rows: IntArray) -> "Equations":
-        """Return those of some kinks."""
-        return Equations(self.E[rows], self.A[rows], self.ranks[rows], self.X[rows])
-
-    def misfits(self, V: FloatArray) -> FloatArray:
-        """How far rows are from agreeing with kinks, shape (m, n).
-
-        Parameters
-        ----------
-        V : ndarray, shape (m, k + 1)
-        """
-        W = V[:, :-1]
-        off = self._squares(self.E, V)
-        own = self._squares(self.A, W)
-        silent = own <= _SILENT * self._sizes * (W**2).sum(axis=1)[:, None]
-        return np.where(silent, np.inf, np.sqrt(off / np.where(silent, 1.0, own)))
-
-    def misfit_each(self, V: FloatArray) -> FloatArray:
-        """How far each kink is from agreeing with a row of its own, shape (n,)."""
-        off = (np.einsum("nek,nk->ne", self.E, V) ** 2).sum(axis=1)
-        own = (np.einsum("ndk,nk->nd", self.A, V[:, :-1]) ** 2).sum(axis=1)
-        silent = own <= _SILENT * self._sizes * (V[:, :-1] ** 2).sum(axis=1)
-        return np.where(silent, np.inf, np.sqrt(off / np.where(silent, 1.0, own)))
-
-    def agreeing(self, v: FloatArray, chosen: BoolArray) -> IntArray:
-        """Which of some kinks agree with a row."""
-        rows = np.flatnonzero(chosen)
-        some = self if chosen.all() else self.take(rows)
-        return np.asarray(rows[some.misfits(v[None])[0] < AGREES])
-
-    @cached_property
-    def _sizes(self) -> FloatArray:
-        return np.asarray((self.A**2).sum(axis=(1, 2)))
-
-    @staticmethod
-    def _squares(B: FloatArray, V: FloatArray) -> FloatArray:
-        """``|B_i v_c|^2``, shape (m, n)."""
-        return np.asarray(((B @ V.T) ** 2).sum(axis=1).T)
-
-    def solve(self, union: BoolArray) -> FloatArray | None:
-        """Return the row of norm 1 that fits all best, 0 outside ``union`` (k,); None if two do."""
-        entries = np.append(union, True)
-        E = self.E[:, :, entries]
-        v = np.zeros(len(entries))
-        _, sizes, Vt = np.linalg.svd(E.reshape(-1, E.shape[2]), full_matrices=False)
-        if len(sizes) > 1 and sizes[-2] ** 2 <= _UNSURE * sizes[0] ** 2:
-            return None
-        v[entries] = Vt[-1]
-        return v
 
 
 def grow_row(
@@ -284,28 +179,35 @@ def _refined(
     equations: Equations, members: IntArray, on: BoolArray, free: BoolArray
 ) -> tuple[FloatArray, IntArray] | None:
     """The row of some kinks, with all others that agree."""
-    v = np.empty(0)
+    best: tuple[FloatArray, IntArray] | None = None
+    n_agree = 0
     for _ in range(_MAX_REFINEMENTS):
         union = np.asarray(on[members].any(axis=0))
         n_equations = int(equations.ranks[members].sum())
         if len(members) < _FEWEST_KINKS or n_equations < union.sum() + _FEWEST_EQUATIONS:
-            return None
-        row = equations.take(members).solve(union)
-        if row is None:
-            return None
-        v = row
+            return best
+        v = equations.take(members).solve(union)
+        if v is None:
+            return best
         agree = equations.agreeing(v, free & ~(on & ~union).any(axis=1))
+        if len(agree) < n_agree:
+            # What was added bends the row away from those that agreed.
+            break
+        best, n_agree = (v, members), len(agree)
         now = np.union1d(agree, _with_one_more(equations, v, union, on, free))
         if len(now) <= len(members):
             break
         members = now
-    return v, members
+    return best
 
 
 def _with_one_more(
     equations: Equations, v: FloatArray, union: BoolArray, on: BoolArray, free: BoolArray
 ) -> IntArray:
-    """Kinks at which one input is on that the row does not know, and that agree for some entry."""
+    """Kinks at which one input is on that the row does not know, and that agree on its entry.
+
+    Where a row below is wrong each kink asks for another: the entry that most agree on counts.
+    """
     more = on & ~union
     rows = np.flatnonzero(free & (more.sum(axis=1) == 1) & (equations.ranks > _FEWEST_SHARED))
     if not len(rows):
@@ -317,7 +219,15 @@ def _with_one_more(
     entry = -np.einsum("ne,ne->n", column, E @ v) / np.where(size > 0, size, 1.0)
     V = np.repeat(v[None], len(rows), axis=0)
     V[np.arange(len(rows)), place] = entry
-    return rows[equations.take(rows).misfit_each(V) < AGREES]
+    own = np.linalg.norm(np.einsum("ndk,nk->nd", equations.A[rows], V[:, :-1]), axis=1)
+    agree = equations.take(rows).misfit_each(V) < AGREES
+    found = [rows[:0]]
+    for i in np.unique(place[agree]):
+        its = np.flatnonzero(agree & (place == i))
+        off = np.abs(entry[its, None] - entry[its]) * np.sqrt(size[its])
+        together = off < AGREES * own[its]
+        found.append(rows[its[together[together.sum(axis=1).argmax()]]])
+    return np.concatenate(found)
 
 
 def _of_groups(
@@ -337,7 +247,7 @@ def _of_groups(
     grams = np.swapaxes(equations.E, 1, 2) @ equations.E
     values, vectors = _least(grams[groups].sum(axis=1), both)
     fit = np.flatnonzero(
-        (values[:, 0] < AGREES**2 * values[:, -1]) & (values[:, 1] > _UNSURE * values[:, -1])
+        (values[:, 0] < AGREES**2 * values[:, -1]) & (values[:, 1] > UNSURE * values[:, -1])
     )
     found = []
     for i in fit:

@@ -19,7 +19,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 # Points looked at: at most; as many as give so many times the equations that a row has entries;
 # and the fewest that tell anything, beyond its entries.
 _MOST_POINTS = 400
-_ENOUGH = 50
+_ENOUGH = 100
 _SPARE = 10
 
 # A gradient is explained if this share of it, at most, is outside; directions fainter than this
@@ -91,6 +91,12 @@ def find_steady(
         if now.share_explained >= _MOSTLY and now.is_one:
             return now.u, signs
     return None
+
+
+def steady_work(W: FloatArray, n_points: int) -> int:
+    """Multiplications of one pass of ``find_steady`` over the signs, about."""
+    k, m = W.shape
+    return int(min(n_points, _MOST_POINTS) * m**2 * k)
 
 
 def _turned(

@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.numerics.consensus import AGREES
+from revelu.numerics.gradient_rows import steady_work
+from revelu.numerics.kink_equations import AGREES
 from revelu.recover.deep_found import FoundLayer
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# A steady row that was looked for in vain is looked for again once there are so many times the
-# gradients.
+# Looking for a steady row in vain, again and again among a few gradients more, may cost so many
+# multiplications; then it is looked for again only once there are so many times the gradients.
+_MOST_WORK = 5e7
 _MORE = 1.5
 
 
@@ -30,6 +32,8 @@ class Judged:
         Rows of neurons that never rest, which no kink shows.
     in_vain : (FoundLayer, int), optional
         The layer for which such a row was last looked for in vain, and among how many gradients.
+    work : int
+        What that has cost so far.
     """
 
     rows: FloatArray
@@ -38,6 +42,7 @@ class Judged:
     is_oriented: bool = False
     steady: FloatArray = field(init=False)
     in_vain: tuple[FoundLayer, int] | None = field(default=None, init=False)
+    work: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.steady = np.empty((0, self.rows.shape[1]))
@@ -89,9 +94,14 @@ class Judged:
         """Whether a row was refused, and not far fewer kinks spoke for it."""
         return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
 
+    def set_in_vain(self, layer: FoundLayer, n_points: int) -> None:
+        """Remember that no steady row was found beside the rows of a layer."""
+        self.in_vain = layer, n_points
+        self.work += steady_work(layer.W, n_points)
+
     def was_in_vain(self, layer: FoundLayer, n_points: int) -> bool:
-        """Whether a steady row was looked for in vain with as much known."""
-        if self.in_vain is None:
+        """Whether a steady row was looked for in vain, at some cost, with as much known."""
+        if self.in_vain is None or self.work < _MOST_WORK:
             return False
         last, n_last = self.in_vain
         is_same = len(last.b) == len(layer.b) and last.unseen.sum() == layer.unseen.sum()

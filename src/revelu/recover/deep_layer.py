@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from revelu.network.stack import Stack
-from revelu.numerics.consensus import Equations, find_rows, grow_row, turning_rows
+from revelu.numerics.consensus import find_rows, grow_row, turning_rows
 from revelu.numerics.gradient_signs import orient
+from revelu.numerics.kink_equations import Equations
 from revelu.probe.hyperplane import look_across
 from revelu.probe.witnesses import Witnesses
 from revelu.recover.deep_found import FoundLayer
@@ -243,7 +244,7 @@ def _steady(search: DeepSearch, layer: FoundLayer, found: FoundLayer) -> list[Fo
     best = max(tried, key=lambda y: y.n_explained, default=found)
     if best.share_explained >= _MOSTLY:
         return [best]
-    judged.in_vain = layer, n_points
+    judged.set_in_vain(layer, n_points)
     return []
 
 

@@ -23,7 +23,8 @@ _SPARE = 40
 _FITS = 0.6
 
 # Inputs, not asked, among which those are chosen at which a neuron is in its rarer state: where it
-# is in that at no point asked, its |z| is an affine map, and nothing tells it from the skip.
+# is in that at no point asked, its |z| is an affine map, and nothing tells it from the skip; nor
+# does anything tell the skip's part in an input that is off at all of them.
 _POOL = 10_000
 _SPREADS = (1.0, 2.0)
 _RARE, _RARER = 0.1, 0.02
@@ -70,19 +71,19 @@ def fit_outputs(
     Network or None
         The whole network; None where most points do not fit.
     """
-    k = stack.dim_out
+    k, is_known = stack.dim_out, np.asarray(~unseen.any(axis=0))
     n = _RATIO * (len(b) + k + 1) + _SPARE
     plain = rng.standard_normal((n, oracle.dim_in))
-    X = np.vstack([plain, _rarer_states(stack, W, b, rng)])
-    Y = oracle(X)
+    X = np.vstack([plain, _rarer_states(stack, W, b, is_known, rng)])
+    Y, h = oracle(X), stack.outputs(X)
+    # Points at which an unknown entry counts are wrong: a skip is not to stand for it.
+    told = h.any(axis=0) & (is_known | ((h[:n] > 0).mean(axis=0) >= _RARER))
     alive = np.asarray(np.isfinite(Y).all(axis=1))  # a target may be saturated
-    X, Y, n = X[alive], Y[alive], int(alive[:n].sum())
+    alive &= ~h[:, ~told].any(axis=1)
+    X, Y, h, n = X[alive], Y[alive], h[alive], int(alive[:n].sum())
     if n < len(b) + k + 1:
         return None
-    h = stack.outputs(X)
-    # Points at which an unknown entry counts are wrong: a skip is not to stand for it.
-    told = ~(unseen.any(axis=0) & ((h[:n] > 0).mean(axis=0) < _RARER))
-    F = np.column_stack([np.abs(h @ W.T + b), h * told, np.ones(len(X))])
+    F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(len(X))])
     live = np.linalg.norm(F, axis=0) > 0
     sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
     unit = np.where(noise.scale > 0, noise.scale, 1.0)
@@ -212,11 +213,17 @@ def without_skip(network: Network, rng: np.random.Generator) -> Network:
 
 
 def _rarer_states(
-    stack: Stack, W: FloatArray, b: FloatArray, rng: np.random.Generator
+    stack: Stack, W: FloatArray, b: FloatArray, is_known: BoolArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Inputs at which neurons that hardly ever change their state have done so, shape (n, d)."""
+    """Inputs at which neurons that hardly ever change their state have done so, shape (n, d).
+
+    Those of the layer, and those below of which it lacks no entry.
+    """
     X = rng.standard_normal((_POOL, stack.dim_in)) * rng.choice(_SPREADS, _POOL)[:, None]
-    positive = stack.outputs(X) @ W.T + b > 0
+    h = stack.outputs(X)
+    positive = h @ W.T + b > 0
+    if len(stack):
+        positive = np.column_stack([positive, h[:, is_known] > 0])
     rarer = np.where(positive.mean(axis=0) < 1 / 2, positive, ~positive)
     columns = np.flatnonzero(rarer.mean(axis=0) < _RARE)
     chosen = [np.flatnonzero(rarer[:, j])[:_MOST_RARE] for j in columns]
