@@ -114,3 +114,20 @@ def test_a_network_of_one_layer_is_one_for_the_deep_method_too():
         assert np.abs(recovery.network(X) - truth(X)).max() < 1e-8
     else:
         assert recovery.evidence
+
+
+def test_rows_beside_a_neuron_that_never_rests_are_the_truths_where_a_layer_is_exact():
+    # Two neurons of the fourth layer are on at nearly all inputs; where one of them rests, the
+    # third layer's last does, too, and gradients know only the sum of what they take of it.
+    truth = zoo.random_network([30, 20, 10, 8, 6, 1], seed=7_830_018)
+    recovery = revelu.extract(truth, seed=7_830_018)
+    units, sizes = np.arange(30), np.ones(30)
+    assert len(recovery.details["layers"]) >= 3
+    for n, (W, b) in enumerate(recovery.details["layers"]):
+        true = np.column_stack([truth.weights[n][:, units] / sizes, truth.biases[n]])
+        norms = np.linalg.norm(true, axis=1)
+        found = np.column_stack([W, b]) / np.linalg.norm(np.column_stack([W, b]), axis=1)[:, None]
+        cosines = found @ (true / norms[:, None]).T
+        units = cosines.argmax(axis=1)
+        assert (1.0 - cosines.max(axis=1) < 1e-12).all()
+        sizes = np.linalg.norm(np.column_stack([W, b]), axis=1) / norms[units]

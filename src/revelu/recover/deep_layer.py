@@ -113,8 +113,10 @@ def _solved(search: DeepSearch, fewest: int) -> FoundLayer:
     if whole is layer:
         return layer
     judged = search.judged[len(search.stack)]
-    for w, b in zip(whole.turning.W, whole.turning.b, strict=True):
-        judged.learn(np.append(w, b), keeps_size=search.knows_above)
+    # Beside a neuron that never rests an entry may be part its own: it explains, and is not kept.
+    if not whole.n_steady:
+        for w, b in zip(whole.W, whole.b, strict=True):
+            judged.learn(np.append(w, b), keeps_size=search.knows_above)
     return oriented(search, whole)
 
 
@@ -274,8 +276,9 @@ def oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     signs = np.where(np.arange(len(layer.b)) < n, 1.0, seen.signs)
     layer = FoundLayer(layer.W * signs[:, None], layer.b * signs, layer.unseen, seen, n)
     if is_whole:
-        # The layer's rows are the judged ones, turned.
-        judged.rows = np.column_stack([layer.turning.W, layer.turning.b])
+        # The layer's rows are the judged ones, turned, and at times with more entries.
+        turned = np.column_stack([layer.turning.W, layer.turning.b])
+        judged.rows *= np.copysign(1.0, (judged.rows * turned).sum(axis=1))[:, None]
         judged.is_oriented = layer.is_complete
     kept = seen.needed | seen.idle
     if not layer.is_complete or kept.all():
