@@ -6,6 +6,7 @@ import pytest
 import revelu
 from revelu import Network, Status
 from revelu.network import zoo
+from revelu.recover.deep_judged import Judged
 
 
 def leaky(X, rng_seed=3):
@@ -131,3 +132,22 @@ def test_rows_beside_a_neuron_that_never_rests_are_the_truths_where_a_layer_is_e
         units = cosines.argmax(axis=1)
         assert (1.0 - cosines.max(axis=1) < 1e-12).all()
         sizes = np.linalg.norm(np.column_stack([W, b]), axis=1) / norms[units]
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1.0, 0.7), (-1.0, 0.7)])
+def test_a_layer_with_two_neurons_along_each_other_is_not_said_to_be_exact(factor, shift):
+    plain = zoo.random_network([8, 5, 4, 2], seed=0)
+    W, b = plain.weights[0].copy(), plain.biases[0].copy()
+    W[1], b[1] = factor * W[0], factor * b[0] + shift
+    truth = Network([W, *plain.weights[1:]], [b, *plain.biases[1:]])
+    recovery = revelu.extract(truth, method="deep", seed=0)
+    assert recovery.details["layers"] == []
+
+
+def test_rows_along_each_other_are_noticed():
+    rows = np.array([[0.6, 0.0, -0.8, 0.2], [-0.6, 0.0, 0.8, 0.4], [0.0, 0.5, 0.5, 0.1]])
+    none = np.empty((0, 4)), np.empty(0, dtype=np.intp)
+    assert Judged(rows, *none).are_alike
+    assert not Judged(rows[1:], *none).are_alike
+    # Above one neuron all rows are along each other.
+    assert Judged(np.array([[0.8, 0.6], [-0.6, 0.8]]), np.empty((0, 2)), none[1]).are_alike

@@ -115,3 +115,8 @@ def test_a_true_skip_is_kept():
     kept, notes = resolve_signs(given, 1e-8)
     assert kept is given
     assert "no choice of signs" in notes[0]
+
+
+def test_without_a_tolerance_chance_explains_what_does_not_vary_alone():
+    assert expected_coincidences(np.zeros((2, 3)), 0.0) == 8.0
+    assert expected_coincidences(np.ones((2, 3)), 0.0) == 0.0

@@ -131,8 +131,9 @@ def expected_coincidences(G: FloatArray, atol: float) -> float:
     singular value s, its density is at most ``1 / (sqrt(2 pi) s / 2)``.
     """
     s = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)
+    s = s[s > 0]
     shares = np.minimum(4.0 * atol / (np.sqrt(2.0 * np.pi) * np.maximum(s, atol)), 1.0)
-    return float(np.exp2(G.shape[1] + np.log2(shares[s > 0]).sum()))
+    return float(np.exp2(G.shape[1]) * np.prod(shares))
 
 
 def _last_unknowns(

@@ -34,6 +34,9 @@ class FoundLayer:
     n_steady : int
         So many rows, the first ones, are of neurons that were on wherever gradients were
         measured: their direction is known, their bias is only large enough.
+    is_ambiguous : bool
+        Whether two rows that kinks agree on are along each other: what gradients say of these holds
+        for other rows as well.
     """
 
     W: FloatArray
@@ -41,6 +44,7 @@ class FoundLayer:
     unseen: BoolArray
     orientation: Orientation | None = None
     n_steady: int = 0
+    is_ambiguous: bool = False
 
     def __str__(self) -> str:
         seen = self.orientation
@@ -91,9 +95,11 @@ class FoundLayer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is complete, every entry was seen, and every row was needed and turns."""
+        """Whether it is complete, every entry was seen, every row needed, and none like another."""
         seen = self.orientation
         if seen is None or self.n_steady or len(seen.needed) != len(self.b):
+            return False
+        if self.is_ambiguous:
             return False
         return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
 

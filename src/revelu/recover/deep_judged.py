@@ -14,6 +14,9 @@ from revelu.types import BoolArray, FloatArray, IntArray
 _MOST_WORK = 5e7
 _MORE = 1.5
 
+# Rows whose directions are so near each other are one to gradients where either is on.
+_ALIKE = 1e-3
+
 
 @dataclass
 class Judged:
@@ -94,6 +97,19 @@ class Judged:
         """Whether a row was refused, and not far fewer kinks spoke for it."""
         return bool((_parallel(self.refused, v) & (n_members < 2 * self.n_refused)).any())
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether two rows are along each other but for their biases.
+
+        Where one of the two is on their direction is in the span of what is on, and with opposite
+        signs it is everywhere: gradients say less of them than of others.
+        """
+        weights = self.rows[:, :-1]
+        return any(
+            _parallel(weights[:i], w, _ALIKE, fewest=min(len(w), 2)).any()
+            for i, w in enumerate(weights)
+        )
+
     def set_in_vain(self, layer: FoundLayer, n_points: int) -> None:
         """Remember that no steady row was found beside the rows of a layer."""
         self.in_vain = layer, n_points
@@ -108,10 +124,13 @@ class Judged:
         return bool(is_same and n_points < _MORE * n_last)
 
 
-def _parallel(rows: FloatArray, v: FloatArray) -> BoolArray:
-    """Which rows are along another on the entries that both have."""
+def _parallel(
+    rows: FloatArray, v: FloatArray, tolerance: float = AGREES, *, fewest: int = 2
+) -> BoolArray:
+    """Which rows are along another on the entries that both have, of which so many must be."""
     shared = (rows != 0) & (v != 0)
     a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
     product = (a**2).sum(axis=1) * (b**2).sum(axis=1)
     cosine = np.abs((a * b).sum(axis=1)) / np.sqrt(np.where(product > 0, product, 1.0))
-    return np.asarray((product > 0) & (shared.sum(axis=1) > 1) & (1.0 - cosine < AGREES**2))
+    near = 1.0 - cosine < tolerance**2
+    return np.asarray((product > 0) & (shared.sum(axis=1) >= fewest) & near)

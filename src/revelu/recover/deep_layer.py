@@ -84,6 +84,7 @@ def find_layer(
             break
         if not layer.is_complete and is_in_vain():
             break
+    layer.is_ambiguous = search.judged[len(search.stack)].are_alike
     return layer
 
 
