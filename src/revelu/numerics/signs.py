@@ -133,7 +133,9 @@ def expected_coincidences(G: FloatArray, atol: float) -> float:
     s = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)
     s = s[s > 0]
     shares = np.minimum(4.0 * atol / (np.sqrt(2.0 * np.pi) * np.maximum(s, atol)), 1.0)
-    return float(np.exp2(G.shape[1]) * np.prod(shares))
+    # Without a tolerance nothing that varies is met by chance; its logarithm is kept finite.
+    shares = np.maximum(shares, np.finfo(np.float64).tiny)
+    return float(np.exp2(G.shape[1] + np.log2(shares).sum()))
 
 
 def _last_unknowns(
