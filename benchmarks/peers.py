@@ -57,7 +57,7 @@ class Row:
     seconds: float
 
 
-ROWS = (Row((10, 4, 10), 6, 10.0), Row((10, 8, 10), 6, 10.0), Row((784, 32, 10), 1, 240.0))
+ROWS = (Row((10, 4, 10), 6, 10.0), Row((10, 8, 10), 6, 10.0), Row((784, 32, 10), 3, 240.0))
 
 
 @dataclass(frozen=True)
