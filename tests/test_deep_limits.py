@@ -6,6 +6,8 @@ import pytest
 import revelu
 from revelu import Network, Status
 from revelu.network import zoo
+from revelu.numerics.gradient_signs import Orientation
+from revelu.recover.deep_found import FoundLayer
 from revelu.recover.deep_judged import Judged
 
 
@@ -151,3 +153,20 @@ def test_rows_along_each_other_are_noticed():
     assert not Judged(rows[1:], *none).are_alike
     # Above one neuron all rows are along each other.
     assert Judged(np.array([[0.8, 0.6], [-0.6, 0.8]]), np.empty((0, 2)), none[1]).are_alike
+
+
+def test_a_layer_whose_rows_depend_on_each_other_is_not_exact():
+    rng = np.random.default_rng(12)
+    none = np.empty(0, dtype=np.intp)
+    own = rng.standard_normal((3, 7))
+    for W, is_exact in (
+        (own, True),
+        (rng.standard_normal((4, 3)) @ own, False),
+        (rng.standard_normal((9, 7)), True),
+    ):
+        k = len(W)
+        needed = np.ones(k, dtype=bool)
+        seen = Orientation(np.ones(k), 99, 99, none, none, needed, ~needed)
+        layer = FoundLayer(W, np.ones(k), np.zeros(W.shape, dtype=bool), seen)
+        assert layer.is_complete
+        assert layer.is_exact == is_exact

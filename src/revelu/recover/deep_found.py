@@ -7,6 +7,7 @@ import numpy as np
 
 from revelu.network.stack import Stack
 from revelu.numerics.gradient_signs import Orientation
+from revelu.numerics.kink_equations import AGREES
 from revelu.types import BoolArray, FloatArray, IntArray
 
 # A layer is complete when all of the telling gradients but so many, which noise may have bent,
@@ -99,9 +100,20 @@ class FoundLayer:
         seen = self.orientation
         if seen is None or self.n_steady or len(seen.needed) != len(self.b):
             return False
-        if self.is_ambiguous:
+        if self.is_ambiguous or self._are_dependent:
             return False
         return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
+
+    @property
+    def _are_dependent(self) -> bool:
+        """Whether rows depend on each other though the inputs leave room for them not to.
+
+        Hyperplanes of deeper neurons have normals in the span of this layer's rows: with a few of
+        those in place of its own it explains every gradient as well.
+        """
+        W = self.W[:, self.W.any(axis=0)]
+        sizes = np.linalg.svd(W / np.linalg.norm(W, axis=1)[:, None], compute_uv=False)
+        return bool(len(sizes) > 0 and sizes[-1] <= AGREES * sizes[0])
 
 
 def stack_of(layers: Sequence[FoundLayer], dim_in: int) -> Stack:
