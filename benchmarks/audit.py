@@ -33,10 +33,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 import revelu
 from revelu.errors import LimitReachedError
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
-from revelu.tasks import audit as audits
-from revelu.tasks.attack import is_known
-from revelu.tasks.audit_rows import AuditRow
-from revelu.tasks.defences import Defence, defences
+from revelu.tasks.audit import audit as audits
+from revelu.tasks.audit.attack import is_known
+from revelu.tasks.audit.defences import Defence, defences
+from revelu.tasks.audit.rows import AuditRow
 
 FIRST_SEED = 32_000_000
 

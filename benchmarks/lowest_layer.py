@@ -23,11 +23,17 @@ from page import keep, keep_rows, once
 import revelu
 from revelu.network.zoo.thresholds import ThresholdNetwork, halfspaces, threshold_network
 from revelu.numerics.high_threshold import coefficient
-from revelu.numerics.landscape import balanced, directions_at_once, directions_one_by_one
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
-from revelu.probe.rare import RareSamples, draw_rare, rare_moments, rare_samples, second_moment
-from revelu.recover.rare_directions import estimate_directions
+from revelu.recover.rare.landscape import balanced, directions_at_once, directions_one_by_one
+from revelu.recover.rare.rare_directions import estimate_directions
+from revelu.recover.rare.rare_samples import (
+    RareSamples,
+    draw_rare,
+    rare_moments,
+    rare_samples,
+    second_moment,
+)
 
 FIRST_SEED = 13_200_000
 

@@ -26,7 +26,7 @@ import revelu
 from revelu.numerics.matching import match_rows
 from revelu.numerics.quadratic import fit_quadratic
 from revelu.probe.moments import estimate_moments
-from revelu.recover.tensors import estimate_units
+from revelu.recover.fit.tensors import estimate_units
 
 D, M = 10, 5
 P = M * (D + 1)

@@ -19,7 +19,7 @@ import revelu
 from revelu.numerics.hermite import network_coefficient
 from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, monomials
-from revelu.recover.tensors import estimate_units, recover_units
+from revelu.recover.fit.tensors import estimate_units, recover_units
 
 DRAWS = 20
 NETWORKS = 3

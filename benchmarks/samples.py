@@ -21,13 +21,13 @@ from page import keep
 
 import revelu
 from revelu.network import l2_distance, l2_norm
-from revelu.numerics.covariance import standard_errors
 from revelu.numerics.hermite import network_coefficient
 from revelu.numerics.matching import match_rows
 from revelu.numerics.quadratic import fit_quadratic
-from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.probe.moments import estimate_moments
-from revelu.recover.tensors import Units, estimate_again, estimate_units, recover_units
+from revelu.recover.fit.covariance import standard_errors
+from revelu.recover.fit.tensors import Units, estimate_again, estimate_units, recover_units
+from revelu.recover.fit.two_layer import Samples, TwoLayer
 
 FIRST_SEED = 17_000_000
 EXACT = 1e-9

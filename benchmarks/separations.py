@@ -14,8 +14,8 @@ from page import keep
 
 import revelu
 from revelu import zoo
-from revelu.numerics.closeness import closeness
 from revelu.numerics.critical_points import are_far, critical_points, reach, separation
+from revelu.recover.close.closeness import closeness
 
 FIRST_SEED = 13_000_000
 NETWORKS, LINES = 20, 200

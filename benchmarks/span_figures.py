@@ -18,9 +18,9 @@ import numpy as np
 from page import present
 
 import revelu
-from revelu.network.span_of_rows import span_of
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
 from revelu.probe.slopes import find_step, measure_gradient, unit_of, unit_rows
+from revelu.recover.span.span_of_rows import span_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 

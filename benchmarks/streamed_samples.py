@@ -27,7 +27,7 @@ import revelu
 from revelu.formats.samples import CheckedChunk
 from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, estimate_second_moment
-from revelu.tasks.samples import gather
+from revelu.tasks.learn.samples import gather
 
 CHUNK = 4000
 REPEATS = 3

@@ -5,13 +5,13 @@ import pytest
 
 import revelu
 from revelu.network import l2_distance, l2_norm, zoo
-from revelu.network.merging import close_groups, merge_close, turned, without
-from revelu.numerics.signs import MAX_BITS
+from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.any_two_layer import recover_any_two_layer
-from revelu.recover.magnified import magnify
+from revelu.recover.close.merging import close_groups, merge_close, turned, without
+from revelu.recover.close.near_duplicates import recover_any_two_layer
+from revelu.recover.close.zoom import magnify
 from revelu.recover.signs import QUICK_BITS, resolve_signs
-from revelu.tasks.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
+from revelu.tasks.extract.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
 
 
 def relative(network, truth):
@@ -140,7 +140,7 @@ def test_many_signs_are_tried_once_no_neuron_is_missing(monkeypatch):
         tried.append(max_bits)
         return resolve_signs(network, rtol, max_bits=max_bits)
 
-    monkeypatch.setattr("revelu.recover.any_two_layer.resolve_signs", resolve)
+    monkeypatch.setattr("revelu.recover.close.near_duplicates.resolve_signs", resolve)
     for is_whole in (False, True):
         recovery = search.repair(np.ones((1, 6)), lambda _, is_whole=is_whole: is_whole)
         # So few are tried in any case.

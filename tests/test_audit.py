@@ -9,9 +9,9 @@ import revelu
 from revelu.errors import InputError, TargetError
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.recovery import Recovery, Status
-from revelu.tasks.attack import Finding, Limits, attack
-from revelu.tasks.audit_advice import advice, serves
-from revelu.tasks.audit_rows import AuditRow, with_implied
+from revelu.tasks.audit.advice import advice, serves
+from revelu.tasks.audit.attack import Finding, Limits, attack
+from revelu.tasks.audit.rows import AuditRow, with_implied
 from revelu.tasks.progress import Progress
 from serving import serving
 
@@ -41,7 +41,7 @@ def found():
 @pytest.fixture
 def hurried(monkeypatch):
     """What takes long is cut soon: seconds of computing."""
-    monkeypatch.setattr("revelu.tasks.audit.SECONDS", 2.0)
+    monkeypatch.setattr("revelu.tasks.audit.audit.SECONDS", 2.0)
 
 
 def row(audit, name):
@@ -305,7 +305,7 @@ def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
         listener(Progress("recover", 0, 0, "fitting"))
         return Finding(10, None, None, len(allowed) == 1 + NAMES.index("4 digits"), False, ())
 
-    monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
     found = revelu.audit(TRUTH, max_seconds=600, progress=seen.append)
     assert [r.defence for r in found.rows] == NAMES
     assert not any(r.cut for r in found.rows)
@@ -321,7 +321,7 @@ def test_no_attack_is_begun_again_where_no_time_is_left(monkeypatch):
         allowed.append(arguments[3].seconds)
         return Finding(10, None, None, True, False, ())
 
-    monkeypatch.setattr("revelu.tasks.audit.attack", pretend)
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
     # Seconds that were allowed are over.
     monkeypatch.setattr("time.monotonic", lambda: sum(allowed))
     assert all(r.cut for r in revelu.audit(TRUTH, max_seconds=600).rows)
@@ -341,8 +341,8 @@ def test_a_search_that_fails_as_its_time_ends_is_cut(monkeypatch, seconds, cut):
     def recover_span(*_, **__):
         raise InputError("none here")
 
-    monkeypatch.setattr("revelu.tasks.attack.extract", extract)
-    monkeypatch.setattr("revelu.tasks.attack.recover_span", recover_span)
+    monkeypatch.setattr("revelu.tasks.audit.attack.extract", extract)
+    monkeypatch.setattr("revelu.tasks.audit.attack.recover_span", recover_span)
     limits = Limits(50.0, None, lambda: now)
     found = attack(Oracle(TRUTH, 5), TRUTH, "numbers", limits, 0, lambda _: False, lambda _: None)
     assert found.cut == cut

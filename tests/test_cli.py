@@ -45,7 +45,7 @@ def invoke(tmp_path, monkeypatch):
 def outcome(monkeypatch):
     """Let the next extraction end as told; the arguments it got are returned."""
     # A module that loads while a name is replaced would keep the replacement.
-    importlib.import_module("revelu.tasks.extract")
+    importlib.import_module("revelu.tasks.extract.extract")
     seen = {}
 
     def end(result):
@@ -61,7 +61,7 @@ def outcome(monkeypatch):
             return result
 
         # In this order: the module must not be imported with another's oracle.
-        monkeypatch.setattr("revelu.tasks.extract.extract", extract)
+        monkeypatch.setattr("revelu.tasks.extract.extract.extract", extract)
         monkeypatch.setattr("revelu.adapters.open_oracle", open_oracle)
         return seen
 

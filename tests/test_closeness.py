@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from revelu.network import Network, l2_distance, zoo
 from revelu.network.sums import affine_network
-from revelu.numerics.closeness import affine_part, closeness, orientation, represent
 from revelu.probe.line import random_line
+from revelu.recover.close.closeness import affine_part, closeness, orientation, represent
 
 
 def clustered(angle, seed, m=6, d=5):

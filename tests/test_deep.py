@@ -8,21 +8,21 @@ import pytest
 import revelu
 from revelu import Network, Status
 from revelu.network import zoo
-from revelu.network.stack import Stack
-from revelu.numerics.consensus import find_rows
-from revelu.numerics.gradient_rows import find_entries, find_steady
-from revelu.numerics.gradient_signs import orient
-from revelu.numerics.kink_equations import Equations
 from revelu.oracle import Oracle, measure_noise
-from revelu.probe.witnesses import collect_witnesses
-from revelu.recover import deep_layer
-from revelu.recover.deep_entries import absorb_skip, fill_entries
-from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_inputs import suspects
-from revelu.recover.deep_judged import Judged
-from revelu.recover.deep_polish import polished
-from revelu.recover.deep_search import DeepSearch
-from revelu.recover.deep_top import fit_outputs, without_faint, without_skip
+from revelu.recover.deep import layer as deep_layer
+from revelu.recover.deep.gradient_rows import find_entries, find_steady
+from revelu.recover.deep.gradient_signs import orient
+from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.kink_equations import Equations
+from revelu.recover.deep.layer_estimate import FoundLayer
+from revelu.recover.deep.missing_weights import absorb_skip, fill_entries
+from revelu.recover.deep.output_layer import fit_outputs, without_faint, without_skip
+from revelu.recover.deep.rows_from_kinks import find_rows
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.state import DeepSearch
+from revelu.recover.deep.test_inputs import suspects
+from revelu.recover.deep.witnesses import collect_witnesses
+from revelu.recover.refine.deep_polish import polished
 
 
 def error_of(found, truth, n=4000):

@@ -6,9 +6,9 @@ import pytest
 import revelu
 from revelu import Network, Status
 from revelu.network import zoo
-from revelu.numerics.gradient_signs import Orientation
-from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_judged import Judged
+from revelu.recover.deep.gradient_signs import Orientation
+from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.layer_estimate import FoundLayer
 
 
 def leaky(X, rng_seed=3):

@@ -7,20 +7,20 @@ import pytest
 
 from revelu import Network
 from revelu.network import zoo
-from revelu.network.stack import Stack
-from revelu.numerics import gradient_signs
-from revelu.numerics.consensus import find_rows, grow_row, turning_rows
-from revelu.numerics.kink_equations import Equations
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep_entries import fill_entries, wake
-from revelu.recover.deep_found import FoundLayer
-from revelu.recover.deep_judged import Judged
-from revelu.recover.deep_top import (
+from revelu.recover.deep import gradient_signs
+from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.kink_equations import Equations
+from revelu.recover.deep.layer_estimate import FoundLayer
+from revelu.recover.deep.missing_weights import fill_entries, wake
+from revelu.recover.deep.output_layer import (
     fit_outputs,
     signs_of_low_rank,
     within_neurons,
     without_skip,
 )
+from revelu.recover.deep.rows_from_kinks import find_rows, grow_row, turning_rows
+from revelu.recover.deep.stack import Stack
 
 
 def kinks_of(w, b, stack, rng, n, span=1.0):

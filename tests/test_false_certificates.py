@@ -12,7 +12,7 @@ from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_nois
 from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.recovery import Status
-from revelu.tasks.precision import refusal
+from revelu.tasks.extract.precision import refusal
 
 
 def certificate_of(network, target, n=1000, seed=0, **options):

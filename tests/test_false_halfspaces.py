@@ -6,10 +6,10 @@ import pytest
 import revelu
 from revelu import Status
 from revelu.numerics.matching import match_rows
-from revelu.numerics.version_space import version_space
-from revelu.recover.firing import estimate_tan_alpha
-from revelu.tasks.firing import with_rare_ones_apart
-from revelu.tasks.samples import gather
+from revelu.recover.rare.firing import estimate_tan_alpha
+from revelu.recover.rare.version_space import version_space
+from revelu.tasks.learn.samples import gather
+from revelu.tasks.rules.firing import with_rare_ones_apart
 
 E = np.eye(6)
 

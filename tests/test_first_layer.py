@@ -13,9 +13,9 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.probe.hyperplane import bend_everywhere, bend_shares
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
-from revelu.recover.first_layer import recover_first_layer
-from revelu.recover.peeling import peel
-from revelu.recover.two_layer import first_line
+from revelu.recover.deep.first_layer import recover_first_layer
+from revelu.recover.shallow.line_neurons import peel
+from revelu.recover.shallow.one_hidden import first_line
 
 
 def unit_rows(W, b):
@@ -210,6 +210,6 @@ def test_kinks_that_stay_blurred_are_not_all_looked_at(monkeypatch, is_blurred, 
         scan = find_kinks(ask, line, nu, scale, rng, interval)
         return replace(scan, complete=not is_blurred)
 
-    monkeypatch.setattr("revelu.recover.first_layer.find_kinks", find)
+    monkeypatch.setattr("revelu.recover.deep.first_layer.find_kinks", find)
     recover_first_layer(oracle, noise, peeled, rng)
     assert sum(np.isfinite(interval).all() for interval in intervals) == n_lines

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.numerics import gauss_newton
-from revelu.numerics.gauss_newton import Layers, polish
+from revelu.recover.refine import gauss_newton
+from revelu.recover.refine.gauss_newton import Layers, polish
 
 
 def layers_of(widths, seed, *, with_skip):

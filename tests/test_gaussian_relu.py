@@ -113,7 +113,7 @@ def test_small_distances_are_proportional_to_what_was_changed(seed, size):
 
 def test_merging_a_cluster_costs_the_three_halves_power_of_its_angle():
     # Lemma 3.12 has the fifth root; what a strip of width Δ and height Δ holds is Δ^(3/2).
-    from revelu.network.merging import merge_close
+    from revelu.recover.close.merging import merge_close
 
     errors = []
     for angle in (1e-3, 1e-5, 1e-7):

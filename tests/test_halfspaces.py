@@ -7,8 +7,8 @@ import revelu
 from revelu import Status
 from revelu.network.zoo.thresholds import halfspaces
 from revelu.numerics.matching import match_rows
-from revelu.numerics.union_fit import fit_union
-from revelu.numerics.version_space import version_space
+from revelu.recover.rare.union_fit import fit_union
+from revelu.recover.rare.version_space import version_space
 
 
 def union(W, t):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from revelu.numerics.covariance import standard_errors, with_unit_rows
 from revelu.numerics.gaussianity import measure_law
 from revelu.numerics.hermite import (
     hermite,
@@ -21,18 +20,19 @@ from revelu.numerics.hermite import (
     risk,
 )
 from revelu.numerics.jennrich import contract, power_weights
-from revelu.numerics.levenberg_marquardt import fit
 from revelu.numerics.quadratic import Quadratic, fit_quadratic, weighted_gram
-from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.probe.moments import estimate_moments, estimate_second_moment, hermite_features
-from revelu.recover.limits import least_order
-from revelu.recover.tensors import (
+from revelu.recover.fit.covariance import standard_errors, with_unit_rows
+from revelu.recover.fit.levenberg_marquardt import fit
+from revelu.recover.fit.limits import least_order
+from revelu.recover.fit.tensors import (
     Units,
     estimate_again,
     estimate_units,
     fix_signs,
     recover_units,
 )
+from revelu.recover.fit.two_layer import Samples, TwoLayer
 
 
 def draw(d, m, seed):

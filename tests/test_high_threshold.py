@@ -15,18 +15,18 @@ from revelu.network.zoo.thresholds import random_directions, threshold_network
 from revelu.numerics.common_rotation import common_rotation
 from revelu.numerics.hermite import hermite, power
 from revelu.numerics.high_threshold import ACTIVATIONS, coefficient, threshold_of
-from revelu.numerics.landscape import balanced, directions_at_once, directions_one_by_one
 from revelu.numerics.least_deviations import least_deviations
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
-from revelu.probe.rare import (
+from revelu.recover.rare.landscape import balanced, directions_at_once, directions_one_by_one
+from revelu.recover.rare.rare_directions import estimate_directions
+from revelu.recover.rare.rare_samples import (
     biased_samples,
     draw_rare,
     rare_moments,
     rare_samples,
     second_moment,
 )
-from revelu.recover.rare_directions import estimate_directions
 
 
 def largest_angle(W, truth):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import revelu
 from revelu.cli.app import app
-from revelu.tasks import samples as task
+from revelu.tasks.learn import samples as task
 from test_learn import draw, largest_error, samples
 
 

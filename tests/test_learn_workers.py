@@ -16,7 +16,7 @@ import revelu
 from revelu.cli.app import app
 from revelu.numerics.reservoir import Reservoir
 from revelu.probe.streams import work_through
-from revelu.tasks import samples as task
+from revelu.tasks.learn import samples as task
 from test_learn import draw, largest_error, samples
 
 D, M, SHARDS, ROWS = 16, 3, 8, 500

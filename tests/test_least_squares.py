@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.numerics.levenberg_marquardt import fit, is_dense
-from revelu.numerics.pruning import are_determined, prune
-from revelu.numerics.two_layer import Derivative, Samples, TwoLayer
-from revelu.numerics.wide_fit import searches
+from revelu.recover.fit.levenberg_marquardt import fit, is_dense
+from revelu.recover.fit.pruning import are_determined, prune
+from revelu.recover.fit.two_layer import Derivative, Samples, TwoLayer
+from revelu.recover.fit.wide_fit import searches
 
 
 def random_network(rng, d, m, k, *, affine):

@@ -7,11 +7,11 @@ import revelu
 from revelu.adapters.demos import demo_path
 from revelu.certify import certify, examine
 from revelu.network import zoo
-from revelu.numerics.levenberg_marquardt import fit
-from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
-from revelu.recover.search import is_explained, refine, sharpen
+from revelu.recover.fit.levenberg_marquardt import fit
+from revelu.recover.fit.search import is_explained, refine, sharpen
+from revelu.recover.fit.two_layer import Samples, TwoLayer
 from revelu.recovery import Status
 
 SHAPE = [6, 5, 1]

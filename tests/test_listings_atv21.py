@@ -7,7 +7,7 @@ from listings import atv21
 from revelu.numerics.hermite import network_coefficient, recover_scalars, relu_coefficient
 from revelu.numerics.jennrich import directions_of_pencil, directions_of_two
 from revelu.numerics.matching import match_rows
-from revelu.recover.tensors import recover_units
+from revelu.recover.fit.tensors import recover_units
 
 
 def draw(d, m, seed):

@@ -12,8 +12,8 @@ from revelu.network.arrangement import arrangement
 from revelu.network.regularity import regularity
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.hyperplane import bend_everywhere, bend_shares
-from revelu.recover.first_layer import recover_first_layer
-from revelu.recover.two_layer import first_line
+from revelu.recover.deep.first_layer import recover_first_layer
+from revelu.recover.shallow.one_hidden import first_line
 
 # Of a small network; much smaller ones ask for steps of delta^2 / 4 that float64 cannot see.
 DELTA = 0.02

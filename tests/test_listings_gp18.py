@@ -16,7 +16,7 @@ from listings.gp18 import (
     tilted_of_samples,
 )
 from revelu.network.zoo.thresholds import halfspaces
-from revelu.recover.structured import cliques, correlation_graph
+from revelu.recover.rare.exponential_units import cliques, correlation_graph
 
 
 def turned(w, angle, rng):

@@ -228,5 +228,5 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
     theorem = (tmp_path / "site/explanation/daniely-granot/index.html").read_text(encoding="utf-8")
     assert "<math" in theorem
     reference = (tmp_path / "site/reference/python/index.html").read_text(encoding="utf-8")
-    for part in ("revelu.tasks.extract.extract", "revelu.network.network.Network"):
+    for part in ("revelu.tasks.extract.extract.extract", "revelu.network.network.Network"):
         assert f'id="{part}"' in reference

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import revelu
 from revelu.cli.app import app
 from revelu.network import zoo
-from revelu.numerics.refinement import choose_inputs, refine, refine_matrix_free
-from revelu.numerics.two_layer import Derivative, Samples, TwoLayer
+from revelu.recover.fit.two_layer import Derivative, Samples, TwoLayer
+from revelu.recover.refine.refinement import choose_inputs, refine, refine_matrix_free
 from revelu.recovery import Status
 
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_polished_is_certified_and_says_so(target, options, word)
 
 
 def test_answers_that_lack_digits_are_not_asked_again(monkeypatch):
-    monkeypatch.setattr("revelu.tasks.polish.has_all_digits", lambda _: False)
+    monkeypatch.setattr("revelu.tasks.extract.polish.has_all_digits", lambda _: False)
     recovery = revelu.extract(zoo.random_network([4, 3, 1], seed=0), polish=True)
     assert recovery.ledger.by_phase["polish"] == 0
     assert "lack digits" in recovery.warnings[0]
@@ -105,7 +105,7 @@ def test_a_polish_that_spoils_is_not_kept(monkeypatch):
         wrong = network.weights[1] * 1.001
         return revelu.Network([network.weights[0], wrong], network.biases, network.skip)
 
-    monkeypatch.setattr("revelu.tasks.polish.polish_network", spoil)
+    monkeypatch.setattr("revelu.tasks.extract.polish.polish_network", spoil)
     recovery = revelu.extract(truth, polish=True)
     assert recovery.status is Status.RECOVERED
     assert error_of(recovery.network, truth) < 1e-8

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, kstest
 
 from revelu.network import zoo
-from revelu.numerics.closeness import closeness
 from revelu.numerics.critical_points import are_far, critical_points, reach, separation
 from revelu.numerics.relu_features import (
     bounded_least_squares,
@@ -15,6 +14,7 @@ from revelu.numerics.relu_features import (
     features,
     may_be_neurons,
 )
+from revelu.recover.close.closeness import closeness
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 3.0))

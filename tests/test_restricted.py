@@ -10,7 +10,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.box import Box
-from revelu.recover.restricted import RestrictedSearch, explain_box
+from revelu.recover.shallow.restricted import RestrictedSearch, explain_box
 from revelu.recover.signs import resolve_signs
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.numerics import signs
-from revelu.numerics.signs import MAX_BITS, expected_coincidences, find_binary_solutions
+from revelu.numerics import subset_sum as signs
+from revelu.numerics.subset_sum import MAX_BITS, expected_coincidences, find_binary_solutions
 from revelu.recover.signs import resolve_signs
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from revelu.errors import SaturatedError
 from revelu.network import Network, zoo
-from revelu.numerics.two_layer import Samples, TwoLayer
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.gradients import gradient_span
-from revelu.recover.slices import Subspace, carry_over, random_slice
+from revelu.recover.fit.slices import Subspace, carry_over, random_slice
+from revelu.recover.fit.two_layer import Samples, TwoLayer
 
 D, WIDTH, R = 120, 12, 24
 

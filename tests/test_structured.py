@@ -6,7 +6,7 @@ import pytest
 import revelu
 from revelu import Status
 from revelu.numerics.matching import match_rows
-from revelu.recover.structured import cliques, correlation_graph
+from revelu.recover.rare.exponential_units import cliques, correlation_graph
 
 BLOCKS = [[0, 1, 2], [3, 4, 5], [6, 7]]
 

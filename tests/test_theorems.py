@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import revelu
 from revelu.network.smoothing import failure_bound, smoothed
 from revelu.network.top_layers import no_vanishing_probability, top_layers
-from revelu.tasks.diagnosis import query_counts
+from revelu.tasks.diagnose.diagnosis import query_counts
 
 zoo = revelu.zoo
 

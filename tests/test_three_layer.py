@@ -11,7 +11,7 @@ import revelu
 from revelu import Network, Status
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.three_layer import recover_three_layer
+from revelu.recover.deep.narrow import recover_three_layer
 
 # A neuron that fires on fewer inputs than this share, or is off on fewer, is one that the
 # certificate may not see.

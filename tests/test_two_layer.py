@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import revelu
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.blocks import choose_blocks
+from revelu.recover.shallow.blocks import choose_blocks
+from revelu.recover.shallow.one_hidden import recover_two_layer
 from revelu.recover.signs import resolve_signs
-from revelu.recover.two_layer import recover_two_layer
 
 
 def recover(network, seed, **options):
@@ -97,8 +97,8 @@ def test_kinks_too_near_each_other_are_parted_on_another_line():
     # Aim the first line so that two hyperplanes meet it 1e-9 apart.
     from revelu.probe.kinks import find_kinks
     from revelu.probe.line import Line
-    from revelu.recover.peeling import peel
-    from revelu.recover.two_layer import recover_rest
+    from revelu.recover.shallow.line_neurons import peel
+    from revelu.recover.shallow.one_hidden import recover_rest
 
     W, b = network.weights[0][:2], network.biases[0][:2]
     x0 = np.linalg.lstsq(W, -b, rcond=None)[0] + 1e-9 * rng.standard_normal(8)

@@ -14,10 +14,10 @@ from revelu.network.zoo.thresholds import (
     threshold_network,
 )
 from revelu.numerics.high_threshold import coefficient
-from revelu.numerics.landscape import correlation
 from revelu.oracle import Oracle
 from revelu.probe.jumps import estimate_jump, is_direction, jump_of_samples
-from revelu.tasks.upper_part import composed, estimate_terms, upper_oracle
+from revelu.recover.rare.landscape import correlation
+from revelu.tasks.rules.upper_part import composed, estimate_terms, upper_oracle
 
 
 def test_extraction_continues_above_the_layer():

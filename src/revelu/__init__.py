@@ -32,16 +32,16 @@ if TYPE_CHECKING:
         SpanRecovery,
         Status,
     )
-    from revelu.tasks.audit import audit
-    from revelu.tasks.audit_rows import Audit, AuditRow
+    from revelu.tasks.audit.audit import audit
+    from revelu.tasks.audit.rows import Audit, AuditRow
     from revelu.tasks.compare import Comparison, compare
-    from revelu.tasks.diagnose import diagnose
-    from revelu.tasks.extract import extract
-    from revelu.tasks.halfspaces import recover_halfspaces
-    from revelu.tasks.learn import learn
-    from revelu.tasks.lowest_layer import recover_lowest_layer
+    from revelu.tasks.diagnose.diagnose import diagnose
+    from revelu.tasks.extract.extract import extract
+    from revelu.tasks.learn.learn import learn
+    from revelu.tasks.learn.regressor import HermiteRegressor
     from revelu.tasks.obfuscate import obfuscate
-    from revelu.tasks.regressor import HermiteRegressor
+    from revelu.tasks.rules.halfspaces import recover_halfspaces
+    from revelu.tasks.rules.lowest_layer import recover_lowest_layer
     from revelu.tasks.span import recover_span
     from revelu.tasks.verify import verify
 
@@ -109,15 +109,15 @@ _ROOMS = {
         "SpanRecovery",
         "Status",
     ),
-    "revelu.tasks.audit": ("audit",),
-    "revelu.tasks.audit_rows": ("Audit", "AuditRow"),
+    "revelu.tasks.audit.audit": ("audit",),
+    "revelu.tasks.audit.rows": ("Audit", "AuditRow"),
     "revelu.tasks.compare": ("Comparison", "compare"),
-    "revelu.tasks.diagnose": ("diagnose",),
-    "revelu.tasks.extract": ("extract",),
-    "revelu.tasks.halfspaces": ("recover_halfspaces",),
-    "revelu.tasks.learn": ("learn",),
-    "revelu.tasks.lowest_layer": ("recover_lowest_layer",),
-    "revelu.tasks.regressor": ("HermiteRegressor",),
+    "revelu.tasks.diagnose.diagnose": ("diagnose",),
+    "revelu.tasks.extract.extract": ("extract",),
+    "revelu.tasks.rules.halfspaces": ("recover_halfspaces",),
+    "revelu.tasks.learn.learn": ("learn",),
+    "revelu.tasks.rules.lowest_layer": ("recover_lowest_layer",),
+    "revelu.tasks.learn.regressor": ("HermiteRegressor",),
     "revelu.tasks.obfuscate": ("obfuscate",),
     "revelu.tasks.span": ("recover_span",),
     "revelu.tasks.verify": ("verify",),

@@ -39,7 +39,7 @@ from revelu.cli.output import SCHEMA, STYLES, print_json, versions
 from revelu.cli.progress import ProgressLine
 from revelu.cli.reporting import Reporting
 from revelu.report.verdicts import verdict
-from revelu.tasks.audit_rows import Audit, document_rows
+from revelu.tasks.audit.rows import Audit, document_rows
 
 _STYLES = {"weights": "bold red", "function": "red", "span": "yellow", "nothing": "green"}
 
@@ -109,7 +109,7 @@ def audit(
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
         from revelu.formats.inputs import read_inputs
-        from revelu.tasks.audit import audit as examine
+        from revelu.tasks.audit.audit import audit as examine
 
         reporting = Reporting("audit", report, target, inputs, journal)
         asking.check_outputs([report])

@@ -38,7 +38,7 @@ from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
 from revelu.cli.reporting import Reporting
 from revelu.errors import FormatError, InputError
-from revelu.tasks.diagnosis import Diagnosis
+from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
 def diagnose(
@@ -108,7 +108,7 @@ def diagnose(
         logs(verbose),
         failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
     ):
-        from revelu.tasks.diagnose import diagnose as examine
+        from revelu.tasks.diagnose.diagnose import diagnose as examine
 
         reporting = Reporting("diagnose", report, target, journal, *outputs)
         asking.check_outputs(outputs)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from revelu.cli.output import SCHEMA, versions
 from revelu.network.regularity import Condition, Regularity
-from revelu.tasks.diagnosis import Diagnosis
+from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def extract(
     ):
         from revelu import formats
         from revelu.formats.inputs import read_inputs
-        from revelu.tasks.extract import extract as recover
+        from revelu.tasks.extract.extract import extract as recover
 
         reporting = Reporting("extract", report, target, journal, *outputs)
         asking.check_outputs(outputs)

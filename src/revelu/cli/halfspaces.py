@@ -38,7 +38,7 @@ def learn_halfspaces(
     """Recover halfspaces from a file of labelled samples, write and print them, and exit."""
     line = ProgressLine(quiet=quiet or verbose > 0, counts=False)
     with logs(verbose), failures(as_json=as_json):
-        from revelu.tasks.halfspaces import recover_halfspaces
+        from revelu.tasks.rules.halfspaces import recover_halfspaces
 
         reporting = Reporting("learn", report, data, *outputs)
         _check_outputs(outputs, data)

@@ -102,7 +102,7 @@ def learn(
     with logs(verbose), failures(as_json=as_json):
         from revelu import formats
         from revelu.adapters.executors import executor
-        from revelu.tasks.learn import learn as recover
+        from revelu.tasks.learn.learn import learn as recover
 
         reporting = Reporting("learn", report, data, *outputs)
         for path in outputs:

@@ -51,7 +51,7 @@ class Reporting:
         """Ask for what the pictures of a target need; nothing without a page."""
         if self.path is None:
             return None
-        from revelu.tasks.portrait import portrait
+        from revelu.tasks.report_data import portrait
 
         return portrait(oracle, found, seed)
 
@@ -59,7 +59,7 @@ class Reporting:
         """Write the page of a span; return the account that it shows."""
         if self.path is None:
             return account
-        from revelu.tasks.portrait import of_span
+        from revelu.tasks.report_data import of_span
 
         return self.finished(account, of_span(span))
 
@@ -67,7 +67,7 @@ class Reporting:
         """Write the page of a network from samples; return the account that it shows."""
         if self.path is None or network is None:
             return self.finished(account)
-        from revelu.tasks.portrait import of_network
+        from revelu.tasks.report_data import of_network
 
         return self.finished(account, of_network(network))
 

@@ -81,7 +81,7 @@ def are_far(
     Parameters
     ----------
     delta_ij, alpha_ij : ndarray, shape (k, k)
-        Of :func:`revelu.numerics.closeness.closeness`.
+        Of :func:`revelu.recover.close.closeness.closeness`.
     closeness, delta : float
         As for :func:`separation`.
     """

@@ -3,7 +3,7 @@
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.signs import (
+from revelu.numerics.subset_sum import (
     MAX_BITS,
     ROUNDING,
     BinarySolutions,

@@ -14,12 +14,12 @@ from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network.span import Span
 from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
 from revelu.oracle.sentinels import Sentinels
-from revelu.recover.label_span import recover_label_span
-from revelu.recover.noisy_span import recover_noisy_span
-from revelu.recover.span import recover_span as recover_by_gradients
-from revelu.recover.span_at_once import recover_span_at_once
+from revelu.recover.span.adaptive import recover_span as recover_by_gradients
+from revelu.recover.span.averaged import recover_noisy_span
+from revelu.recover.span.labels import recover_label_span
+from revelu.recover.span.one_round import recover_span_at_once
 from revelu.recovery import SpanRecovery, Status
-from revelu.tasks.precision import refusal
+from revelu.tasks.extract.precision import refusal
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
 

@@ -9,8 +9,8 @@ from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import Network, to_log_ratios
 from revelu.oracle import Oracle, measure_noise, whole_number
 from revelu.recovery import Recovery, Status
-from revelu.tasks.job import Job
-from revelu.tasks.precision import refusal
+from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.precision import refusal
 from revelu.tasks.progress import Listener
 
 # The checks of an extraction's own certificate must not be asked again.

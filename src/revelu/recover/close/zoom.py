@@ -1,0 +1,244 @@
+"""Neurons that are nearly one, seen through a magnifying glass.
+
+Close neurons (CKM21, Definition 3.7) have hyperplanes that run side by side.  Across them
+the coordinates ``x = p + S y`` are stretched until the hyperplanes are far apart, along
+them they stay: in ``y`` the neurons are no longer close, and a line across all of them
+separates what can be separated at all.  A line of half-length ``T`` tells kinks apart that
+are ``sqrt(nu T)`` from each other, so that the view is narrowed until they fill it.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import SaturatedError
+from revelu.network import Network
+from revelu.oracle import NoiseFloor
+from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.line import Askable, Line
+from revelu.probe.scan import LineScan
+from revelu.recover.close.coarsening import coarsen
+from revelu.recover.shallow.line_neurons import peel
+from revelu.types import FloatArray
+
+# The view is narrowed to this many times what the kinks span, until it is no wider.
+_FILL = 1.5
+_WIDE = 4.0
+_MAX_VIEWS = 6
+_UNRESOLVED = 100.0
+
+# What looks like one neuron is looked at again from nearer, down to this half-length.
+_CLOSER = 500.0
+_CLOSEST = 1e-5
+
+# Where magnified answers have the noise nu, pieces of a half-angle under sqrt(nu) times this
+# are not measured.  An error of a magnified row counts little: it bends what is between
+# hyperplanes that nearly coincide.  Hence the factor on the noise that peeling is told.
+_NARROW = 30.0
+_PRECISE = 0.008
+
+# A kink fainter than this share of the digits of a magnified answer is rounding.
+_FAINT = 30.0
+
+
+@dataclass
+class Magnified:
+    """A target in the coordinates ``y`` of ``x = p + S y``, less its value at ``p``.
+
+    Attributes
+    ----------
+    target : Askable
+    p : ndarray, shape (d,)
+    n : ndarray, shape (d,)
+        Unit normal.
+    across, along : float
+        What ``S`` multiplies by in the direction of ``n``, and orthogonal to it.
+    """
+
+    target: Askable
+    p: FloatArray
+    n: FloatArray
+    across: float
+    along: float
+    dim_in: int = field(init=False)
+    base: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dim_in = len(self.p)
+        # What does not vary here would only hide the digits of what does.
+        self.base = np.zeros(1)
+        self.base = self(np.zeros((1, self.dim_in)))[0]
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Ask one round, (n, d) -> (n, k); raises SaturatedError where nothing is said."""
+        t = X @ self.n
+        rest = X - np.outer(t, self.n)
+        Y = self.target(self.p + self.along * rest + np.outer(self.across * t, self.n))
+        if not np.isfinite(Y).all():
+            raise SaturatedError("the target is saturated beside a hyperplane")
+        return Y - self.base
+
+    def round(self) -> AbstractContextManager[None]:
+        """Count the calls made inside as one round."""
+        return self.target.round()
+
+    def restored(self, network: Network) -> Network:
+        """The neurons of a network in ``y``, as neurons in ``x`` that are on beyond ``p``."""
+        (W, A), (b, _) = network.weights, network.biases
+        t = W @ self.n
+        rest = W - np.outer(t, self.n)
+        V = rest / self.along + np.outer(t / self.across, self.n)
+        c = b - V @ self.p
+        back = np.where(t < 0, -1.0, 1.0)
+        return Network([V * back[:, None], A], [c * back, np.zeros(len(A))])
+
+
+@dataclass
+class View:
+    """What the magnifying glass shows.
+
+    Attributes
+    ----------
+    magnified : Magnified
+    scan : LineScan
+        Of the line across the hyperplanes.
+    nu : float
+        Noise of the magnified answers, relative to them.
+    blurred : float
+        What kinks too near to be measured, taken as one, change in L2 under N(0, I), about.
+    """
+
+    magnified: Magnified
+    scan: LineScan
+    nu: float
+    blurred: float = field(default=0.0, init=False)
+
+    @property
+    def is_one_neuron(self) -> bool:
+        """Whether there is one kink, and proof that it is one."""
+        return len(self.scan.kinks) == 1 and bool(self.scan.is_single.all())
+
+    def neurons(self, rng: np.random.Generator) -> Network | None:
+        """Recover the neurons that the line crosses.
+
+        Returns
+        -------
+        Network or None
+            The neurons, all on far along the normal, with ``c = 0`` and no skip; of width 0
+            where there is no kink; None where they were not understood.
+        """
+        shape = (len(self.scan.sigma), self.magnified.dim_in)
+        nothing = Network(
+            [np.zeros((0, shape[1])), np.zeros((shape[0], 0))], [[], np.zeros(shape[0])]
+        )
+        try:
+            faint = _FAINT * float(np.linalg.norm(self.scan.sigma))
+            narrow = _NARROW * float(np.sqrt(self.nu))
+            scan = self.scan
+            if len(scan.kinks):
+                scan = coarsen(self.magnified, scan, narrow, faint)
+                if 0 < len(scan.kinks) < len(self.scan.kinks):
+                    self.blurred = self._strips(scan.kinks)
+            if not len(scan.kinks):
+                return nothing
+            peeled = peel(self.magnified, scan, _PRECISE * self.nu, rng)
+        except SaturatedError:
+            return None
+        return None if peeled.n_unresolved else self.magnified.restored(peeled.network)
+
+    def _strips(self, kept: FloatArray) -> float:
+        """The L2 norm of triangles between kinks that are one among those kept, at most."""
+        kinks, jumps = self.scan.kinks, np.linalg.norm(self.scan.jumps, axis=1)
+        gaps = np.diff(kinks)
+        apart = np.abs(kinks[:, None] - kept)
+        nearest, off = apart.argmin(axis=1), apart.min(axis=1)
+        parted = (nearest[:-1] != nearest[1:]) & (np.maximum(off[:-1], off[1:]) < gaps / 4.0)
+        heights = np.maximum(jumps[:-1], jumps[1:]) * gaps
+        # Of a strip as wide as the gap, N(0, 1) has its width over sqrt(2 pi) at most.
+        shares = self.magnified.across * gaps / np.sqrt(2.0 * np.pi)
+        return float((heights * np.sqrt(shares))[~parted].sum())
+
+
+def magnify(
+    target: Askable,
+    noise: NoiseFloor,
+    p: FloatArray,
+    n: FloatArray,
+    half_length: float,
+    room: float,
+    rng: np.random.Generator,
+) -> View | None:
+    """Look at the neurons whose hyperplanes pass ``p`` within a distance, side by side.
+
+    Parameters
+    ----------
+    target : Askable
+        Affine around ``p`` but for those neurons.
+    noise : NoiseFloor
+        Of the answers.
+    p, n : ndarray, shape (d,)
+        A point among the hyperplanes, and their unit normal, nearly.
+    half_length : float
+        How far from ``p`` along ``n`` they are looked for.
+    room : float
+        How far orthogonal to ``n`` nothing else bends the target.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    View or None
+        As narrow as the kinks found; None where the line was not understood.
+    """
+    view = None
+    for _ in range(_MAX_VIEWS):
+        view = _look(target, noise, p, n, half_length, room, rng)
+        if view is None or not len(view.scan.kinks):
+            return view
+        if view.is_one_neuron:
+            if half_length <= _CLOSEST:
+                return view
+            p = p + half_length * float(view.scan.kinks[0]) * n
+            half_length = max(half_length / _CLOSER, _CLOSEST)
+            continue
+        lo, hi = float(view.scan.kinks.min()), float(view.scan.kinks.max())
+        # A cluster that the search could not take apart is as narrow as its resolution.
+        span = (hi - lo) / 2 if hi > lo else _UNRESOLVED * float(np.sqrt(view.nu))
+        if _WIDE * _FILL * span >= 1.0:
+            return view
+        p = p + half_length * (lo + hi) / 2 * n
+        half_length *= _FILL * max(span, 4.0 * SIGMAS * view.nu)
+    return view
+
+
+def _look(
+    target: Askable,
+    noise: NoiseFloor,
+    p: FloatArray,
+    n: FloatArray,
+    half_length: float,
+    room: float,
+    rng: np.random.Generator,
+) -> View | None:
+    try:
+        magnified = Magnified(target, p, n, half_length, min(room, 1.0))
+        nu, scale = _relative_noise(magnified, noise)
+        line = Line(np.zeros_like(p), n)
+        scan = find_kinks(magnified, line, nu, scale, rng, (-1.0, 1.0), through=True)
+    except SaturatedError:
+        return None
+    if not scan.complete:
+        return None
+    faint = _FAINT * float(np.linalg.norm(scan.sigma))
+    return View(magnified, scan.without_faint_kinks(faint), nu)
+
+
+def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArray]:
+    """The noise of magnified answers, and how large they are at both ends of the line."""
+    size = np.abs(view(np.outer([-1.0, 1.0], view.n))).max(axis=0)
+    growth = float(np.sqrt(1.0 + (view.p**2).mean()))
+    absolute = noise.nu * noise.scale * growth
+    size = np.maximum(np.asarray(size), absolute)
+    # An output that is always 0 has neither.
+    relative = np.divide(absolute, size, out=np.zeros_like(size), where=size > 0)
+    return float(relative.max()), size

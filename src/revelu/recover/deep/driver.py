@@ -1,0 +1,395 @@
+"""Networks of any depth, layer by layer from kinks and the gradients beside them.
+
+    f(x) = A relu(W_L ... relu(W_2 relu(W_1 x + b_1) + b_2) ... + b_L) + c
+
+Beyond DG21, which closes with "we believe it is possible to prove similar results ... for
+deeper models".  From the input up: the rows of a layer from the kinks that agree on them, their
+signs and their number from gradients (``deep_layer``), the outputs where the layer is the last
+(``deep_top``).  What fresh points then find wrong is where kinks were missed: they are gathered
+there, and all is solved again from all kinks, which asks next to nothing.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from revelu.errors import CurvedError, LimitReachedError
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep.layer import find_layer, last_layer, oriented
+from revelu.recover.deep.layer_estimate import FoundLayer, stack_of
+from revelu.recover.deep.missing_weights import absorb_skip, fill_entries, fill_steady, wake
+from revelu.recover.deep.output_layer import (
+    fit_outputs,
+    within_neurons,
+    without_faint,
+    without_skip,
+)
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.state import DeepSearch
+from revelu.recover.deep.test_inputs import n_last_look, rare_inputs, suspects, telling_inputs
+from revelu.recover.refine.deep_polish import polished
+from revelu.recovery import Recovery, Status
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+_MAX_LAYERS = 12
+
+# Times that it goes back to a layer that lacks a neuron.
+_MAX_FALLS = 4
+
+# Points of a look for errors, and the spreads that they are drawn at; repairs, and those in a row
+# that do not help.
+_LOOK = 1000
+_SPREADS = (1.0, 1.0, 1.5, 2.0)
+_MAX_REPAIRS = 10
+_MAX_IN_VAIN = 4
+
+# Wrong points that one repair looks at, segments from each, and how long those are that lead
+# anywhere.
+_MOST_WRONG = 16
+_NEAR = 0.7
+
+# Points around wrong ones, and how far from those, relative to their size.
+_ZOOMED = 64
+_ZOOM = 0.4
+
+# Halvings of the way from a right point to a wrong one, and how much further to either side a
+# kink is looked for there.
+_HALVINGS = 12
+_BESIDE = 3.0
+
+# Rows of norm 1 that the last fit has moved no further than this are the same.
+_CLOSE = 1e-3
+
+# Errors of what is right before the last fit, relative to the size of the answers.
+_WRONG = 1e-6
+
+# Points for each unknown of an affine map that stands for what was not understood.
+_RATIO = 4
+
+
+@dataclass
+class Deep:
+    """A deep network under way.
+
+    Attributes
+    ----------
+    search : DeepSearch
+    layers : list of FoundLayer
+    network : Network, optional
+        The best so far.
+    X, Y : ndarray, shape (n, d) and (n, k)
+        Points that it is held against.
+    near : (ndarray, ndarray), shape (m, d) and (m, k)
+        Points asked around those at which it was wrong, and the answers.
+    latest : list of FoundLayer
+        The layers as last solved for, whether the network was better for them or not.
+    n_falls : int
+        How often it has gone back to a layer that lacked a neuron.
+    """
+
+    search: DeepSearch
+    layers: list[FoundLayer] = field(default_factory=list)
+    network: Network | None = None
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+    near: tuple[FloatArray, FloatArray] = field(init=False)
+    latest: list[FoundLayer] = field(default_factory=list, init=False)
+    n_falls: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        oracle, k = self.search.oracle, len(self.search.noise.scale)
+        self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
+        self.near = self.X, self.Y
+
+    def run(self) -> Recovery:
+        """Climb, then repair until fresh points find nothing wrong."""
+        try:
+            self._climb()
+            if self.network is not None:
+                self._explain(n_last_look(self.network))
+        except LimitReachedError as error:
+            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
+        return self._finish()
+
+    def repair(self, X: FloatArray) -> Recovery:
+        """Look for what is missing at inputs where the network was wrong, shape (n, d)."""
+        try:
+            self._hold_against(X)
+            self._explain(_LOOK)
+        except LimitReachedError as error:
+            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+        except CurvedError as error:
+            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
+        return self._finish()
+
+    def _climb(self) -> None:
+        """Find layer after layer until one is the last; go back to one that lacks a neuron."""
+        search = self.search
+        while len(search.stack) < _MAX_LAYERS:
+            layer = find_layer(search, is_in_vain=self._must_fall)
+            if not layer.is_complete and self._must_fall():
+                doubtful = self._doubtful()
+                log.info("layer %d lacks a neuron", doubtful + 1)
+                search.stack, self.layers = search.stack[:doubtful], self.layers[:doubtful]
+                self.n_falls += 1
+                continue
+            # With no kink anywhere it is an affine map.
+            if not len(layer.b) and (len(search.stack) or len(search.witnesses)):
+                return
+            last = last_layer(search, layer)
+            self.network = self._fit(last)
+            self.layers.append(layer if self.network is None else last)
+            if self.network is not None or layer.is_refuted or not len(layer.b):
+                return
+            search.stack = search.stack.with_layer(layer.W, layer.b)
+
+    def _must_fall(self) -> bool:
+        """Whether gradients gathered since show that a layer below lacks a neuron."""
+        return self.n_falls < _MAX_FALLS and self._doubtful() < len(self.layers)
+
+    def _doubtful(self) -> int:
+        """The lowest layer that explained all gradients then and does not now; or how many."""
+        search, stack = self.search, self.search.stack
+        for i, layer in enumerate(self.layers):
+            search.stack = stack[:i]
+            is_doubtful = layer.is_complete and not oriented(search, layer).is_complete
+            search.stack = stack
+            if is_doubtful:
+                return i
+        return len(self.layers)
+
+    def _fit(self, layer: FoundLayer) -> Network | None:
+        s, rows = self.search, layer.turning
+        return fit_outputs(s.oracle, s.noise, s.stack, rows.W, rows.b, rows.unseen, s.rng)
+
+    def _solve_again(self) -> None:
+        """Find the same number of layers from the kinks known; keep what explains more."""
+        search, n_layers = self.search, len(self.layers)
+        search.above = stack_of(self.layers, search.oracle.dim_in)
+        search.stack, layers = Stack(search.oracle.dim_in), []
+        for i in range(n_layers):
+            layer = find_layer(search, ())
+            if not len(layer.b):
+                return
+            layers.append(layer)
+            if i < n_layers - 1:
+                search.stack = search.stack.with_layer(layer.W, layer.b)
+        layers[-1] = last_layer(search, layers[-1])
+        self.latest = layers
+        network = self._fit(layers[-1])
+        log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
+        if network is None:
+            return
+        network = self._with_entries(network, layers)
+        if self.network is None or self._is_no_worse(network, self.network):
+            self.network, self.layers = network, layers
+
+    def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
+        """Fit what no kink has shown to the answers, where that explains more."""
+        unseen = [*(layer.unseen for layer in layers[:-1]), layers[-1].turning.unseen]
+        if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
+            return network
+        if any(rows.any() for rows in unseen):
+            X = telling_inputs(network, unseen, self.search.rng)
+            self.near = (
+                np.vstack([self.near[0], X]),
+                np.vstack([self.near[1], self.search.oracle(X)]),
+            )
+        X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
+        filled = fill_entries(network, unseen, X, Y)
+        network = filled if self._is_no_worse(filled, network) else network
+        plain = absorb_skip(network, unseen[-1])
+        network = plain if self._is_no_worse(plain, network) else network
+        awake = wake(network, unseen[-1], X, Y)
+        network = awake if self._is_no_worse(awake, network) else network
+        whole = fill_steady(network, unseen, X, Y, self.search.rng)
+        return whole if self._is_no_worse(whole, network) else network
+
+    def _is_no_worse(self, network: Network, other: Network) -> bool:
+        """Whether no more points are wrong, or as many and no more around those."""
+        mine, others = (
+            (self._wrong(n).sum(), self._is_wrong(*self.near, n).sum()) for n in (network, other)
+        )
+        return bool(mine <= others)
+
+    def _hold_against(self, X: FloatArray) -> None:
+        X, Y = self._asked(X)
+        self.X, self.Y = np.vstack([self.X, X]), np.vstack([self.Y, Y])
+
+    def _asked(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The inputs that are answered by numbers, and the answers: a target may be saturated."""
+        Y = self.search.oracle(X)
+        alive = np.isfinite(Y).all(axis=1)
+        return X[alive], Y[alive]
+
+    def _wrong(self, network: Network) -> BoolArray:
+        """At which of the points asked a network is wrong, shape (n,)."""
+        return self._is_wrong(self.X, self.Y, network)
+
+    def _is_wrong(self, X: FloatArray, Y: FloatArray, network: Network) -> BoolArray:
+        scale = self.search.noise.scale * np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
+        return np.asarray((np.abs(network(X) - Y) > _WRONG * scale).any(axis=1))
+
+    def _explain(self, n_last: int) -> None:
+        """Repair until so many fresh points in a row are right."""
+        rng, d = self.search.rng, self.search.oracle.dim_in
+        n_right = repairs = 0
+        is_searched = False
+        in_vain, fewest = 0, len(self.X) + n_last
+        while self.network is not None:
+            wrong = self._wrong(self.network)
+            if not wrong.any() and n_right < n_last:
+                if not n_right:
+                    self._hold_against(rare_inputs(self.network, self.search.rng))
+                n = min(max(_LOOK, n_right), n_last - n_right)
+                X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
+                self._hold_against(X)
+                n_right += n
+                continue
+            if not wrong.any():
+                if is_searched:
+                    return
+                is_searched = True
+                self._hold_against(suspects(self.network, self.search))
+                continue
+            if repairs == _MAX_REPAIRS or in_vain == _MAX_IN_VAIN:
+                return
+            log.info(
+                "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
+            )
+            # What was right before and is right now still counts.
+            n_right, is_searched = min(n_right, n_last - _LOOK), False
+            repairs += 1
+            in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
+            fewest = int(wrong.sum())
+            self._gather_around(self.network, wrong)
+            self.search.gather_across(self.latest)
+            self._solve_again()
+
+    def _gather_around(self, network: Network, wrong: BoolArray) -> None:
+        """Gather kinks where the network begins to be wrong, and around wrong points."""
+        search, rng = self.search, self.search.rng
+        bad = self.X[np.resize(rng.permutation(np.flatnonzero(wrong)), _MOST_WRONG)]
+        size = np.linalg.norm(bad, axis=1)[:, None] / np.sqrt(bad.shape[1])
+        away = bad + _NEAR * size * rng.standard_normal(bad.shape)
+        stack, search.stack = search.stack, search.stack[:1]
+        search.gather_on(bad, away)
+        near, is_wrong = self._zoom(network, bad)
+        bad = np.vstack([bad, rng.permutation(near[is_wrong])[:_MOST_WRONG]])
+        good = np.vstack([self.X[~wrong], near[~is_wrong]])
+        if len(good):
+            order = cdist(bad, good).argsort(axis=1)
+            chosen = order[np.arange(len(bad)), rng.integers(min(3, len(good)), size=len(bad))]
+            search.gather_on(*self._borders(network, bad, good[chosen]), border=True)
+        search.stack = stack
+
+    def _zoom(self, network: Network, bad: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Points around wrong ones, shape (n, d), and which of them are wrong too.
+
+        What is wrong once in a thousand points of N(0, I) is often wrong near where it was.
+        """
+        rng = self.search.rng
+        centres = bad[rng.integers(len(bad), size=_ZOOMED)]
+        size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
+        X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
+        X, Y = self._asked(X)
+        self.near = np.vstack([self.near[0], X]), np.vstack([self.near[1], Y])
+        return X, self._is_wrong(X, Y, network)
+
+    def _borders(
+        self, network: Network, bad: FloatArray, good: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bisect for where the network begins to be wrong; short segments around there."""
+        lo, hi = np.zeros((len(bad), 1)), np.ones((len(bad), 1))
+        for _ in range(_HALVINGS):
+            middle = (lo + hi) / 2
+            X = good + middle * (bad - good)
+            wrong = self._is_wrong(X, self.search.oracle(X), network)[:, None]
+            lo, hi = np.where(wrong, lo, middle), np.where(wrong, middle, hi)
+        width = _BESIDE * (hi - lo)
+        return good + (lo - width) * (bad - good), good + (hi + width) * (bad - good)
+
+    def _finish(self) -> Recovery:
+        if self.network is None:
+            try:
+                self.network = self._lower()
+            except LimitReachedError as error:
+                return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+            n = len(self._exact_layers)
+            notes = [f"{n} layers were found; what is above them was not understood"]
+            if self.layers and self.layers[-1].is_refuted:
+                notes.append(
+                    f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
+                    "but as neurons that are off on one side they explain few gradients: they are "
+                    "no ReLUs, or several neurons that hardly ever rest are missing"
+                )
+            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, notes)
+        wrong = self._wrong(self.network)
+        notes = []
+        if wrong.any():
+            notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
+        network = without_faint(self.network)
+        plain = (n for n in within_neurons(network) if self._is_no_worse(n, network))
+        network = next(plain, None) or without_skip(network, self.search.rng)
+        right = ~self._wrong(network)
+        self.network = polished(network, self.X[right], self.Y[right])
+        return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
+
+    @property
+    def _exact_layers(self) -> list[FoundLayer]:
+        """The lowest layers, as far as all are exact and no solution since has a neuron more."""
+        latest = [len(layer.b) for layer in self.latest or self.layers]
+        pairs = zip(self.layers, latest, strict=False)
+        return [y for y, _ in takewhile(lambda p: p[0].is_exact and p[1] <= len(p[0].b), pairs)]
+
+    def _lower(self) -> Network | None:
+        """The exact layers, and what an affine map of the highest can do."""
+        layers = self._exact_layers
+        if not layers:
+            return None
+        weights, biases = [y.W for y in layers], [y.b for y in layers]
+        search = self.search
+        n = _RATIO * (len(biases[-1]) + 1)
+        X = search.rng.standard_normal((n, search.oracle.dim_in))
+        X, Y = self._asked(X)
+        h = Stack(search.oracle.dim_in, weights, biases).outputs(X)
+        A = np.linalg.lstsq(np.column_stack([h, np.ones(len(X))]), Y, rcond=None)[0].T
+        return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
+
+    def _recovery(self, status: Status, notes: list[str]) -> Recovery:
+        layers = [(layer.W, layer.b) for layer in self._exact_layers]
+        if self.network is not None and len(self.network.weights) == len(self.layers) + 1:
+            better = zip(self.network.weights, self.network.biases, strict=True)
+            layers = [
+                new if _is_close(new[0], old[0]) else old
+                for old, new in zip(layers, better, strict=False)
+            ]
+        return Recovery(
+            status,
+            self.network,
+            self.search.oracle.ledger(),
+            evidence=tuple(notes),
+            method="deep",
+            details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},
+        )
+
+
+def _is_close(W: FloatArray, other: FloatArray) -> bool:
+    return W.shape == other.shape and bool((np.abs(W - other) < _CLOSE).all())
+
+
+def search_deep(
+    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
+) -> tuple[Recovery, Deep]:
+    """Recover a network of any depth by queries, with what can go on where a check fails."""
+    search = DeepSearch(oracle, noise, np.random.default_rng(seed), Stack(oracle.dim_in))
+    deep = Deep(search)
+    return deep.run(), deep

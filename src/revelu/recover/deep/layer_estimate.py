@@ -1,0 +1,121 @@
+"""A hidden layer of a deep network as found: its rows, and what speaks for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.recover.deep.gradient_signs import Orientation
+from revelu.recover.deep.kink_equations import AGREES
+from revelu.recover.deep.stack import Stack
+from revelu.types import BoolArray, FloatArray, IntArray
+
+# A layer is complete when all of the telling gradients but so many, which noise may have bent,
+# are explained.
+_STRAYS = 0.002
+_FEWEST_TELLING = 8
+
+# It is refuted when so few of so many are: some always are, where all neurons are on.
+_MANY = 50
+_FEW = 0.2
+
+
+@dataclass
+class FoundLayer:
+    """Rows of a layer.
+
+    Attributes
+    ----------
+    W : ndarray, shape (k, m)
+        Rows of norm 1 with their bias, each with the sign of the neuron where it is known.
+    b : ndarray, shape (k,)
+    orientation : Orientation, optional
+    unseen : ndarray of bool, shape (k, m)
+        Entries that no kink has shown: that input was never on.
+    n_steady : int
+        So many rows, the first ones, are of neurons that were on wherever gradients were
+        measured: their direction is known, their bias is only large enough.
+    is_ambiguous : bool
+        Whether two rows that kinks agree on are along each other: what gradients say of these holds
+        for other rows as well.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    unseen: BoolArray
+    orientation: Orientation | None = None
+    n_steady: int = 0
+    is_ambiguous: bool = False
+
+    def __str__(self) -> str:
+        seen = self.orientation
+        told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
+        rows = f"{len(self.b)} rows, {self.n_steady} of them steady, {self.unseen.sum()} unseen"
+        return f"{rows}, {told} gradients explained"
+
+    @property
+    def n_explained(self) -> int:
+        """Telling gradients that the rows explain."""
+        return 0 if self.orientation is None else self.orientation.n_explained
+
+    @property
+    def share_explained(self) -> float:
+        """The same as a share of the telling gradients."""
+        seen = self.orientation
+        return 0.0 if seen is None else seen.n_explained / max(seen.n_telling, 1)
+
+    def take(self, rows: IntArray) -> "FoundLayer":
+        """Return some of the rows."""
+        n_steady = int((np.asarray(rows) < self.n_steady).sum())
+        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation, n_steady)
+
+    @property
+    def turning(self) -> "FoundLayer":
+        """The rows of neurons that change their state."""
+        return self.take(np.arange(self.n_steady, len(self.b)))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether gradients leave nothing to other neurons."""
+        seen = self.orientation
+        return (
+            seen is not None
+            and seen.n_telling >= _FEWEST_TELLING
+            and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
+        )
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether no signs explain more than some of many gradients.
+
+        It lacks several neurons that are mostly on, or is no layer of ReLUs: nothing above it
+        can be found.
+        """
+        seen = self.orientation
+        return seen is not None and seen.n_telling >= _MANY and self.share_explained <= _FEW
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is complete, every entry was seen, every row needed, and none like another."""
+        seen = self.orientation
+        if seen is None or self.n_steady or len(seen.needed) != len(self.b):
+            return False
+        if self.is_ambiguous or self._are_dependent:
+            return False
+        return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
+
+    @property
+    def _are_dependent(self) -> bool:
+        """Whether rows depend on each other though the inputs leave room for them not to.
+
+        Hyperplanes of deeper neurons have normals in the span of this layer's rows: with a few of
+        those in place of its own it explains every gradient as well.
+        """
+        W = self.W[:, self.W.any(axis=0)]
+        sizes = np.linalg.svd(W / np.linalg.norm(W, axis=1)[:, None], compute_uv=False)
+        return bool(len(sizes) > 0 and sizes[-1] <= AGREES * sizes[0])
+
+
+def stack_of(layers: Sequence[FoundLayer], dim_in: int) -> Stack:
+    """Layers one above the other."""
+    return Stack(dim_in, [layer.W for layer in layers], [layer.b for layer in layers])

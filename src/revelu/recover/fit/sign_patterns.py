@@ -1,0 +1,109 @@
+"""Which signs of the neurons explain samples without an affine rest.
+
+``a relu(z) = a relu(-z) + a z``: turning neuron i round moves ``a_i (w_i x + b_i)`` into the
+affine rest.  The patterns of signs that leave none solve ATV21's equation (5), which are
+d equations, and one more where the output has no constant.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.subset_sum import ROUNDING, find_binary_solutions
+from revelu.recover.fit.covariance import StandardErrors
+from revelu.recover.fit.two_layer import TwoLayer
+from revelu.types import FloatArray
+
+# Patterns listed at most.
+MOST_PATTERNS = 16
+
+# A remainder of this share of the neurons' affine maps is rounding.
+_RTOL = 1e-6
+
+# With noise: deviations that a remainder may have, and how far from 0 and 1 a solution.
+_SIGMAS = 4.0
+_NOISY_ROUNDING = 0.45
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """What is known of the signs.
+
+    Attributes
+    ----------
+    network : TwoLayer
+        With the affine rest, until one of ``networks`` has proved itself.
+    networks : tuple of TwoLayer
+        Without it, one for each pattern.
+    signs : list of ndarray, shape (m,)
+        +1 and -1 relative to the rows of the first of ``networks``.
+    notes : tuple of str
+    plain : bool
+        Whether ``network`` has no affine rest.
+    """
+
+    network: TwoLayer
+    networks: tuple[TwoLayer, ...]
+    signs: list[FloatArray]
+    notes: tuple[str, ...]
+    plain: bool = False
+
+
+def resolve_patterns(network: TwoLayer, errors: StandardErrors | None) -> Patterns:
+    """Find all patterns of signs that leave no affine rest.
+
+    Parameters
+    ----------
+    network : TwoLayer
+        One output, rows of norm 1.
+    errors : StandardErrors, optional
+        None where the network is exact.
+    """
+    if network.V is None or not network.width:
+        return Patterns(network, (), [], ())
+    G = (network.A[0][:, None] * network.W).T
+    flips = _flips(network, G, errors)
+    if not flips:
+        note = (
+            "an affine rest is kept, since no choice of signs was found without it: there are "
+            "neurons whose kinks the samples do not show, or an affine part, or more signs than "
+            "can be searched; the function is the same"
+        )
+        return Patterns(network, (), [], (note,))
+    networks = tuple(_turned(network, x) for x in flips)
+    signs = [np.where(x == flips[0], 1.0, -1.0) for x in flips]
+    notes: tuple[str, ...] = ()
+    if len(flips) > 1:
+        more = "or more " if len(flips) == MOST_PATTERNS else ""
+        note = (
+            f"{len(flips)} {more}choices of signs give the same function (Theorem 3.4); one is "
+            "returned"
+        )
+        notes = (note,)
+    return Patterns(network, networks, signs, notes)
+
+
+def _flips(network: TwoLayer, G: FloatArray, errors: StandardErrors | None) -> list[FloatArray]:
+    """0/1 vectors: which neurons to turn round."""
+    if network.V is None:  # pragma: no cover - the caller has looked
+        return []
+    v = network.V[0]
+    if errors is not None and errors.V is not None:
+        scale = 1.0 / np.maximum(errors.V[0], np.finfo(np.float64).tiny)
+        # The columns are estimates, too, with errors of the same size.
+        atol = _SIGMAS * np.sqrt(2.0 * len(v))
+        return find_binary_solutions(
+            G * scale[:, None], -v * scale, atol, _NOISY_ROUNDING, MOST_PATTERNS
+        ).every
+    # First as if the output had no constant: one equation more.
+    full = np.vstack([G, network.A[0] * network.b])
+    size = float(np.sqrt((full**2).sum()))
+    right = -np.append(v, network.c[0])
+    found = find_binary_solutions(full, right, _RTOL * size, ROUNDING, MOST_PATTERNS).every
+    return found or find_binary_solutions(G, -v, _RTOL * size, ROUNDING, MOST_PATTERNS).every
+
+
+def _turned(network: TwoLayer, flip: FloatArray) -> TwoLayer:
+    signs = np.where(flip > 0.5, -1.0, 1.0)
+    constant = network.c + network.A @ (network.b * (flip > 0.5))
+    return TwoLayer(network.W * signs[:, None], network.b * signs, network.A, constant)

@@ -1,0 +1,318 @@
+"""One line of a two-layer network: every neuron that it separates.
+
+DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its pieces,
+and from the change between two pieces the neurons whose kinks lie between them.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network, affine_network
+from revelu.probe.jacobian import complement_basis, directional_differences, step_length
+from revelu.probe.kinks import SIGMAS
+from revelu.probe.line import Askable
+from revelu.probe.scan import LineScan
+from revelu.recover.shallow.blocks import Block, choose_blocks
+from revelu.types import BoolArray, FloatArray
+
+# Steps orthogonal to the line, as a fraction of the half-gap: longer ones are more
+# precise, and cross another neuron's kink more often.
+_RHO = 0.1
+
+# Signs and sizes of the steps with which a corrupted coordinate is asked again.
+_RETRY_STEPS = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
+
+# The step, as a share of the others, of the one query that checks a mended Jacobian.
+_CHECK_STEP = 0.25
+
+# A query whose predicted pre-activation is this near 0, relative to the piece's, may
+# have been bent by that very neuron, which then is predicted to be exactly 0 there.
+_MARGIN = 0.03
+
+# A Jacobian is worth having if it loses less than this multiple of half the digits.
+_DIGITS_FRACTION = 0.03
+
+
+@dataclass
+class Peeling:
+    """What one line gives of a function.
+
+    Attributes
+    ----------
+    network : Network
+        The neurons found, turned off on one piece, and its affine map as the skip.
+    unresolved : ndarray
+        Kinks seen, in ``t``, whose neurons were not recovered.
+    scan : LineScan
+    out_of_budget : bool
+    points : ndarray, shape (n, d)
+        Where Jacobians were measured.
+    jacobians : ndarray, shape (n, k, d)
+    row_errors : ndarray, shape (m,)
+        Standard error of each neuron's row, relative to it.
+    """
+
+    network: Network
+    unresolved: FloatArray
+    scan: LineScan
+    out_of_budget: bool = False
+    points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    jacobians: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    row_errors: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def n_unresolved(self) -> int:
+        """How many kinks were seen whose neurons were not recovered."""
+        return len(self.unresolved)
+
+
+def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -> Peeling:
+    """Recover every neuron that one line separates (DG21, Algorithm 6, lines 2 to 6).
+
+    Parameters
+    ----------
+    target : Askable
+        An oracle, or a residual.
+    scan : LineScan
+        The line's kinks.
+    nu : float
+        Noise floor of the answers, which is what a Jacobian suffers from.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Peeling
+        Nothing but kinks where the scan is incomplete; what was paid for where the
+        budget ended.
+    """
+    if not scan.complete:
+        return Peeling(_nothing(scan), scan.kinks, scan)
+    return _Peeler(target, scan, nu, rng).run()
+
+
+def half_gaps_of(scan: LineScan) -> FloatArray:
+    """Return half the angle that each piece of a line covers, shape (m + 1,)."""
+    edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
+    return np.asarray(np.diff(edges) / 2)
+
+
+def _nothing(scan: LineScan) -> Network:
+    shape = (len(scan.sigma), len(scan.line.v))
+    return affine_network(np.zeros(shape), np.zeros(shape[0]))
+
+
+class _Peeler:
+    """Jacobians of the chosen pieces, mended where a kink corrupted them; then neurons.
+
+    ``values[p]``, shape (d - 1, k), holds one derivative a row, in the directions of
+    ``basis``, at ``centres[p]`` on piece ``p``; ``steps[p]`` the steps it was taken with.
+    """
+
+    def __init__(
+        self, target: Askable, scan: LineScan, nu: float, rng: np.random.Generator
+    ) -> None:
+        self.target, self.scan, self.rng = target, scan, rng
+        # Neurons are oriented along the line: z_j = slopes[j] * (t - kinks[j]).
+        self.slopes = np.linalg.norm(scan.jumps, axis=1)
+        self.columns = scan.jumps / np.where(self.slopes > 0, self.slopes, 1.0)[:, None]
+        self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
+        self.half_gaps = half_gaps_of(scan)
+        min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * _RHO)
+        self.first, self.blocks = choose_blocks(
+            self.columns, self.half_gaps, scan.is_single, min_half_gap
+        )
+        self.basis = complement_basis(scan.line.v)
+        self.centres: dict[int, float] = {}
+        self.steps: dict[int, FloatArray] = {}
+        self.values: dict[int, FloatArray] = {}
+
+    def run(self) -> Peeling:
+        out_of_budget = False
+        try:
+            self._measure()
+            self._mend()
+        except LimitReachedError:
+            out_of_budget = True
+        if not self.values:
+            return Peeling(_nothing(self.scan), self.scan.kinks, self.scan, out_of_budget)
+        rows = self._rows()
+        measured = sorted(self.values)
+        return Peeling(
+            self._assemble(rows),
+            np.delete(self.scan.kinks, sorted(rows)),
+            self.scan,
+            out_of_budget,
+            self.scan.line.points(np.array([self.centres[p] for p in measured])),
+            np.array([self._jacobian(p) for p in measured]),
+            self._row_errors(rows),
+        )
+
+    def _measure(self) -> None:
+        """Measure the Jacobians at both ends of every block, in one round."""
+        with self.target.round():
+            for p in [self.first, *(block.stop for block in self.blocks)]:
+                t = np.tan((self.edges[p] + self.edges[p + 1]) / 2)
+                t = float(np.clip(t, *self.scan.interval))
+                # A wide piece gains little by a longer step: the narrow ones set the error.
+                room = min(self.half_gaps[p], float(np.median(self.half_gaps)))
+                h = step_length(self.scan.line, t, room, _RHO)
+                steps = np.full(len(self.basis), h)
+                self.centres[p] = t
+                if self.scan.n_faint:
+                    values = self._derivatives_anew(p, self.basis, steps)
+                else:
+                    values = self._derivatives(p, t, self.basis, steps)
+                self.steps[p], self.values[p] = steps, values
+
+    def _mend(self) -> None:
+        """Ask suspect coordinates again with shorter steps until none is left."""
+        unchecked: set[int] = set()
+        for factor in _RETRY_STEPS:
+            suspects = self._suspects()
+            if not suspects and unchecked:
+                suspects = self._failed_checks(unchecked)
+                unchecked = set()
+            if not suspects:
+                return
+            unchecked |= set(suspects)
+            with self.target.round():
+                for p, mask in suspects.items():
+                    h = np.full(int(mask.sum()), factor * np.abs(self.steps[p]).max())
+                    self.values[p][mask] = self._derivatives_anew(p, self.basis[mask], h)
+                    self.steps[p][mask] = h
+
+    def _derivatives(self, p: int, t: float, directions: FloatArray, h: FloatArray) -> FloatArray:
+        """Differences at a point of piece ``p``, whose value the line already knows."""
+        x = self.scan.line.points(np.array([t]))[0]
+        return directional_differences(self.target, x, self._value(p, t), directions, h)
+
+    def _derivatives_anew(self, p: int, directions: FloatArray, h: FloatArray) -> FloatArray:
+        """The same with the value asked too: short steps would magnify an error of it."""
+        x = self.scan.line.points(np.array([self.centres[p]]))[0]
+        moved = x + h[:, None] * directions
+        Y = self.target(np.vstack([x, moved]))
+        if not np.isfinite(Y).all():
+            raise SaturatedError("the target is saturated beside a line")
+        return np.asarray((Y[1:] - Y[0]) / h[:, None])
+
+    def _value(self, p: int, t: float) -> FloatArray:
+        return np.asarray(self.scan.pieces[p].extrapolate(t)[0] * np.hypot(1.0, t))
+
+    def _rows(self) -> dict[int, FloatArray]:
+        """Solve ``dJ = sum_j a_j w_j^T`` for the weights orthogonal to the line."""
+        rows = {}
+        for block in self.blocks:
+            if block.is_solvable and block.stop in self.values:
+                A = self.columns[block.start : block.stop].T
+                for j, w in enumerate(np.linalg.pinv(A) @ self._change(block).T):
+                    rows[block.start + j] = w
+        return rows
+
+    def _row_errors(self, rows: dict[int, FloatArray]) -> FloatArray:
+        """Standard errors of the rows that the answers' noise makes, relative to them."""
+        errors = {}
+        unit = float(np.linalg.norm(self.scan.sigma))
+        for block in self.blocks:
+            ends = [
+                np.sqrt((self._error(p, self.steps[p]) ** 2).sum())
+                for p in (block.start, block.stop)
+                if p in self.steps
+            ]
+            for j in range(block.start, block.stop):
+                size = np.hypot(np.linalg.norm(rows.get(j, 0.0)), self._length(j))
+                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, 1e-300)
+        return np.array([errors[j] for j in sorted(rows)])
+
+    def _length(self, j: int) -> float:
+        """What of a neuron's row lies along the line."""
+        return float(self.slopes[j] / np.linalg.norm(self.scan.line.v))
+
+    def _change(self, block: Block) -> FloatArray:
+        return self.values[block.stop] - self.values[block.start]
+
+    def _suspects(self) -> dict[int, BoolArray]:
+        """Coordinates that a kink between a centre and its query may have corrupted."""
+        rows = self._rows()
+        known = sorted(rows)
+        W = np.array([rows[j] for j in known]).reshape(len(known), len(self.basis))
+        suspects = {}
+        for p, h in self.steps.items():
+            z = self.slopes[known] * (self.centres[p] - self.scan.kinks[known])
+            moved = (z[:, None] + W * h) * np.sign(z)[:, None]
+            suspects[p] = (moved < _MARGIN * np.abs(z)[:, None]).any(axis=0)
+        for block in self.blocks:
+            if block.is_solvable and self.columns.shape[1] > block.stop - block.start:
+                bad = self._inconsistent(block)
+                suspects[block.start] |= bad
+                suspects[block.stop] |= bad
+        return {p: mask for p, mask in suspects.items() if mask.any()}
+
+    def _inconsistent(self, block: Block) -> BoolArray:
+        """Coordinates whose change is no combination of the block's output columns."""
+        change = self._change(block)
+        if not len(change):
+            return np.zeros(0, dtype=bool)
+        unit = np.where(self.scan.sigma > 0, self.scan.sigma, 1.0)
+        A = (self.columns[block.start : block.stop] / unit).T
+        U, _, _ = np.linalg.svd(A, full_matrices=False)
+        scaled = (change / unit).T
+        rest = np.linalg.norm(scaled - U @ (U.T @ scaled), axis=0)
+        error = np.hypot(*(self._error(p, self.steps[p]) for p in (block.start, block.stop)))
+        # The columns themselves err too, hence the median.
+        floor = np.maximum(np.sqrt(self.columns.shape[1]) * error, np.median(rest))
+        return np.asarray(rest > SIGMAS * floor)
+
+    def _error(self, p: int, h: FloatArray) -> FloatArray:
+        """Standard error of a derivative of piece ``p``, in units of ``sigma``."""
+        return np.asarray(np.sqrt(2.0) * np.hypot(1.0, self.centres[p]) / np.abs(h))
+
+    def _failed_checks(self, pieces: set[int]) -> dict[int, BoolArray]:
+        """Test Jacobians by one derivative in a random direction each, in one round.
+
+        Neighbouring pieces corrupted by one kink can agree with each other.  All of a
+        piece that fails is suspect.
+        """
+        failed = {}
+        with self.target.round():
+            for p in sorted(pieces):
+                u = self.rng.standard_normal(len(self.basis))
+                u /= np.linalg.norm(u)
+                h = np.array([_CHECK_STEP * float(np.abs(self.steps[p]).min())])
+                direction = (u @ self.basis)[None]
+                found = self._derivatives(p, self.centres[p], direction, h)[0]
+                combined = float(np.linalg.norm(u * self._error(p, self.steps[p])))
+                atol = SIGMAS * self.scan.sigma * np.hypot(self._error(p, h)[0], combined)
+                if (np.abs(found - u @ self.values[p]) > atol).any():
+                    failed[p] = np.ones(len(self.basis), dtype=bool)
+        return failed
+
+    def _assemble(self, rows: dict[int, FloatArray]) -> Network:
+        """Neurons turned away from one measured piece, whose affine map is the skip."""
+        line = self.scan.line
+        # The best known piece: wide, and not far out, where the constant cancels.
+        home = max(
+            self.values, key=lambda p: float(self.half_gaps[p] / np.hypot(1.0, self.centres[p]))
+        )
+        known = sorted(rows)
+        away = np.where(np.array(known, dtype=int) < home, -1.0, 1.0)
+        u = line.v / (line.v @ line.v)
+        W = np.array([rows[j] @ self.basis + self.slopes[j] * u for j in known])
+        W = W.reshape(len(known), len(u))
+        b = -self.slopes[known] * self.scan.kinks[known] - W @ line.x0
+        V = self._jacobian(home)
+        t = self.centres[home]
+        c = self._value(home, t) - V @ line.points(np.array([t]))[0]
+        if not all(np.isfinite(a).all() for a in (W, b, V, c)):
+            return _nothing(self.scan)
+        return Network(
+            [W * away[:, None], self.columns[known].T], [b * away, np.zeros(len(c))], skip=(V, c)
+        )
+
+    def _jacobian(self, p: int) -> FloatArray:
+        """All derivatives on piece ``p``, shape (k, d): the line knows the one along it."""
+        piece, v = self.scan.pieces[p], self.scan.line.v
+        lo, hi = (piece.ts[i] for i in piece.support())
+        slope = (self._value(p, hi) - self._value(p, lo)) / (hi - lo)
+        return np.asarray(self.values[p].T @ self.basis + np.outer(slope, v / (v @ v)))

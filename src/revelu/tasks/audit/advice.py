@@ -1,0 +1,103 @@
+"""What follows from an audit: which answers still serve, and how many may be asked."""
+
+from collections.abc import Sequence
+
+from revelu.tasks.audit.rows import AuditRow
+
+# Answers still serve where this share of classes stays, or, of one output, where they
+# shift by no more than this share of their deviation.
+_KEPT, _SHIFT = 0.999, 0.01
+
+ORDER = ("nothing", "span", "function", "weights")
+
+_WORDS = {
+    "weights": "the weights",
+    "function": "a copy of the function",
+    "span": "the span of the first layer",
+    "nothing": "nothing by these attacks",
+}
+
+_UNKNOWN = "what they give away is not known, for the attack was cut"
+
+CAVEAT = (
+    "what these attacks did not find, others may: a defence that holds here has been tried, "
+    "not proved"
+)
+
+
+def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ...]:
+    """Say what to answer, and where a limit on queries has to lie.
+
+    Parameters
+    ----------
+    rows : sequence of AuditRow
+    n_outputs : int
+    data : str
+        What the costs of defences were measured on.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if not rows:
+        return ()
+    said = [_coarsest(rows, n_outputs, data)]
+    if n_outputs > 1 and (label := next((r for r in rows if r.defence == "labels"), None)):
+        given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
+        text = "where the class is all that callers need, answer labels: "
+        said.append(f"{text}{given}{_mark(label)}")
+    return (*said, _limit(rows), CAVEAT)
+
+
+def serves(row: AuditRow, n_outputs: int) -> bool:
+    """Whether answers behind a defence still serve as numbers."""
+    if row.shift is None:
+        return False
+    if n_outputs > 1:
+        return row.labels_kept is not None and row.labels_kept >= _KEPT
+    return row.shift <= _SHIFT
+
+
+def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
+    """The answers that cost callers least among those that give away least."""
+    kept = "keep the class" if n_outputs > 1 else "keep to 1% of the deviation"
+    usable = [row for row in rows if serves(row, n_outputs)]
+    if not usable:
+        return f"no answer of numbers was seen to {kept} on {data}"
+    judged = [row for row in usable if is_judged(row)]
+    unknown = ", ".join(_name(row) for row in usable if not is_judged(row))
+    cut = f"; attacks on {unknown} were cut, and judge nothing" if unknown else ""
+    if not judged:
+        return f"no attack on answers that {kept} on {data} came to an end{cut}"
+    # The last of equals: the list goes from fine to coarse.
+    best = min(reversed(judged), key=lambda row: ORDER.index(row.recovered))
+    share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
+    return (
+        f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
+        f"{_WORDS[best.recovered]}{_mark(best)}{cut}"
+    )
+
+
+def is_judged(row: AuditRow) -> bool:
+    """Whether a row says how much is given away: what was found, or that nothing is."""
+    return row.recovered in {"weights", "function"} or not row.cut
+
+
+def _limit(rows: Sequence[AuditRow]) -> str:
+    """Where extraction starts to work."""
+    found = [r for r in rows if r.recovered in {"weights", "function"} and r.queries is not None]
+    if not found:
+        return "no limit on queries follows: no attack found a network"
+    least = min(found, key=lambda r: r.queries or 0)
+    return (
+        f"extraction starts to work at about {least.queries:,} queries ({_name(least)}): a limit "
+        "helps only below that, counted over all callers who may work together, and for good"
+    )
+
+
+def _name(row: AuditRow) -> str:
+    return "the answers as they are" if row.defence == "none" else row.defence
+
+
+def _mark(row: AuditRow) -> str:
+    return " (extrapolated)" if row.extrapolated else ""

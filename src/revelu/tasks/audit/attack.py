@@ -1,0 +1,289 @@
+"""One attack on answers of one kind: the network, or else the span that it looks at."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.errors import InputError, LimitReachedError
+from revelu.network import Network, from_log_ratios
+from revelu.oracle import Oracle
+from revelu.recovery import Recovery, SpanRecovery, Status
+from revelu.tasks.extract.extract import extract
+from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.span import recover_span
+from revelu.types import FloatArray
+
+# Of the time and the queries of an attack, what a search for the network may take where a
+# search for the span is to follow.
+_FOR_NETWORK = 0.7
+
+# A target that is slow to answer may take so many times the seconds of computing.
+_PATIENCE = 4.0
+
+# Fresh queries of the certificates.  They are none of an attacker's.
+_CHECKS, _SPAN_CHECKS = 1000, 300
+
+# An oracle inside an oracle cuts the batches.
+_WHOLE = 2**62
+
+# Of the variation of the answers, what a copy explains that counts as one.
+COPY = 0.99
+
+# In radians: a span this far off shows most of what it is to show, and no certificate.
+_BLURRED_ANGLE = 0.1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an attack may take.
+
+    Attributes
+    ----------
+    seconds : float
+    queries : int or None
+        None where there is no limit.
+    clock : callable, () -> float
+        What counts the seconds: those of computing, so that what else the machine does, or
+        waits for, decides nothing; or those of a limit that a user gave.
+    """
+
+    seconds: float
+    queries: int | None
+    clock: Callable[[], float] = time.process_time
+
+    def share(self, share: float) -> "Limits":
+        """Return a part of both."""
+        queries = None if self.queries is None else int(share * self.queries)
+        return Limits(share * self.seconds, queries, self.clock)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attack found.
+
+    Attributes
+    ----------
+    n_queries : int
+        Those of the noise floor and of the search; a certificate is none of an attacker's.
+    network : Recovery or None
+        The end of the search for the network, where there was one.
+    span : SpanRecovery or None
+        The end of the search for the span, where there was one.
+    cut : bool
+        Whether time or queries ran out before the attack came to an end.
+    out_of_queries : bool
+        Whether it was the queries.
+    notes : tuple of str
+        What was seen, in sentences.
+    """
+
+    n_queries: int
+    network: Recovery | None
+    span: SpanRecovery | None
+    cut: bool
+    out_of_queries: bool
+    notes: tuple[str, ...]
+
+    @property
+    def copy(self) -> Network | None:
+        """The network found, certified or not, if any."""
+        return None if self.network is None else _copy(self.network)
+
+    @property
+    def certified(self) -> bool:
+        """Whether fresh queries agree with what was found."""
+        found = self.network if self.copy is not None else self.span
+        return found is not None and found.status is Status.RECOVERED
+
+    def kind(self, fidelity: float | None) -> str:
+        """Tell what can be recovered: ``weights``, ``function``, ``span`` or ``nothing``.
+
+        Parameters
+        ----------
+        fidelity : float or None
+            Of the copy, on fresh inputs.
+        """
+        network, copy = self.network, self.copy
+        if network is not None and copy is not None:
+            all_known = copy.skip is None or not any(copy.architecture[1:-1])
+            # Merged neurons compute the same and are not the target's.
+            exact = network.method != "any_two_layer"
+            if network.status is Status.RECOVERED:
+                return "weights" if all_known and exact else "function"
+            if fidelity is not None and fidelity >= COPY:
+                return "function"
+        if network is not None and len(_first_layer(network)):
+            return "span"
+        # A span that is everything says nothing.
+        span = self.span
+        known = span is not None and 0 < span.span.rank < span.span.dim_in and is_known(span)
+        return "span" if known else "nothing"
+
+
+def is_known(found: SpanRecovery) -> bool:
+    """Whether a span is given away: certified, or blurred but told from noise."""
+    angle = float(found.details.get("expected_angle", np.inf))
+    return found.status is Status.RECOVERED or (
+        found.status is Status.UNVERIFIED and angle < _BLURRED_ANGLE
+    )
+
+
+def attack(
+    base: Oracle,
+    ask: Callable[[FloatArray], FloatArray],
+    leaves: str,
+    limits: Limits,
+    seed: int,
+    is_copy: Callable[[Network], bool],
+    progress: Listener,
+) -> Finding:
+    """Find as much as answers give away, the network first.
+
+    Parameters
+    ----------
+    base : Oracle
+        What is asked in the end, and counts.
+    ask : callable, (n, d) -> (n, k)
+        Asks it, behind a defence.
+    leaves : {"numbers", "top", "label"}
+        What answers are.
+    limits : Limits
+    seed : int
+    is_copy : callable, Network -> bool
+        Whether an uncertified network answers like the target, which the owner can tell:
+        what is beneath it is then not looked for.
+    progress : callable
+
+    Returns
+    -------
+    Finding
+
+    Raises
+    ------
+    TargetError
+        If the target fails or answers nonsense.
+    """
+    run = _Attack(base, ask, limits, seed, progress)
+    network = run.find_network() if leaves == "numbers" else None
+    if network is not None and _is_enough(network, is_copy):
+        return run.finding(network, None)
+    return run.finding(network, run.find_span(labels=leaves == "label"))
+
+
+class _Attack:
+    def __init__(
+        self,
+        base: Oracle,
+        ask: Callable[[FloatArray], FloatArray],
+        limits: Limits,
+        seed: int,
+        progress: Listener,
+    ) -> None:
+        self.base, self.ask, self.limits, self.seed = base, ask, limits, seed
+        self.progress = progress
+        self.started, self.began = limits.clock(), time.monotonic()
+        self.n_asked = self.n_queries = 0
+        self.cut = self.out_of_queries = False
+        self.notes: list[str] = []
+
+    def find_network(self) -> Recovery | None:
+        outer = self._oracle(self.limits.share(_FOR_NETWORK))
+        try:
+            found = extract(outer, seed=self.seed, checks=_CHECKS, progress=self._listen)
+        except LimitReachedError as error:
+            self.notes.append(f"{error}")
+            self._account(outer, Status.BUDGET_EXHAUSTED)
+            return None
+        self._account(outer, found.status)
+        if found.status is not Status.RECOVERED:
+            self.notes += found.evidence
+        return found
+
+    def find_span(self, *, labels: bool) -> SpanRecovery | None:
+        queries = self.limits.queries
+        left = Limits(
+            max(self.limits.seconds - (self.limits.clock() - self.started), 1.0),
+            None if queries is None else max(queries - self.n_asked, 0),
+            self.limits.clock,
+        )
+        outer = self._oracle(left)
+        try:
+            found = recover_span(
+                outer, labels=labels, seed=self.seed, checks=_SPAN_CHECKS, progress=self._listen
+            )
+        except LimitReachedError as error:
+            self.notes.append(f"{error}")
+            self._account(outer, Status.BUDGET_EXHAUSTED)
+            return None
+        except InputError as error:
+            self.notes.append(f"no span: {error}")
+            return None
+        self._account(outer, found.status)
+        self.notes += found.evidence
+        return found
+
+    def finding(self, network: Recovery | None, span: SpanRecovery | None) -> Finding:
+        notes = tuple(dict.fromkeys(self.notes))
+        return Finding(self.n_queries, network, span, self.cut, self.out_of_queries, notes)
+
+    def _oracle(self, limits: Limits) -> Oracle:
+        """The target behind the defence, with limits of its own."""
+
+        def ask(X: FloatArray) -> FloatArray:
+            if time.monotonic() - self.began > _PATIENCE * self.limits.seconds:
+                raise LimitReachedError(f"the {limits.seconds:.0f} seconds allowed are over")
+            with self.base.phase(outer.current_phase):
+                return self.ask(X)
+
+        outer = Oracle(
+            ask,
+            self.base.dim_in,
+            name=self.base.name,
+            budget=limits.queries,
+            batch_rows=_WHOLE,
+            max_seconds=round(limits.seconds, 1),
+            clock=limits.clock,
+        )
+        return outer
+
+    def _account(self, outer: Oracle, status: Status) -> None:
+        """Count what was asked; a search that failed as its time ended might have gone on."""
+        ledger = outer.ledger()
+        self.n_asked += ledger.n_queries
+        self.n_queries += ledger.n_queries - ledger.by_phase["verify"]
+        spent = status is Status.BUDGET_EXHAUSTED
+        try:
+            outer.check_time()
+        except LimitReachedError:
+            self.cut |= status is not Status.RECOVERED
+        else:
+            self.cut |= spent
+            self.out_of_queries |= spent and outer.budget is not None
+
+    def _listen(self, event: Progress) -> None:
+        self.progress(event)
+
+
+def _is_enough(recovery: Recovery, is_copy: Callable[[Network], bool]) -> bool:
+    """Whether nothing is left to look for: a network, or all of its first layer."""
+    copy = _copy(recovery)
+    found = copy is not None and (recovery.status is Status.RECOVERED or is_copy(copy))
+    return found or len(_first_layer(recovery)) > 0
+
+
+def _copy(recovery: Recovery) -> Network | None:
+    """The network found, even one that its certificate did not allow to be called so."""
+    rejected: Network | None = recovery.details.get("rejected")
+    if recovery.network is not None or rejected is None:
+        return recovery.network
+    return from_log_ratios(rejected) if recovery.details.get("probabilities") else rejected
+
+
+def _first_layer(recovery: Recovery) -> FloatArray:
+    """Rows of a first layer that was found without what is above it, shape (k, d)."""
+    rows = recovery.details.get("first_layer")
+    if recovery.status is not Status.PARTIAL or rows is None:
+        return np.empty((0, 0))
+    return np.asarray(rows[0] if isinstance(rows, tuple) else rows)

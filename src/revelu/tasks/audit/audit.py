@@ -1,0 +1,388 @@
+"""Audit: what a target gives away, as it is and under each defence."""
+
+import logging
+import time
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from revelu.adapters import is_served, open_oracle
+from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
+from revelu.network import Network
+from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softmax, whole_number
+from revelu.recovery import Status
+from revelu.tasks.audit.advice import ORDER, advice
+from revelu.tasks.audit.attack import COPY, Finding, Limits, attack
+from revelu.tasks.audit.defences import Defence, defences
+from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
+from revelu.tasks.progress import Listener, Progress
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+# Keeps the random choices apart from those that drew the target with the same seed.
+_STREAM = 0x6175_6469
+
+# Inputs on which copies are compared with the target; fewer under a small budget.
+_N_REFERENCE = 1000
+_REFERENCE_SHARE = 0.05
+
+# An audit computes for so many seconds where no other limit is given; the first row, on which
+# the others build, may take half of them.
+SECONDS = 480.0
+_FIRST_SHARE = 0.5
+
+# An attack that was cut is begun afresh with what others left over, where that is so many times
+# as long, and may take so many times as long.
+_WORTH_AGAIN, _AGAIN = 2.0, 4.0
+
+
+def audit(
+    target: Any,
+    inputs: Any = None,
+    price: float | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Listener | None = None,
+    *,
+    dim_in: int | None = None,
+    trust: bool = False,
+    max_seconds: float | None = None,
+) -> Audit:
+    """Find out what a target gives away under each defence.
+
+    Every defence is simulated on a local target.  Of a served one the answers as they are
+    are attacked, and the other rows follow from attacks on the copy found: they cost no
+    query, and are marked as extrapolated.
+
+    Parameters
+    ----------
+    target : Oracle, Network, callable or str
+        What to ask; see :func:`revelu.open_oracle`.
+    inputs : array_like, shape (n, d), optional
+        Inputs as users send them: what copies and defences are compared on besides N(0, I).
+    price : float, optional
+        Of a thousand queries.
+    budget : int, optional
+        Most queries that may be asked in all; never one over.
+    seed : int
+        Decides every random choice.
+    executor : concurrent.futures.Executor, optional
+        Where batches of queries run.
+    progress : callable, optional
+        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
+    dim_in : int, optional
+        Number of inputs, where the target does not say.
+    trust : bool
+        Allow a target whose opening executes code.
+    max_seconds : float, optional
+        For the whole audit, by the clock; no query is asked later.  Where not given, 480
+        seconds of computing.  The rows share them, those that were cut are begun again with
+        what others left over, and say so where that was too little: how far an attack comes in
+        its time depends on the machine.
+
+    Returns
+    -------
+    Audit
+        With the rows that are done, where the target stops answering midway.
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense or the target cannot be opened.
+    TargetError
+        If the target fails before a row is begun.
+
+    Examples
+    --------
+    >>> import revelu
+    >>> found = revelu.audit(revelu.zoo.random_network([4, 2, 3], seed=1))
+    >>> found.rows[0].defence, found.rows[0].recovered
+    ('none', 'weights')
+    """
+    seed = whole_number("seed", seed, 0)
+    if price is not None and not 0 <= price < np.inf:
+        raise InputError(f"price must be a number, 0 or more, got {price!r}")
+    oracle = open_oracle(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        executor=executor,
+        max_seconds=max_seconds,
+    )
+    if oracle.box is not None:
+        raise InputError("an audit asks everywhere; inside a box it is not supported")
+    given = None if inputs is None else _checked(inputs, oracle.dim_in)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be callable, got {type(progress).__name__}")
+    oracle.declare(command="audit", seed=seed)
+    return _Job(oracle, given, price, seed, progress).run()
+
+
+def _checked(inputs: Any, d: int) -> FloatArray:
+    try:
+        X = np.asarray(inputs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"inputs are no numbers: {error}") from None
+    if X.ndim != 2 or X.shape[1] != d or not len(X):
+        raise InputError(f"inputs must have shape (n, {d}), got {X.shape}")
+    if not np.isfinite(X).all():
+        raise InputError("inputs hold a number that is not finite")
+    return X
+
+
+class _Job:
+    """An audit under way."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        inputs: FloatArray | None,
+        price: float | None,
+        seed: int,
+        progress: Listener | None,
+    ) -> None:
+        self.oracle, self.inputs, self.price, self.seed = oracle, inputs, price, seed
+        self.progress = progress
+        self.served = is_served(oracle.name)
+        limit = oracle.max_seconds
+        self.seconds = SECONDS if limit is None else limit
+        self.clock = time.process_time if limit is None else time.monotonic
+        self.started = self.clock()
+        self.seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
+        self.rows: list[AuditRow] = []
+        self.warnings: list[str] = []
+        self.all: list[Defence] = []
+        # What attacks were allowed, by defence, and the row that is being judged.
+        self.allowed: dict[str, Limits] = {}
+        self.place = 0
+        self.reference: Reference | None = None
+        self.given: Reference | None = None
+
+    def run(self) -> Audit:
+        """Look at the target, then at one defence after another."""
+        self._tell("measuring the noise floor", 0.0)
+        noise, reason = None, ""
+        error = ""
+        try:
+            noise, reason = self._measure()
+            # A target that is saturated everywhere is so with probabilities.
+            self._ask_reference(probabilities=noise is None or noise.of_log_ratios)
+            for place, defence in enumerate(self.all):
+                if self.rows and self._is_over():
+                    break
+                self.place = place
+                self.rows.append(self._judged(defence, self._limits()))
+            self._try_again()
+            self.oracle.check_unchanged()
+        except LimitReachedError as limit:
+            reason = reason or f"{limit}"
+            self.warnings.append(f"{limit}")
+        except TargetError as failure:
+            if not self.rows:
+                raise
+            error = f"{failure}"
+        return self._finished(noise, reason, error)
+
+    def _measure(self) -> tuple[NoiseFloor | None, str]:
+        """The noise floor; the oracle answers as the target does afterwards."""
+        try:
+            return measure_noise(self.oracle, self.seeds[0]), ""
+        except SaturatedError as error:
+            return None, f"{error}"
+        finally:
+            self.oracle.takes_log_ratios = False
+
+    def _ask_reference(self, *, probabilities: bool) -> None:
+        n, left = _N_REFERENCE, self.oracle.remaining
+        if left is not None:
+            n = max(min(n, int(_REFERENCE_SHARE * left)), 16)
+        X = np.random.default_rng(self.seeds[1]).standard_normal((n, self.oracle.dim_in))
+        self._tell("asking for answers to compare with", 0.0)
+        with self.oracle.phase("verify"), self.oracle.round():
+            Y = self.oracle(X)
+            given = None if self.inputs is None else self.oracle(self.inputs)
+        self.reference = Reference(X, Y, probabilities)
+        if self.inputs is not None and given is not None:
+            self.given = Reference(self.inputs, given, probabilities)
+        self.all = defences(
+            self.reference.deviation, Y.shape[1], self.seed, probabilities=probabilities
+        )
+
+    def _try_again(self) -> None:
+        """Give what time is left to attacks that were cut, the most promising first."""
+        tried: set[int] = set()
+        while places := [i for i in self._cut() if i not in tried]:
+            # Where more was found the answers are worth more; of these the finest come first.
+            self.place = max(places, key=lambda i: ORDER.index(self.rows[i].recovered))
+            tried.add(self.place)
+            row, left = self.rows[self.place], self._left()
+            seconds = self.allowed[row.defence].seconds
+            if left.seconds < _WORTH_AGAIN * seconds:
+                continue
+            limits = replace(left, seconds=min(left.seconds, _AGAIN * seconds))
+            log.info("%s: again, for %.0f seconds", row.defence, limits.seconds)
+            again = self._judged(self.all[self.place], limits)
+            if ORDER.index(again.recovered) >= ORDER.index(row.recovered):
+                self.rows[self.place] = again
+
+    def _cut(self) -> list[int]:
+        """Which attacks time, and not queries, ended before there was a network."""
+
+        def is_short(row: AuditRow) -> bool:
+            out_of_queries = row.finding is not None and row.finding.out_of_queries
+            return row.cut and not out_of_queries and row.defence in self.allowed
+
+        return [i for i, row in enumerate(with_implied(self.rows)) if is_short(row)]
+
+    def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
+        """Judge one defence."""
+        first = self.rows[0] if self.rows else None
+        known = self.reference
+        if known is None:  # pragma: no cover - asked before
+            raise AssertionError
+        if first is not None and defence.leaves == "numbers" and not known.changes(defence):
+            note = f"changes none of {len(known.Y):,} answers: the same as none"
+            row = replace(first, defence=defence.name, notes=(note,))
+        elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
+            note = "of two classes the larger probability and its class are the whole answer"
+            row = replace(first, defence=defence.name, notes=(note,))
+        elif first is not None and self.served:
+            row = self._extrapolated(defence, first, limits)
+        else:
+            ask = degrade(self.oracle, *defence.degradations)
+            row = self._attacked(defence, self.oracle, ask, limits)
+        kept, shift = (self.given or known).costs(defence)
+        log.info("%s: %s", row.defence, row.recovered)
+        return replace(row, labels_kept=kept, shift=shift)
+
+    def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
+        """Attack what ``ask`` answers, and compare what is found with the target."""
+        self.allowed[defence.name] = limits
+        began = self.clock()
+
+        def listen(event: Progress) -> None:
+            within = min((self.clock() - began) / limits.seconds, 1.0)
+            self._tell(f"{defence.name}: {event.message}", within, event.phase)
+
+        found = attack(base, ask, defence.leaves, limits, self.seed, self._is_copy, listen)
+        return self._row(defence, found)
+
+    def _is_copy(self, network: Network) -> bool:
+        """Whether a network answers like the undefended target."""
+        fidelity = None if self.reference is None else self.reference.compare(network)[0]
+        return fidelity is not None and fidelity >= COPY
+
+    def _row(self, defence: Defence, found: Finding) -> AuditRow:
+        known, copy = self.reference, found.copy
+        fidelity = agreement = error = None
+        on_inputs: tuple[float | None, float | None] = (None, None)
+        if copy is not None and known is not None:
+            fidelity, agreement, error = known.compare(copy)
+            if self.given is not None:
+                on_inputs = self.given.compare(copy)[:2]
+        n = found.n_queries
+        return AuditRow(
+            defence=defence.name,
+            recovered=found.kind(fidelity),
+            fidelity=fidelity,
+            label_agreement=agreement,
+            queries=n,
+            cost=None if self.price is None else self.price * n / 1000.0,
+            error=error,
+            fidelity_on_inputs=on_inputs[0],
+            label_agreement_on_inputs=on_inputs[1],
+            certified=found.certified,
+            cut=found.cut,
+            notes=found.notes,
+            finding=found,
+        )
+
+    def _extrapolated(self, defence: Defence, first: AuditRow, limits: Limits) -> AuditRow:
+        """What the copy would give away in the place of a served target."""
+        copy = None if first.finding is None else first.finding.copy
+        if copy is None or first.recovered not in {"weights", "function"}:
+            note = f"coarser answers give away no more than the finer ones: {first.recovered}"
+            return AuditRow(defence.name, first.recovered, extrapolated=True, notes=(note,))
+        base = Oracle(_as_answers(copy, self.reference), copy.dim_in, name="the copy")
+        row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
+        note = "by an attack on the copy that was found, not on the served model"
+        return replace(row, extrapolated=True, notes=(note, *row.notes))
+
+    def _limits(self) -> Limits:
+        """The first row may take half of what there is, the others share the rest."""
+        left = self._left()
+        if self.rows:
+            return left.share(1.0 / (len(self.all) - len(self.rows)))
+        if self.served:
+            return replace(left, seconds=(1.0 - _FIRST_SHARE / 2.0) * left.seconds)
+        return left.share(_FIRST_SHARE)
+
+    def _left(self) -> Limits:
+        """What time and queries are left; a copy in place of a served target costs none."""
+        seconds = max(self.seconds - (self.clock() - self.started), 1.0)
+        queries = None if self.served and self.rows else self.oracle.remaining
+        return Limits(seconds, queries, self.clock)
+
+    def _is_over(self) -> bool:
+        return self.oracle.remaining == 0 or self.clock() - self.started > self.seconds
+
+    def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
+        # What is asked next, for pictures, is compared with a copy's logits.
+        self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
+        rows = tuple(with_implied(self.rows))
+        missing = tuple(defence.name for defence in self.all[len(rows) :])
+        limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
+        short = not error and (bool(missing) or not rows or limited)
+        if self.oracle.journal is not None:
+            self.warnings.extend(self.oracle.journal.notes())
+        n_outputs = 0 if self.reference is None else self.reference.Y.shape[1]
+        n = len((self.given or self.reference).X) if self.reference is not None else 0
+        data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} N(0, I) inputs"
+        return Audit(
+            status=Status.BUDGET_EXHAUSTED if short else None,
+            ledger=self.oracle.ledger(),
+            dim_in=self.oracle.dim_in,
+            dim_out=n_outputs,
+            facts=facts(noise, rows[0].finding if rows else None, reason),
+            rows=rows,
+            missing=missing,
+            error=error,
+            served=self.served,
+            advice=advice(rows, n_outputs, data),
+            warnings=tuple(self.warnings),
+        )
+
+    def _tell(self, message: str, within: float, phase: str = "noise") -> None:
+        """Say what is being done, and how much of it all is left at most."""
+        if self.progress is None:
+            return
+        n = len(self.all) or 1
+        ledger = self.oracle.ledger()
+        left = max(self.seconds - (self.clock() - self.started), 0.0)
+        place, done = "", 0.0
+        if self.all:
+            place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
+        if self.place < len(self.rows):
+            place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
+        self.progress(
+            Progress(
+                phase,
+                ledger.n_queries,
+                ledger.n_rounds,
+                f"{place}{message}",
+                done,
+                left,
+            )
+        )
+
+
+def _as_answers(copy: Network, reference: Reference | None) -> Ask:
+    """A copy that answers as the target does: probabilities where that gives such."""
+    if reference is None or not reference.probabilities:
+        return copy
+    return lambda X: softmax(copy(X))

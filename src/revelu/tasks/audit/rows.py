@@ -1,0 +1,246 @@
+"""What an audit says: a target in words, a row a defence, advice."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.oracle import Ledger, NoiseFloor, softmax
+from revelu.recovery import Status
+from revelu.tasks.audit.attack import Finding
+from revelu.tasks.audit.defences import Defence
+from revelu.types import FloatArray
+
+# What curves at half of the places seen is a smooth function; a quarter may be kinks.
+_CURVED = 0.5
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """What one kind of answers gives away.
+
+    Attributes
+    ----------
+    defence : str
+        ``none`` for the answers as they are.
+    recovered : str
+        ``weights`` (certified, every neuron and its sign known), ``function`` (a copy that
+        answers like the target, certified or not), ``span`` (the directions of the input that
+        matter, or the first layer alone; where it is not certified, to 0.1 rad) or
+        ``nothing``, by the attacks that there are.
+    fidelity, label_agreement : float or None
+        Of the copy found with the undefended target, on N(0, I): the share of the answers'
+        variance that it explains, and of inputs with the same class.  None without a copy.
+    queries : int or None
+        Of the attack, its certificate left out; None where nothing was simulated.
+    cost : float or None
+        At the price given.
+    error : float or None
+        Root mean square error of the copy over the answers' deviation, on N(0, I).
+    fidelity_on_inputs, label_agreement_on_inputs : float or None
+        The same on the inputs given.
+    certified : bool
+        Whether fresh queries agree with what was found.
+    cut : bool
+        Whether the attack ran out of time or queries before its end.
+    extrapolated : bool
+        Not seen behind this defence, but on the copy of a served model, or concluded.
+    labels_kept, shift : float or None
+        What the defence itself costs those who use the answers, on the inputs given or
+        N(0, I): the share of classes it leaves as they were, and the root mean square change
+        of an answer over the deviation.  No shift where numbers are withheld.
+    notes : tuple of str
+        What was seen, in sentences.
+    finding : Finding or None
+    """
+
+    defence: str
+    recovered: str
+    fidelity: float | None = None
+    label_agreement: float | None = None
+    queries: int | None = None
+    cost: float | None = None
+    error: float | None = None
+    fidelity_on_inputs: float | None = None
+    label_agreement_on_inputs: float | None = None
+    certified: bool = False
+    cut: bool = False
+    extrapolated: bool = False
+    labels_kept: float | None = None
+    shift: float | None = None
+    notes: tuple[str, ...] = ()
+    finding: Finding | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a target gives away under each defence.
+
+    Attributes
+    ----------
+    status : Status or None
+        None for a finished audit; ``BUDGET_EXHAUSTED`` where a limit given cut it short.
+    ledger : Ledger
+        Everything that the target was asked, certificates and comparisons included.
+    dim_in, dim_out : int
+    facts : mapping of str to str
+        What the target is, in words: ``answers``, ``shape``, ``depth``, ``precision``.
+    rows : tuple of AuditRow
+    missing : tuple of str
+        Defences that could not be judged.
+    error : str
+        Why, where the target stopped answering.
+    served : bool
+        Whether only what it answers was judged.
+    advice, warnings : tuple of str
+    """
+
+    status: Status | None
+    ledger: Ledger
+    dim_in: int
+    dim_out: int
+    facts: dict[str, str]
+    rows: tuple[AuditRow, ...] = ()
+    missing: tuple[str, ...] = ()
+    error: str = ""
+    served: bool = False
+    advice: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def copy(self) -> Network | None:
+        """The network found from the answers as they are, certified or not."""
+        first = self.rows[0].finding if self.rows else None
+        return None if first is None else first.copy
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Inputs, and what the undefended target answers.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    probabilities : bool
+        Whether the answers are such.
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    probabilities: bool = False
+
+    @property
+    def deviation(self) -> float:
+        """Root mean square deviation of an output from its mean."""
+        return float(np.sqrt(((self.Y - self.Y.mean(axis=0)) ** 2).mean()))
+
+    def compare(self, copy: Network) -> tuple[float | None, float, float | None]:
+        """Return fidelity, label agreement and relative error of a copy."""
+        Y = copy(self.X)
+        if self.probabilities:
+            Y = softmax(Y)
+        agreement = float((classes(Y) == classes(self.Y)).mean())
+        error = float(np.sqrt(((Y - self.Y) ** 2).mean()))
+        if self.deviation == 0.0:
+            return None, agreement, None
+        relative = error / self.deviation
+        return 1.0 - relative**2, agreement, relative
+
+    def costs(self, defence: Defence) -> tuple[float, float | None]:
+        """Return the share of classes that a defence keeps, and how far it shifts answers."""
+        Y = defence.of(self.Y)
+        if defence.leaves != "numbers":
+            return 1.0, None
+        kept = float((classes(Y) == classes(self.Y)).mean())
+        shift = float(np.sqrt(((Y - self.Y) ** 2).mean()))
+        return kept, shift / self.deviation if self.deviation else None
+
+    def changes(self, defence: Defence) -> bool:
+        """Whether a defence changes any answer."""
+        return not np.array_equal(defence.of(self.Y), self.Y)
+
+
+def classes(Y: FloatArray) -> np.ndarray:
+    """The class of each row of ``Y (n, k)``: the largest; of one output, whether positive."""
+    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0)
+
+
+def with_implied(rows: list[AuditRow]) -> list[AuditRow]:
+    """Rows that were cut, with what coarser answers gave away.
+
+    Who gets answers may round them and add noise to them: they give away what their coarser
+    likes do, however long their own attack would have taken.
+    """
+    found = [r for r in rows if r.recovered in {"weights", "function"} and r.shift is not None]
+
+    def implied(row: AuditRow) -> AuditRow:
+        if not row.cut or row.shift is None or row in found:
+            return row
+        coarser = [r for r in found if (r.shift or 0.0) >= row.shift]
+        if not coarser:
+            return row
+        best = min(coarser, key=lambda r: r.error or 0.0)
+        note = f"can be made as coarse as {best.defence}, which gives away as much"
+        return replace(
+            best,
+            defence=row.defence,
+            cut=False,
+            extrapolated=True,
+            labels_kept=row.labels_kept,
+            shift=row.shift,
+            notes=(note, *row.notes),
+        )
+
+    return [implied(row) for row in rows]
+
+
+def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> dict[str, str]:
+    """Say what a target is.
+
+    Parameters
+    ----------
+    noise : NoiseFloor or None
+        None where it could not be measured, for ``reason``.
+    first : Finding or None
+        Of the answers as they are.
+    reason : str
+    """
+    if noise is None:
+        return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
+    kind = "probabilities" if noise.of_log_ratios else "numbers"
+    curved = noise.curved >= _CURVED
+    seen = f"curves at {noise.curved:.0%} of the places seen"
+    shape = f"smooth: {seen}" if curved else f"piecewise linear, as far as was seen ({seen})"
+    law = "random: repeated rows differ" if noise.law == "random" else f"{noise.numbers}"
+    error = float(noise.nu.max())
+    return {
+        "answers": kind,
+        "shape": f"{shape}, as logits" if noise.of_log_ratios else shape,
+        "depth": _depth(first),
+        "precision": f"{law}; an answer is good to about {error:.1g} of its size",
+    }
+
+
+def _depth(first: Finding | None) -> str:
+    """Evidence of how deep the target is."""
+    network = None if first is None else first.network
+    if network is None:
+        return "unknown"
+    found = network.network
+    if network.status is Status.RECOVERED and found is not None:
+        n = sum(width > 0 for width in found.architecture[1:-1])
+        layers = {0: "no hidden layer", 1: "one hidden layer"}.get(n, f"{n} hidden layers")
+        return f"{layers}, {'-'.join(map(str, found.architecture))}"
+    if network.status is Status.NOT_IN_CLASS:
+        return f"not one or two hidden ReLU layers: {network.evidence[0]}"
+    if network.status is Status.PARTIAL:
+        return "two hidden layers or more: hyperplanes of a first layer were found alone"
+    return "unknown: no network was found that explains the answers"
+
+
+def document_rows(rows: tuple[AuditRow, ...]) -> list[dict[str, Any]]:
+    """Return the JSON-able rows."""
+    names = [name for name in AuditRow.__dataclass_fields__ if name != "finding"]
+    return [{name: getattr(row, name) for name in names} for row in rows]

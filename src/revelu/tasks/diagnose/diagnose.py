@@ -1,0 +1,395 @@
+"""Diagnose: which assumptions of the theorems hold of a target, measured."""
+
+import logging
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from revelu.adapters import open_oracle
+from revelu.adapters.demos import named_path
+from revelu.errors import (
+    FormatError,
+    InputError,
+    LimitReachedError,
+    SaturatedError,
+    UntrustedError,
+)
+from revelu.formats import suffixes
+from revelu.network import Network, load
+from revelu.network.arrangement import Arrangement, arrangement
+from revelu.network.regularity import Regularity, regularity
+from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
+from revelu.network.top_layers import TopLayers, top_layers
+from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.probe.axes import (
+    arrange,
+    axis_line,
+    kink_normals,
+    n_hyperplane_queries,
+    n_off_pieces,
+    scan_axis,
+)
+from revelu.probe.scan import LineScan
+from revelu.recover.shallow.one_hidden import find_reach
+from revelu.recovery import Status
+from revelu.tasks.diagnose.diagnosis import Diagnosis, Perturbed, cost, precision, query_counts
+from revelu.tasks.extract.precision import has_all_digits, refusal
+from revelu.tasks.progress import Listener, Progress
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+# Keeps the random choices apart from those that drew the target with the same seed.
+_STREAM = 0x6469_6167
+
+# Axes whose kinks are looked for by queries, and queries that gradients beside them may
+# take where there are more axes than one.
+_MAX_AXES = 16
+_MAX_GRADIENT_QUERIES = 20_000
+
+# Axes cut from weights; deeper networks have many more hyperplanes than neurons.
+_MAX_EXACT_AXES = 1_024
+_MAX_DEEP_AXES = 64
+
+
+def diagnose(
+    target: Any,
+    perturb: float | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Listener | None = None,
+    *,
+    dim_in: int | None = None,
+    trust: bool = False,
+    max_seconds: float | None = None,
+) -> Diagnosis:
+    """Measure which assumptions of the theorems hold of a target.
+
+    Parameters
+    ----------
+    target : Oracle, Network, callable or str
+        What to ask; see :func:`revelu.open_oracle`.  The weights of a ``Network`` and of
+        a local file are used, too.
+    perturb : float, optional
+        Add a uniform number of ``[-perturb, perturb]`` to each weight, and say what that
+        does; only where the weights are known.
+    budget : int, optional
+        Most queries that may be asked; never one over.
+    seed : int
+        Decides every random choice.
+    executor : concurrent.futures.Executor, optional
+        Where batches of queries run.
+    progress : callable, optional
+        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
+    dim_in : int, optional
+        Number of inputs, where the target does not say.
+    trust : bool
+        Allow a target whose opening executes code.
+    max_seconds : float, optional
+        No batch is begun later than this after the first.
+
+    Returns
+    -------
+    Diagnosis
+        A target that cannot be measured is a status, not an exception.
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense.
+    TargetError
+        If the target fails, or answers what is not numbers.
+
+    Notes
+    -----
+    Source: DG21, Definition 1, Lemmas 2, 6 and 7, Theorems 1 to 5.
+    """
+    seed = whole_number("seed", seed, 0)
+    oracle = open_oracle(
+        target,
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        executor=executor,
+        max_seconds=max_seconds,
+    )
+    if oracle.box is not None:
+        raise InputError("diagnosis inside a box is not supported by this version")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be callable, got {type(progress).__name__}")
+    network = _weights(target)
+    if perturb is not None and network is None:
+        raise InputError("perturb needs a Network, or a local file whose weights can be read")
+    oracle.declare(command="diagnose", seed=seed)
+    return _Examiner(oracle, network, seed, progress).run(perturb)
+
+
+def _weights(target: Any) -> Network | None:
+    """The weights behind a target, where they are at hand."""
+    if isinstance(target, Oracle):
+        target = target.name
+    if isinstance(target, Network):
+        return target
+    if not isinstance(target, str | os.PathLike):
+        return None
+    path = named_path(target)
+    if path.suffix.lower() not in suffixes():
+        return None
+    try:
+        return load(path)
+    except (FormatError, UntrustedError) as error:
+        log.info("weights not read: %s", error)
+        return None
+
+
+class _Examiner:
+    """One diagnosis: from the weights, by queries, and what follows from both."""
+
+    def __init__(
+        self, oracle: Oracle, network: Network | None, seed: int, progress: Listener | None
+    ) -> None:
+        self.oracle, self.network, self.progress = oracle, network, progress
+        self.seeds = np.random.SeedSequence([_STREAM, seed]).spawn(4)
+        self.rng = np.random.default_rng(self.seeds[0])
+        self.scans: dict[int, LineScan] = {}
+        self.normals: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self.hidden: dict[int, int] = {}
+        self.notes: list[str] = []
+        self.message = ""
+        self.seems_deep = False
+        oracle.listener = self._listen
+
+    def run(self, perturb: float | None) -> Diagnosis:
+        """Run to the end, whatever it is; a spent budget keeps what was measured."""
+        diagnosis = Diagnosis(None, self.oracle.ledger(), self.oracle.dim_in, network=self.network)
+        if self.network is not None:
+            # Before the first query: a bad amplitude is a bad argument.
+            changed = None if perturb is None else self._smoothed(self.network, perturb)
+            diagnosis = self._from_weights(diagnosis, self.network, changed, perturb)
+        try:
+            self._tell("measuring the noise floor")
+            noise = measure_noise(self.oracle, self.seeds[1])
+        except LimitReachedError as error:
+            return self._finish(diagnosis, Status.BUDGET_EXHAUSTED, str(error))
+        except SaturatedError as error:
+            return self._finish(diagnosis, Status.UNVERIFIED, str(error))
+        diagnosis = replace(diagnosis, noise=noise)
+        refused = refusal(noise)
+        if refused is not None:
+            return self._finish(diagnosis, *refused)
+        if not has_all_digits(noise):
+            return self._finish(diagnosis, *self._without_digits(noise))
+        status, reason = self._ask(noise)
+        return self._finish(self._from_queries(diagnosis, noise), status, reason)
+
+    def _ask(self, noise: NoiseFloor) -> tuple[Status | None, str]:
+        """Scan axes, then measure hyperplanes on as many of them as queries allow."""
+        axes = _some_axes(self.oracle.dim_in, _MAX_AXES, self.rng)
+        spent = 0
+        try:
+            for i, axis in enumerate(axes):
+                self._tell(f"following axis {i + 1} of {len(axes)}")
+                interval = find_reach(self.oracle, axis_line(self.oracle.dim_in, axis))
+                scan = scan_axis(self.oracle, noise, axis, self.rng, interval)
+                if not scan.complete:
+                    return Status.NOT_IN_CLASS, f"axis {axis}: {scan.message}"
+                self.scans[axis] = scan
+                self.hidden[axis] = n_off_pieces(self.oracle, scan, self.rng)
+            for i, axis in enumerate(axes):
+                n_queries = n_hyperplane_queries(self.scans[axis])
+                if not len(self.scans[axis].kinks):
+                    continue
+                if self.normals and spent + n_queries > _MAX_GRADIENT_QUERIES:
+                    break
+                self._tell(f"measuring hyperplanes on axis {i + 1} of {len(axes)}")
+                self.normals[axis] = kink_normals(self.oracle, noise, self.scans[axis], axis)
+                spent += n_queries
+        except LimitReachedError as error:
+            return Status.BUDGET_EXHAUSTED, str(error)
+        except SaturatedError as error:
+            return Status.PARTIAL, f"{error}: the axes lead where classes have no digits"
+        return None, ""
+
+    def _from_weights(
+        self,
+        diagnosis: Diagnosis,
+        network: Network,
+        changed: Network | None,
+        amplitude: float | None,
+    ) -> Diagnosis:
+        """Everything that needs no query."""
+        self._tell("reading the weights")
+        axes = self._exact_axes(network)
+        if len(axes) < network.dim_in:
+            self.notes.append(f"weights: {len(axes)} of {network.dim_in} axes, drawn by the seed")
+        exact = exact_regularity(network, axes)
+        perturbed = None
+        if changed is not None and amplitude is not None:
+            after = exact_regularity(changed, axes)
+            perturbed = Perturbed(
+                amplitude=float(amplitude),
+                network=changed,
+                regularity=after,
+                failure_bound=failure_bound(network, amplitude, after.delta),
+                lemma_amplitude=2.0**-network.dim_in,
+            )
+            if changed == network:
+                self.notes.append(f"an amplitude of {amplitude:g} is lost in rounding: no change")
+            if network.dim_in > MOST_BITS:
+                self.notes.append(
+                    f"Lemma 2's amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
+                    f"{MOST_BITS} bits: only a larger one changes weights near 1"
+                )
+        top = top_layers(network)
+        self.notes += _notes_on_top(network, top)
+        return replace(diagnosis, exact=exact, top_layers=top, perturbed=perturbed)
+
+    def _exact_axes(self, network: Network) -> list[int]:
+        most = _MAX_EXACT_AXES if len(network.weights) <= 2 else _MAX_DEEP_AXES
+        return _some_axes(network.dim_in, most, np.random.default_rng(self.seeds[2]))
+
+    def _smoothed(self, network: Network, amplitude: float) -> Network:
+        return smoothed(network, amplitude, np.random.default_rng(self.seeds[3]))
+
+    def _from_queries(self, diagnosis: Diagnosis, noise: NoiseFloor) -> Diagnosis:
+        """What the axes that were followed say."""
+        if not self.scans:
+            return diagnosis
+        found = arrange(self.scans, self.normals, self.hidden)
+        self._note_what_was_seen(found)
+        return replace(
+            diagnosis,
+            n_axes=len(self.scans),
+            measured=regularity(found),
+            precision=precision(found, noise),
+        )
+
+    def _note_what_was_seen(self, found: Arrangement) -> None:
+        d = self.oracle.dim_in
+        if len(self.scans) < d:
+            self.notes.append(f"queries: {len(self.scans)} of {d} axes, drawn by the seed")
+        with_kinks = sum(len(scan.kinks) > 0 for scan in self.scans.values())
+        if len(self.normals) < with_kinks:
+            self.notes.append(f"queries: hyperplanes were measured on {len(self.normals)} axes")
+        unknown = sum(
+            int(np.isnan(normals).any(axis=1).sum()) for normals, _ in self.normals.values()
+        )
+        if unknown:
+            self.notes.append(
+                f"queries: the hyperplanes of {unknown} kinks are not known, for the kinks are "
+                "faint or too near others"
+            )
+        self.seems_deep = bool(found.tied.any())
+        if self.seems_deep:
+            self.notes.append(
+                f"queries: {int(found.tied.sum())} of {len(found.normals)} hyperplanes end "
+                "between axes: there is more than one hidden layer"
+            )
+        if all(scan.reach < 1e3 for scan in self.scans.values()):
+            self.notes.append("queries: axes were followed only as far as no class is saturated")
+
+    def _without_digits(self, noise: NoiseFloor) -> tuple[Status | None, str]:
+        reason = (
+            f"the answers err by {noise.nu.max():.1g} of their size ({noise.law}): too much to "
+            "measure a gradient beside a kink; ask for float64"
+        )
+        if self.network is None:
+            return Status.PARTIAL, f"{reason}, or give a file whose weights can be read"
+        self.notes.append(f"{reason}: the figures are from the weights alone")
+        return None, ""
+
+    def _finish(self, diagnosis: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
+        """Attach the ledger, the theorems' counts and what was noted."""
+        self.oracle.check_unchanged()
+        self.oracle.listener = None
+        if self.oracle.journal is not None:
+            self.notes.extend(self.oracle.journal.notes())
+        evidence = (reason,) if reason else ()
+        risk = diagnosis.at_risk
+        if risk is not None:
+            named = f"most at risk is condition {risk.number}: {risk.text}; {cost(risk)}"
+            evidence = (*evidence, named)
+        if diagnosis.precision is not None:
+            evidence = (*evidence, diagnosis.precision.text)
+        return replace(
+            diagnosis,
+            status=status,
+            ledger=self.oracle.ledger(),
+            query_counts=self._counts(diagnosis),
+            probabilities=self.oracle.takes_log_ratios,
+            evidence=evidence,
+            warnings=tuple(self.notes),
+        )
+
+    def _counts(self, diagnosis: Diagnosis) -> dict[str, float | None]:
+        if diagnosis.regularity is None or diagnosis.delta is None:
+            return {}
+        widths: tuple[int, ...] = (diagnosis.regularity.n_hyperplanes,)
+        if self.network is not None:
+            widths = self.network.architecture[1:-1]
+        elif self.seems_deep:
+            widths = ()
+        return query_counts(diagnosis.delta, self.oracle.dim_in, widths)
+
+    def _tell(self, message: str) -> None:
+        log.debug("%s", message)
+        self.message = message
+        self._listen(self.oracle, self.oracle.current_phase)
+
+    def _listen(self, oracle: Oracle, phase: str) -> None:
+        if self.progress is not None:
+            ledger = oracle.ledger()
+            self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))
+
+
+def exact_regularity(network: Network, axes: Sequence[int]) -> Regularity:
+    """Measure the conditions of Definition 1 from the weights.
+
+    Parameters
+    ----------
+    network : Network
+    axes : sequence of int
+        The axes to cut.
+
+    Returns
+    -------
+    Regularity
+        Of a network with two hidden layers or more, the top two included (condition 7),
+        on the positive half-axes of what feeds them.
+    """
+    top = None
+    if len(network.weights) > 2:
+        upper = Network(network.weights[-2:], network.biases[-2:], network.skip)
+        top = regularity(arrangement(upper, range(upper.dim_in), start=0.0))
+    return regularity(arrangement(network, axes), top)
+
+
+def _some_axes(d: int, most: int, rng: np.random.Generator) -> list[int]:
+    """All axes where they are few, or else as many as may be, drawn at random."""
+    if d <= most:
+        return list(range(d))
+    return sorted(int(i) for i in rng.choice(d, most, replace=False))
+
+
+def _notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
+    """What Theorem 3 asks and the network does not have."""
+    notes = []
+    if len(network.weights) > 3:
+        notes.append("the theorems speak of two hidden layers at most")
+    if top is None:
+        return notes
+    if top.gradients_vanish:
+        notes.append(
+            "some input of the last hidden layer turns all its neurons off: a gradient vanishes "
+            "there, and a first-layer hyperplane that passes does not show (appendix E)"
+        )
+    if not top.narrowing:
+        notes.append("the first hidden layer is wider than the input: Theorem 3 asks d1 <= d")
+    elif np.isinf(top.first_layer_condition):
+        notes.append("the rows of the first layer are linearly dependent: Theorem 3 fails")
+    return notes
