@@ -130,7 +130,13 @@ class Recovery:
     method : str
     warnings : tuple of str
     details : mapping
-        Figures of the method, for reports.
+        Figures of the method, for reports; nothing depends on them.
+    rejected : Network or None
+        The best network where noise does not allow it to be called found.
+    is_classifier : bool
+        Whether the target answers probabilities; ``network`` then gives logits.
+    first_layer : (ndarray, ndarray) or None
+        ``W`` (k, d) and ``b`` (k,) of an exact first layer where the rest was not found.
     """
 
     status: Status
@@ -141,6 +147,9 @@ class Recovery:
     method: str = ""
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    rejected: Network | None = None
+    is_classifier: bool = False
+    first_layer: tuple[FloatArray, FloatArray] | None = None
 
 
 @dataclass(frozen=True)
