@@ -30,7 +30,8 @@ from revelu.recover.close.candidate import FAINT, TYPICAL, Growing
 from revelu.recover.close.clusters import CLOSE, Clusters
 from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
-from revelu.recover.shallow.line_neurons import Peeling, peel
+from revelu.recover.line import Peeling
+from revelu.recover.shallow.line_neurons import peel
 from revelu.recover.shallow.one_hidden import scan_line
 from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.recovery import Recovery, Status

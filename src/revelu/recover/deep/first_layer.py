@@ -17,7 +17,8 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hyperplanes
 from revelu.probe.kinks import SIGMAS, find_kinks
 from revelu.probe.line import Line
-from revelu.recover.shallow.line_neurons import Peeling, peel
+from revelu.recover.line import Peeling
+from revelu.recover.shallow.line_neurons import peel
 from revelu.types import BoolArray, FloatArray
 
 # A direction counts as missing when gradients leave more than this share of them in it: the

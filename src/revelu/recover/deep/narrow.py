@@ -18,8 +18,8 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
+from revelu.recover.line import Peeling
 from revelu.recover.refine.gauss_newton import Layers, polish
-from revelu.recover.shallow.line_neurons import Peeling
 from revelu.recover.shallow.one_hidden import first_line
 from revelu.recover.shallow.restricted import RestrictedSearch, explain_box
 from revelu.recover.signs import resolve_signs

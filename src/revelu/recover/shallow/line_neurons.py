@@ -4,8 +4,6 @@ DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its p
 and from the change between two pieces the neurons whose kinks lie between them.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
@@ -14,6 +12,7 @@ from revelu.probe.jacobian import complement_basis, directional_differences, ste
 from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Askable
 from revelu.probe.scan import LineScan
+from revelu.recover.line import Peeling
 from revelu.recover.shallow.blocks import Block, choose_blocks
 from revelu.types import BoolArray, FloatArray
 
@@ -33,39 +32,6 @@ _MARGIN = 0.03
 
 # A Jacobian is worth having if it loses less than this multiple of half the digits.
 _DIGITS_FRACTION = 0.03
-
-
-@dataclass
-class Peeling:
-    """What one line gives of a function.
-
-    Attributes
-    ----------
-    network : Network
-        The neurons found, turned off on one piece, and its affine map as the skip.
-    unresolved : ndarray
-        Kinks seen, in ``t``, whose neurons were not recovered.
-    scan : LineScan
-    out_of_budget : bool
-    points : ndarray, shape (n, d)
-        Where Jacobians were measured.
-    jacobians : ndarray, shape (n, k, d)
-    row_errors : ndarray, shape (m,)
-        Standard error of each neuron's row, relative to it.
-    """
-
-    network: Network
-    unresolved: FloatArray
-    scan: LineScan
-    out_of_budget: bool = False
-    points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    jacobians: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)))
-    row_errors: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def n_unresolved(self) -> int:
-        """How many kinks were seen whose neurons were not recovered."""
-        return len(self.unresolved)
 
 
 def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -> Peeling:

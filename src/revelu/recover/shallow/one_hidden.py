@@ -23,7 +23,8 @@ from revelu.probe.kinks import OUT_OF_ROUNDS, find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
-from revelu.recover.shallow.line_neurons import Peeling, half_gaps_of, peel
+from revelu.recover.line import Peeling
+from revelu.recover.shallow.line_neurons import half_gaps_of, peel
 from revelu.recover.signs import resolve_signs
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray

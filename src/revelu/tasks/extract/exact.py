@@ -14,8 +14,8 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
 from revelu.recover.close.near_duplicates import AnyTwoLayer, recover_any_two_layer
 from revelu.recover.deep.narrow import ThreeLayers, search_three_layers
+from revelu.recover.line import Peeling
 from revelu.recover.shallow.boxed import Boxed, search_box
-from revelu.recover.shallow.line_neurons import Peeling
 from revelu.recover.shallow.one_hidden import first_line, recover_rest, recover_two_layer
 from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.recovery import Recovery, Status

@@ -1,0 +1,220 @@
+"""What a method of recovery takes, and what it says.
+
+A :class:`Method` is a value: which depths and answers it takes, whether it can stay inside a
+box, and, as fields, what tunes it.  Started on a target it is a :class:`Search`, which proposes
+a :class:`Candidate` and repairs it where fresh answers disagree.  A candidate says *why* its
+search ended; whether the network is certified is for those to say who verify it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.line import Peeling
+from revelu.types import FloatArray
+
+__all__ = [
+    "Candidate",
+    "Disagreement",
+    "Law",
+    "Layer",
+    "Method",
+    "Search",
+    "Tell",
+    "Why",
+]
+
+Layer = tuple[FloatArray, FloatArray]
+"""Weights ``W (k, d)`` and biases ``b (k,)``."""
+
+
+Tell = Callable[[str], None]
+"""Takes what is being done, in words."""
+
+
+class Law(StrEnum):
+    """How the answers of a target err."""
+
+    FLOAT64 = "float64"
+    """Rounded to float64, and what varies has nearly all of its digits."""
+    FLOAT32 = "float32"
+    """Computed in float32."""
+    ROUNDED = "rounded"
+    """Rounded to a grid, or float64 with few digits left of what varies."""
+    RANDOM = "random"
+    """Drawn anew for every answer."""
+
+    @classmethod
+    def of(cls, noise: NoiseFloor) -> "Law":
+        """Return the law that a method has to reckon with.
+
+        A constant that hides what varies takes its digits: then float64 is as good as rounded.
+        """
+        law = cls(noise.law)
+        has_digits = noise.has_all_digits(noise.spread).all()
+        return cls.ROUNDED if law is cls.FLOAT64 and not has_digits else law
+
+
+class Why(StrEnum):
+    """Why a search ended."""
+
+    EXPLAINED = "explained"
+    """The network explains all that was asked."""
+    UNRESOLVED = "unresolved"
+    """Some of what was asked is left unexplained; another start may do better."""
+    HYPERPLANES_END = "hyperplanes_end"
+    """Hyperplanes end or bend: there are more hidden layers than the method takes."""
+    REFUTED = "refuted"
+    """What was asked speaks against any network of the method's kind; starts anew are in vain."""
+    CURVED = "curved"
+    """The target has no affine pieces."""
+    SATURATED = "saturated"
+    """The target gives no usable numbers where the method has to ask."""
+    LIMIT = "limit"
+    """Queries or seconds ran out."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a method says.
+
+    Attributes
+    ----------
+    network : Network or None
+        The best so far, however the search ended.
+    why : Why
+        How it ended.
+    layers : tuple of (W, b)
+        The lowest hidden layers, as far as they are exact whatever lies above them; of a
+        network that is explained they may be left out.
+    notes : tuple of str
+        What is to be told of the network, certified or not.
+    obstacles : tuple of str
+        What kept the search from more; of no interest once the network is certified.
+    warnings : tuple of str
+        What holds of any network from such answers.
+    worst_error : float
+        Largest error at the inputs that the search asked, where it is known to be wrong at
+        some: no certificate covers up an error that was seen.
+    line : Peeling or None
+        The line that was paid for, for the method that comes after.
+    merged_l2 : float or None
+        What neurons merged into one have changed of the function in L2 under N(0, I), at most;
+        None of a method that merges none.
+    n_searched : int
+        Points of N(0, I) that were searched for what the network leaves unexplained.
+    figures : mapping
+        For reports: nothing reads them to decide.
+    """
+
+    network: Network | None
+    why: Why
+    layers: tuple[Layer, ...] = ()
+    notes: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    worst_error: float = 0.0
+    line: Peeling | None = None
+    merged_l2: float | None = None
+    n_searched: int = 0
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """What fresh answers say against a candidate.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+        Inputs at which they disagree; of N(0, I) alone, where some of those are among them.
+    worst : ndarray, shape (d,)
+        The one of the largest error.
+    share : float
+        Share of all inputs asked at which they agree.
+    agrees : callable, Network -> bool
+        Whether another network agrees with all that was asked.
+    """
+
+    X: FloatArray
+    worst: FloatArray
+    share: float
+    agrees: Callable[[Network], bool]
+
+
+class Search(Protocol):
+    """A method at work on one target.
+
+    Neither function raises :class:`revelu.LimitReachedError` or
+    :class:`revelu.errors.SaturatedError`: both are reasons to end, with what was found.
+    """
+
+    def propose(self) -> Candidate:
+        """Search until a network explains all that was asked, or there is a reason to end."""
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Go on where fresh answers disagree; None where the method can do no more."""
+
+
+class Method(Protocol):
+    """One way to recover a network; a frozen dataclass, what tunes it being its fields.
+
+    Attributes
+    ----------
+    name : str
+        As in ``revelu.extract(method=)``.
+    hidden : (int, int or None)
+        Fewest and most hidden layers; None where there is no limit.
+    answers : frozenset of Law
+        The laws of noise that it takes.
+    box : bool
+        Whether it can keep its queries inside a box.
+    cost : str
+        Queries, in words.
+    max_repairs : int
+        After how many repairs a search that fresh answers still contradict is given up.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def hidden(self) -> tuple[int, int | None]: ...  # noqa: D102
+    @property
+    def answers(self) -> frozenset[Law]: ...  # noqa: D102
+    @property
+    def box(self) -> bool: ...  # noqa: D102
+    @property
+    def cost(self) -> str: ...  # noqa: D102
+    @property
+    def max_repairs(self) -> int: ...  # noqa: D102
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """Say why the method cannot be used on a target, if so, before a query is spent on it."""
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell,
+        line: Peeling | None = None,
+    ) -> Search:
+        """Begin on a target.
+
+        Parameters
+        ----------
+        oracle : Oracle
+        noise : NoiseFloor
+            Every tolerance comes from it.
+        rng : numpy.random.Generator
+            Decides every random choice.
+        tell : callable
+            Called with what is being done.
+        line : Peeling, optional
+            A line that the method before has paid for.
+        """
