@@ -1,9 +1,44 @@
-"""Exact binomial confidence bounds."""
+"""How sure a run is: one false-alarm probability for its tests, one confidence for its bounds.
 
+A test compares a number with its standard error.  How many standard errors it allows follows
+from how many tests share :data:`FALSE_ALARM`; no module sets a number of its own.
+"""
+
+from scipy.special import ndtri
 from scipy.stats import beta
 
+FALSE_ALARM = 1e-6
+"""Probability that Gaussian noise passes for a finding in any test of one kind in a run."""
 
-def upper_bound(n_failures: int, n: int, confidence: float) -> float:
+CONFIDENCE = 0.95
+"""Of the statements that certificates make."""
+
+
+def standard_errors(n_tests: float = 1e9) -> float:
+    """Return how many standard errors noise exceeds in none of a run's tests.
+
+    Each of ``n_tests`` two-sided tests is given an equal part of `FALSE_ALARM` (Bonferroni).
+    The number is rounded to a whole one: standard errors are estimates themselves.
+
+    Parameters
+    ----------
+    n_tests : float
+        The default is for tests of single answers: ten million queries with a hundred outputs
+        each, more than a run asks.
+
+    Examples
+    --------
+    >>> [standard_errors(n) for n in (1, 1e3, 1e6, 1e9)]
+    [5.0, 6.0, 7.0, 8.0]
+    """
+    return float(round(-ndtri(0.5 * FALSE_ALARM / n_tests)))
+
+
+SIGMAS = standard_errors()
+"""Standard errors allowed to an answer, or to what is computed from a few of them."""
+
+
+def upper_bound(n_failures: int, n: int, confidence: float = CONFIDENCE) -> float:
     """Upper confidence bound on a failure rate (Clopper and Pearson, 1934).
 
     Parameters
@@ -21,7 +56,7 @@ def upper_bound(n_failures: int, n: int, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(upper_bound(0, 3000, 0.95), 6)
+    >>> round(upper_bound(0, 3000), 6)
     0.000998
     """
     if n_failures >= n:

@@ -13,9 +13,10 @@ import numpy as np
 
 from revelu.network.arrangement import Arrangement, AxisCut
 from revelu.network.separations import distance
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.jacobian import step_length
-from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.types import BoolArray, FloatArray, IntArray

@@ -7,8 +7,8 @@ whether the function is convex or concave there.
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.errors import SaturatedError
+from revelu.numerics.confidence import SIGMAS
 from revelu.probe.line import Ask, Line
 from revelu.probe.piece import Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
-
-# A tolerance is this many standard errors: one false alarm in 1e15 if Gaussian.
-SIGMAS = 8.0
 
 # Two points delta apart give a slope to sigma/delta, which puts the intersection
 # with a piece a distance away to about nu/delta: delta must exceed that by far,

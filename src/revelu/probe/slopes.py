@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.types import BoolArray, FloatArray
-
-# A tolerance is this many standard errors.
-SIGMAS = 8.0
 
 # Steps shrink by this factor until two random lines show no kink, and are this much
 # shorter than what those lines allow: of hundreds of directions some are steeper.

@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 
 from revelu.network import Network, add_networks, simplify
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.kinks import SIGMAS
 from revelu.probe.residual import Residual
 from revelu.recover.close.merging import turned, without
 from revelu.recover.close.zoom import magnify

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from revelu.probe.kinks import SIGMAS
+from revelu.numerics.confidence import SIGMAS
 from revelu.probe.line import Askable
 from revelu.probe.piece import Meeting, Piece
 from revelu.probe.scan import LineScan

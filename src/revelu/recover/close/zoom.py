@@ -14,8 +14,9 @@ import numpy as np
 
 from revelu.errors import SaturatedError
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable, Line
 from revelu.probe.scan import LineScan
 from revelu.recover.close.coarsening import coarsen

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from revelu.errors import SaturatedError
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hyperplanes
-from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.line_neurons import peel

@@ -8,8 +8,8 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, affine_network
+from revelu.numerics.confidence import SIGMAS
 from revelu.probe.jacobian import complement_basis, directional_differences, step_length
-from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Askable
 from revelu.probe.scan import LineScan
 from revelu.recover.line import Peeling

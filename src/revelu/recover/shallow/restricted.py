@@ -17,11 +17,12 @@ import numpy as np
 
 from revelu.errors import SaturatedError
 from revelu.network import Network, add_networks, affine_network, simplify
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import Box, Confined, inward_jacobian, segment
 from revelu.probe.hyperplane import kink_strengths
 from revelu.probe.jacobian import step_length
-from revelu.probe.kinks import SIGMAS, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan

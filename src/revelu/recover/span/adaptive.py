@@ -17,10 +17,10 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
 from revelu.numerics.complement import Complement
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.slopes import (
     RESERVE,
-    SIGMAS,
     Step,
     differences,
     error_at,

@@ -10,8 +10,9 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.slopes import SIGMAS, error_at, unit_of, unit_rows
+from revelu.probe.slopes import error_at, unit_of, unit_rows
 from revelu.recover.span.span_of_rows import span_of, with_errors
 from revelu.recovery import SpanRecovery, Status
 from revelu.types import FloatArray

@@ -5,10 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from revelu.network.span import Span
+from revelu.numerics.confidence import SIGMAS
 from revelu.types import FloatArray
-
-# A singular value is no noise above this many times what noise makes of one.
-_SIGMAS = 8.0
 
 
 def span_of(gradients: FloatArray) -> tuple[Span, bool]:
@@ -24,15 +22,15 @@ def span_of(gradients: FloatArray) -> tuple[Span, bool]:
     -------
     span : Span
     clear : bool
-        Whether the first singular value left out is `_SIGMAS` times less than the last taken.
+        Whether the first singular value left out is `SIGMAS` times less than the last taken.
     """
     if not gradients.any():
         return Span(np.empty((0, gradients.shape[1]))), True
     _, values, vt = np.linalg.svd(gradients, full_matrices=False)
     noise = np.sqrt(gradients.shape[0]) + np.sqrt(gradients.shape[1])
-    rank = int((values > _SIGMAS * noise).sum())
+    rank = int((values > SIGMAS * noise).sum())
     left_out = values[rank] if rank < len(values) else 0.0
-    clear = rank > 0 and bool(_SIGMAS * left_out <= values[rank - 1])
+    clear = rank > 0 and bool(SIGMAS * left_out <= values[rank - 1])
     return Span(vt[:rank], values / values[0], floor=float(noise / values[0])), clear
 
 
