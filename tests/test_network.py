@@ -161,3 +161,106 @@ def test_notebook_table_has_a_row_a_layer():
     assert "<td>ReLU</td><td>4</td><td>3</td><td>15</td>" in html
     assert "<td>output</td><td>3</td><td>2</td><td>8</td>" in html
     assert "<td>skip</td><td>4</td><td>2</td><td>10</td>" in html
+
+
+DEPTHS = [[3, 2], [4, 6, 2], [3, 5, 4, 2], [3, 4, 5, 4, 1]]
+
+
+def drawn(widths, *, skip, seed=1):
+    """A network and inputs for it."""
+    network = zoo.random_network(widths, seed)
+    X = np.random.default_rng(seed).normal(size=(20, widths[0]))
+    return with_random_skip(network, seed) if skip else network, X
+
+
+@pytest.mark.parametrize("widths", DEPTHS)
+def test_layers_read_what_the_layer_below_gives(widths):
+    network, X = drawn(widths, skip=False)
+    hs, zs = network.activations(X), network.preactivations(X)
+    assert network.n_hidden == len(widths) - 2 == len(zs) == len(hs) - 1
+    np.testing.assert_array_equal(hs[0], X)
+    for i, z in enumerate(zs):
+        np.testing.assert_array_equal(z, hs[i] @ network.weights[i].T + network.biases[i])
+        np.testing.assert_array_equal(hs[i + 1], np.where(z > 0, z, 0.0))
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("widths", DEPTHS)
+def test_linear_maps_are_derivatives(widths, skip):
+    network, X = drawn(widths, skip=skip)
+    *hidden, (J, Y) = network.linear_maps(X)
+    np.testing.assert_allclose(Y, network(X), rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(network.jacobian(X), J)
+    for (_, z), expected in zip(hidden, network.preactivations(X), strict=True):
+        np.testing.assert_array_equal(z, expected)
+    step = 1e-7
+    for i in range(network.dim_in):
+        e = step * np.eye(network.dim_in)[i]
+        up, down = network.preactivations(X + e), network.preactivations(X - e)
+        up, down = [*up, network(X + e)], [*down, network(X - e)]
+        for (gradient, _), a, b in zip([*hidden, (J, Y)], up, down, strict=True):
+            np.testing.assert_allclose(gradient[:, :, i], (a - b) / (2 * step), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["activations", "preactivations", "jacobian"])
+def test_passes_refuse_inputs_of_another_shape(method):
+    network, X = drawn([4, 6, 2], skip=False)
+    with pytest.raises(InputError, match=r"\(n, 4\)"):
+        getattr(network, method)(X[:, :3])
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_vector_of_parameters_makes_the_network_again(skip):
+    network, _ = drawn([3, 5, 4, 2], skip=skip)
+    vector = network.to_vector()
+    assert vector.shape == (network.n_parameters,)
+    assert network.like(vector) == network
+    assert network.like(2.0 * vector).biases[-1].tolist() == (2.0 * network.biases[-1]).tolist()
+
+
+@pytest.mark.parametrize("widths", DEPTHS)
+def test_folded_skip_has_no_constant(widths):
+    network, X = drawn(widths, skip=True)
+    folded = network.folded()
+    np.testing.assert_allclose(folded(X), network(X), rtol=1e-13, atol=1e-13)
+    assert (folded.skip is None) == (network.n_hidden == 0)
+    assert not folded.affine[1].any()
+
+
+def test_skip_that_vanishes_is_folded_away():
+    network, X = drawn([4, 6, 2], skip=False)
+    assert network.folded() is network
+    shifted = Network(network.weights, network.biases, (np.zeros((2, 4)), [1.0, 2.0]))
+    assert shifted.folded().skip is None
+    np.testing.assert_allclose(shifted.folded()(X), network(X) + np.array([1.0, 2.0]))
+    assert [a.tolist() for a in network.affine] == [[[0.0] * 4] * 2, [0.0] * 2]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("widths", DEPTHS[1:])
+def test_turning_neurons_round_leaves_the_function(widths, skip):
+    network, X = drawn(widths, skip=skip)
+    turned = network.turn_round(np.array([0, 2]))
+    np.testing.assert_allclose(turned(X), network(X), rtol=1e-12, atol=1e-12)
+    signs = np.ones(widths[-2])
+    signs[[0, 2]] = -1.0
+    np.testing.assert_array_equal(turned.biases[-2], signs * network.biases[-2])
+    assert network.turn_round(signs < 0) == turned
+
+
+def test_taking_neurons_drops_the_terms_of_the_others():
+    network, X = drawn([3, 5, 4, 2], skip=True)
+    some, others = (
+        network.take(np.array([True, False, True, False])),
+        network.take(np.array([3, 1])),
+    )
+    affine_part = network.take(np.zeros(4, dtype=bool))
+    assert some.architecture == others.architecture == (3, 5, 2, 2)
+    together = some(X) + others(X) - affine_part(X)
+    np.testing.assert_allclose(together, network(X), rtol=1e-12, atol=1e-12)
+
+
+def test_then_maps_the_outputs():
+    network, X = drawn([3, 5, 4, 2], skip=True)
+    M = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 3.0]])
+    np.testing.assert_allclose(network.then(M)(X), network(X) @ M.T, rtol=1e-12, atol=1e-12)

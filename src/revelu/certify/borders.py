@@ -37,14 +37,14 @@ def border_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
     """
     d = network.dim_in
     rows = [np.empty((0, d))]
-    if len(network.weights) > 2:
+    if network.n_hidden > 1:
         X = rng.standard_normal((_N_INPUTS, d))
-        rows += [_sides(rng, network, i, X) for i in range(1, len(network.weights) - 1)]
+        rows += [_sides(rng, network, i, X) for i in range(1, network.n_hidden)]
     return np.concatenate(rows)
 
 
 def _sides(rng: np.random.Generator, network: Network, layer: int, X: FloatArray) -> FloatArray:
-    Z = _sums(network, layer, X)
+    Z = network.preactivations(X)[layer]
     changing = np.flatnonzero((Z > 0).any(axis=0) & (Z < 0).any(axis=0))
     if not len(changing):
         return np.empty((0, X.shape[1]))
@@ -55,15 +55,7 @@ def _sides(rng: np.random.Generator, network: Network, layer: int, X: FloatArray
     which = np.arange(len(changing))
     for _ in range(_BISECTIONS):
         middle = (lo + hi) / 2
-        sums = _sums(network, layer, off + middle[:, None] * arm)[which, changing]
+        sums = network.preactivations(off + middle[:, None] * arm)[layer][which, changing]
         lo, hi = np.where(sums < 0, middle, lo), np.where(sums < 0, hi, middle)
     X = off + hi[:, None] * arm
     return np.concatenate([X + _SIDE * arm, X - _SIDE * arm])
-
-
-def _sums(network: Network, layer: int, X: FloatArray) -> FloatArray:
-    """What the neurons of a hidden layer add up to, shape (n, k_layer)."""
-    h = X
-    for W, b in zip(network.weights[:layer], network.biases[:layer], strict=True):
-        h = np.maximum(h @ W.T + b, 0.0)
-    return np.asarray(h @ network.weights[layer].T + network.biases[layer])

@@ -29,7 +29,7 @@ def l2_norm(network: Network) -> float:
     if len(network.weights) != 2:
         raise InputError(f"one hidden layer is needed, got {network!r}")
     (W, A), (b, c) = network.weights, network.biases
-    V, e = network.skip or (np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out))
+    V, e = network.affine
     return float(np.sqrt(squared_norm(A, W, b, V, c + e)))
 
 
@@ -51,10 +51,4 @@ def l2_distance(first: Network, second: Network) -> float:
             raise InputError(f"one hidden layer is needed, got {network!r}")
     if (first.dim_in, first.dim_out) != (second.dim_in, second.dim_out):
         raise InputError(f"{first!r} and {second!r} have different inputs or outputs")
-    (W, A), skip = second.weights, second.skip
-    negative = Network(
-        [W, -A],
-        [second.biases[0], -second.biases[1]],
-        skip=None if skip is None else (-skip[0], -skip[1]),
-    )
-    return l2_norm(add_networks(first, negative))
+    return l2_norm(add_networks(first, second.then(-np.eye(second.dim_out))))

@@ -23,7 +23,8 @@ def to_log_ratios(network: Network) -> Network:
     """
     if network.dim_out < 2:
         raise InputError(f"log-ratios need two outputs, and there is {network.dim_out}")
-    return _times(network, np.column_stack([np.eye(n := network.dim_out - 1), np.full(n, -1.0)]))
+    n = network.dim_out - 1
+    return network.then(np.column_stack([np.eye(n), np.full(n, -1.0)]))
 
 
 def from_log_ratios(network: Network) -> Network:
@@ -33,14 +34,4 @@ def from_log_ratios(network: Network) -> Network:
     ----------
     network : Network
     """
-    return _times(network, np.eye(network.dim_out + 1, network.dim_out))
-
-
-def _times(network: Network, M: np.ndarray) -> Network:
-    """The network whose outputs are ``M (k', k)`` times these."""
-    skip = None if network.skip is None else (M @ network.skip[0], M @ network.skip[1])
-    return Network(
-        [*network.weights[:-1], M @ network.weights[-1]],
-        [*network.biases[:-1], M @ network.biases[-1]],
-        skip,
-    )
+    return network.then(np.eye(network.dim_out + 1, network.dim_out))

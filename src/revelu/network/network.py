@@ -1,6 +1,6 @@
 """A ReLU network as data: layers, an optional affine skip, evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
 from revelu.formats import load_arrays, save_arrays
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 class Network:
@@ -107,10 +107,25 @@ class Network:
         return (self.dim_in, *(int(W.shape[0]) for W in self.weights))
 
     @property
+    def n_hidden(self) -> int:
+        """Number of hidden layers."""
+        return len(self.weights) - 1
+
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """All weights, then all biases, then ``V`` and ``c`` of the skip, if there is one."""
+        return (*self.weights, *self.biases, *(self.skip or ()))
+
+    @property
     def n_parameters(self) -> int:
         """Count of weights and biases, the skip's included."""
-        arrays = (*self.weights, *self.biases, *(self.skip or ()))
-        return sum(int(a.size) for a in arrays)
+        return sum(int(a.size) for a in self.arrays)
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray]:
+        """The skip ``(V, c)``; zeros where the network has none."""
+        dim = self.weights[max(self.n_hidden - 1, 0)].shape[1]
+        return self.skip or (np.zeros((self.dim_out, dim)), np.zeros(self.dim_out))
 
     def __call__(self, X: ArrayLike) -> FloatArray:
         """Evaluate a batch.
@@ -128,26 +143,199 @@ class Network:
         InputError
             If ``X`` has another shape.
         """
-        h = np.asarray(X, dtype=np.float64)
-        if h.ndim != 2 or h.shape[1] != self.dim_in:
-            raise InputError(f"expected inputs of shape (n, {self.dim_in}), got {h.shape}")
-        last = h
-        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            last = h
-            h = np.maximum(h @ W.T + b, 0.0)
-        y = h @ self.weights[-1].T + self.biases[-1]
+        hs = self.activations(X)
+        y = hs[-1] @ self.weights[-1].T + self.biases[-1]
         if self.skip is not None:
             V, c = self.skip
-            y = y + (last @ V.T + c)
+            y = y + (hs[max(self.n_hidden - 1, 0)] @ V.T + c)
         return np.asarray(y, dtype=np.float64)
+
+    def activations(self, X: ArrayLike) -> list[FloatArray]:
+        """Return what each layer reads: the inputs, and the outputs of the hidden layers.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_in)
+
+        Returns
+        -------
+        list of ndarray, shape (n, d_i)
+            ``h_0 = X, h_1, ..., h_L``.  A neuron is on where its entry is positive.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        hs = [self._inputs(X)]
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hs.append(np.maximum(hs[-1] @ W.T + b, 0.0))
+        return hs
+
+    def preactivations(self, X: ArrayLike) -> list[FloatArray]:
+        """Return the sums ``W h + b`` of the neurons of each hidden layer, before the ReLU.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_in)
+
+        Returns
+        -------
+        list of ndarray, shape (n, k_i)
+            ``z_1, ..., z_L``.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        h = self._inputs(X)
+        zs: list[FloatArray] = []
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            zs.append(h @ W.T + b)
+            h = np.maximum(zs[-1], 0.0)
+        return zs
+
+    def linear_maps(self, X: ArrayLike) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield every layer's sums and their gradients in the inputs, the output layer last.
+
+        With ``D_i`` the diagonal matrix that has a 1 for every neuron of layer i that is on,
+        the gradient of ``z_i`` is ``W_i D_{i-1} W_{i-1} ... D_1 W_1``.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_in)
+
+        Yields
+        ------
+        J : ndarray, shape (n, k_i, dim_in)
+        z : ndarray, shape (n, k_i)
+            Before the ReLU; the outputs, in the end.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        h = below_h = self._inputs(X)
+        n, d = h.shape
+        M = below_M = np.broadcast_to(np.eye(d), (n, d, d))
+        for i, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            J, z = W @ M if i else np.broadcast_to(W, (n, *W.shape)), h @ W.T + b
+            if i == self.n_hidden and self.skip is not None:
+                V, c = self.skip
+                J, z = J + V @ below_M, z + (below_h @ V.T + c)
+            yield J, z
+            below_h, below_M = h, M
+            M, h = J * (z > 0)[:, :, None], np.maximum(z, 0.0)
+
+    def jacobian(self, X: ArrayLike) -> FloatArray:
+        """Return the derivative of the outputs at each input, shape (n, dim_out, dim_in).
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_in)
+            On a hyperplane it is the derivative of the side where the neuron is off.
+
+        Raises
+        ------
+        InputError
+            If ``X`` has another shape.
+        """
+        *_, (J, _) = self.linear_maps(X)
+        return np.asarray(J)
+
+    def _inputs(self, X: ArrayLike) -> FloatArray:
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.dim_in:
+            raise InputError(f"expected inputs of shape (n, {self.dim_in}), got {X.shape}")
+        return X
+
+    def to_vector(self) -> FloatArray:
+        """Return all parameters in one row, in the order of :attr:`arrays`."""
+        return np.concatenate([a.ravel() for a in self.arrays])
+
+    def like(self, vector: FloatArray) -> "Network":
+        """Return the network of the same shapes with these parameters.
+
+        Parameters
+        ----------
+        vector : ndarray, shape (n_parameters,)
+            In the order of :meth:`to_vector`.
+        """
+        ends = np.cumsum([a.size for a in self.arrays])[:-1]
+        parts = zip(np.split(vector, ends), self.arrays, strict=True)
+        arrays = [part.reshape(a.shape) for part, a in parts]
+        n = len(self.weights)
+        skip = None if self.skip is None else (arrays[-2], arrays[-1])
+        return Network(arrays[:n], arrays[n : 2 * n], skip)
+
+    def folded(self) -> "Network":
+        """Return the same function, the skip's constant added to the last bias.
+
+        A skip that vanishes is left out; without hidden layers ``V`` is added to the weights.
+        """
+        if self.skip is None:
+            return self
+        V, c = self.skip
+        W, b = self.weights[-1], self.biases[-1] + c
+        if self.n_hidden:
+            skip = (V, np.zeros_like(c)) if V.any() else None
+            return Network(self.weights, [*self.biases[:-1], b], skip)
+        return Network([W + V], [b])
+
+    def take(self, neurons: BoolArray | IntArray) -> "Network":
+        """Return the network with some neurons of its last hidden layer only.
+
+        Parameters
+        ----------
+        neurons : ndarray of bool, shape (k,), or of int
+            Which stay, in this order.
+        """
+        *weights, W, A = self.weights
+        *biases, b, c = self.biases
+        return Network([*weights, W[neurons], A[:, neurons]], [*biases, b[neurons], c], self.skip)
+
+    def turn_round(self, neurons: BoolArray | IntArray) -> "Network":
+        """Return the same function, some neurons of the last hidden layer negated.
+
+        As ``a relu(z) = a relu(-z) + a z``, turning the neuron ``z = w h + b`` round adds
+        ``a w`` to the skip's ``V`` and ``a b`` to the last bias.
+
+        Parameters
+        ----------
+        neurons : ndarray of bool, shape (k,), or of int
+        """
+        *weights, W, A = self.weights
+        *biases, b, c = self.biases
+        turned = np.zeros(len(b))
+        turned[neurons] = 1.0
+        signs = 1.0 - 2.0 * turned
+        V, e = self.affine
+        skip = (V + (A * turned) @ W, e)
+        return Network(
+            [*weights, W * signs[:, None], A], [*biases, b * signs, c + A @ (b * turned)], skip
+        )
+
+    def then(self, M: FloatArray) -> "Network":
+        """Return the network whose outputs are ``M`` times these.
+
+        Parameters
+        ----------
+        M : ndarray, shape (k', dim_out)
+        """
+        skip = None if self.skip is None else (M @ self.skip[0], M @ self.skip[1])
+        weights, biases = (
+            [*self.weights[:-1], M @ self.weights[-1]],
+            [*self.biases[:-1], M @ self.biases[-1]],
+        )
+        return Network(weights, biases, skip)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
             return NotImplemented
-        mine = (*self.weights, *self.biases, *(self.skip or ()))
-        theirs = (*other.weights, *other.biases, *(other.skip or ()))
-        return len(mine) == len(theirs) and all(
-            np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)
+        return len(self.arrays) == len(other.arrays) and all(
+            np.array_equal(a, b) for a, b in zip(self.arrays, other.arrays, strict=True)
         )
 
     def __hash__(self) -> int:

@@ -26,11 +26,8 @@ def kinks_on_line(
     ndarray, shape (m,)
     """
     t = np.array(interval, dtype=np.float64)
-    for depth in range(1, len(network.weights)):
-        H = x0 + t[:, None] * v
-        for W, b in zip(network.weights[: depth - 1], network.biases[: depth - 1], strict=True):
-            H = np.maximum(H @ W.T + b, 0.0)
-        Z = H @ network.weights[depth - 1].T + network.biases[depth - 1]
+    for layer in range(network.n_hidden):
+        Z = network.preactivations(x0 + t[:, None] * v)[layer]
         left, right = Z[:-1], Z[1:]
         stretch, neuron = np.nonzero((left > 0.0) != (right > 0.0))
         a, b_ = left[stretch, neuron], right[stretch, neuron]

@@ -4,7 +4,6 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.network.network import Network
-from revelu.types import FloatArray
 
 # From this many inputs on, 2^-d is lost when it is added to a number near 1.
 MOST_BITS = 52
@@ -33,14 +32,8 @@ def smoothed(network: Network, amplitude: float, rng: np.random.Generator) -> Ne
     is_number = isinstance(amplitude, int | float | np.number) and not isinstance(amplitude, bool)
     if not is_number or not 0.0 < amplitude < np.inf:
         raise InputError(f"an amplitude must be a positive number, got {amplitude!r}")
-
-    def noisy(array: FloatArray) -> FloatArray:
-        return np.asarray(array + rng.uniform(-amplitude, amplitude, array.shape))
-
-    weights = [noisy(W) for W in network.weights]
-    biases = [noisy(b) for b in network.biases]
-    skip = None if network.skip is None else (noisy(network.skip[0]), noisy(network.skip[1]))
-    return Network(weights, biases, skip)
+    noise = rng.uniform(-amplitude, amplitude, network.n_parameters)
+    return network.like(network.to_vector() + noise)
 
 
 def failure_bound(network: Network, amplitude: float, delta: float) -> float | None:
@@ -65,7 +58,7 @@ def failure_bound(network: Network, amplitude: float, delta: float) -> float | N
     The proofs hold for any amplitude ``A`` in the place of ``2^-d``: they use ``2^d`` as
     the density ``1 / A`` of the noise only.
     """
-    d, n_hidden = network.dim_in, len(network.weights) - 1
+    d, n_hidden = network.dim_in, network.n_hidden
     if n_hidden not in {1, 2}:
         return None
     M = max(float(np.abs(a).max(initial=0.0)) for a in (*network.weights, *network.biases))

@@ -16,8 +16,7 @@ def add_networks(first: Network, second: Network) -> Network:
     """The sum of two two-layer networks, neurons side by side."""
     (W1, A1), (W2, A2) = first.weights, second.weights
     (b1, c1), (b2, c2) = first.biases, second.biases
-    V1, e1 = first.skip or (np.zeros((first.dim_out, first.dim_in)), np.zeros(first.dim_out))
-    V2, e2 = second.skip or (np.zeros((first.dim_out, first.dim_in)), np.zeros(first.dim_out))
+    (V1, e1), (V2, e2) = first.affine, second.affine
     return Network(
         [np.vstack([W1, W2]), np.hstack([A1, A2])],
         [np.concatenate([b1, b2]), c1 + c2],

@@ -19,14 +19,11 @@ class Layers:
     """
 
     def __init__(self, network: Network) -> None:
+        network = network.folded()
         self.weights = [W.copy() for W in network.weights]
         self.biases = [b.copy() for b in network.biases]
-        self.n_hidden = len(self.weights) - 1
-        self.V = np.zeros((network.dim_out, self.weights[max(self.n_hidden - 1, 0)].shape[1]))
-        if network.skip is not None:
-            V, c = network.skip
-            self.biases[-1] += c
-            (self.V if self.n_hidden else self.weights[0])[...] += V
+        self.n_hidden = network.n_hidden
+        self.V = network.affine[0].copy()
 
     def to_network(self) -> Network:
         """Put the network together again; a vanishing ``V`` is left out."""
