@@ -336,7 +336,7 @@ def test_a_search_that_fails_as_its_time_ends_is_cut(monkeypatch, seconds, cut):
         nonlocal now
         oracle(X)
         now += seconds
-        return Recovery(Status.NOT_DETERMINISTIC, None, oracle.ledger())
+        return Recovery(Status.NOT_DETERMINISTIC, None, ledger=oracle.ledger())
 
     def recover_span(*_, **__):
         raise InputError("none here")

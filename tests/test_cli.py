@@ -70,7 +70,7 @@ def outcome(monkeypatch):
 
 def recovery(status=Status.RECOVERED, network=TRUTH, **fields):
     ledger = revelu.Ledger(20, 3, {"recover": 15, "verify": 5})
-    return Recovery(status, network, ledger, method="two_layer", **fields)
+    return Recovery(status, network, ledger=ledger, method="two_layer", **fields)
 
 
 # -- what is never overwritten -----------------------------------------------------------

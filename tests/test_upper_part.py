@@ -37,7 +37,7 @@ def test_extraction_continues_above_the_layer():
 
 def test_dependent_directions_cannot_be_chosen():
     layer = revelu.LayerRecovery(
-        Status.RECOVERED, np.array([[1.0, 0], [1.0, 0]]), np.ones(2), np.zeros(2), None
+        Status.RECOVERED, np.array([[1.0, 0], [1.0, 0]]), np.ones(2), np.zeros(2), ledger=None
     )
     with pytest.raises(revelu.InputError, match="dependent"):
         upper_oracle(Oracle(len, 2), layer, 1.0)

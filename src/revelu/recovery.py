@@ -1,7 +1,7 @@
 """What a recovery returns: a status, a network, a certificate, a ledger."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = [
     "Ledger",
     "NullCertificate",
     "Recovery",
+    "Result",
     "SpanRecovery",
     "Status",
 ]
@@ -114,8 +115,34 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Recovery:
-    """The outcome of a method or of a task.
+class Result:
+    """How a task ended, why, and what it cost; subclasses add what was found.
+
+    Attributes
+    ----------
+    status : Status or None
+        None where a task finished that recovers nothing.
+    ledger : Ledger
+    evidence : tuple of str
+        What was seen, in sentences; for a failure, what to try next.
+    method : str
+    warnings : tuple of str
+    details : mapping
+        Figures of the method, for reports; nothing depends on them.
+    """
+
+    status: Status | None
+    _: KW_ONLY
+    ledger: Ledger
+    evidence: tuple[str, ...] = ()
+    method: str = ""
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recovery(Result):
+    """The network that a method or a task found.
 
     Attributes
     ----------
@@ -124,13 +151,6 @@ class Recovery:
         What was found, whatever the status.
     certificate : Certificate or None
         None where nothing was verified.
-    ledger : Ledger
-    evidence : tuple of str
-        What was seen, in sentences; for a failure, what to try next.
-    method : str
-    warnings : tuple of str
-    details : mapping
-        Figures of the method, for reports; nothing depends on them.
     rejected : Network or None
         The best network where noise does not allow it to be called found.
     is_classifier : bool
@@ -141,12 +161,7 @@ class Recovery:
 
     status: Status
     network: Network | None
-    ledger: Ledger
     certificate: Certificate | None = None
-    evidence: tuple[str, ...] = ()
-    method: str = ""
-    warnings: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
     rejected: Network | None = None
     is_classifier: bool = False
     first_layer: tuple[FloatArray, FloatArray] | None = None
@@ -183,40 +198,26 @@ class NullCertificate:
 
 
 @dataclass(frozen=True)
-class SpanRecovery:
-    """The outcome of a search for the row span of a first layer.
+class SpanRecovery(Result):
+    """The row span of a first layer.
 
     Attributes
     ----------
     status : Status
     span : Span
         What was found, whatever the status; of rank 0 where nothing was.
-    ledger : Ledger
     certificate : NullCertificate or None
         None where nothing was verified.
-    evidence : tuple of str
-        What was seen, in sentences; for a failure, what to try next.
-    method : str
-    warnings : tuple of str
-    details : mapping
-        Figures of the method, for reports.
     """
 
     status: Status
     span: Span
-    ledger: Ledger
     certificate: NullCertificate | None = None
-    evidence: tuple[str, ...] = ()
-    method: str = ""
-    warnings: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class LayerRecovery:
-    """The outcome of a search for a first layer under a high threshold.
-
-    Units are ``u(directions @ x - thresholds)``.
+class LayerRecovery(Result):
+    """A first layer under a high threshold: units ``u(directions @ x - thresholds)``.
 
     Attributes
     ----------
@@ -227,12 +228,8 @@ class LayerRecovery:
         NaN where the activation leaves them open.
     errors : ndarray, shape (k,)
         Standard error of each direction's angle, in radians; never left out.
-    ledger : Ledger
     certificate : Certificate or None
         None where nothing was verified.
-    evidence : tuple of str
-        What was seen, in sentences; for a failure, what to try next.
-    method : str
     details : mapping
         ``threshold_errors``, ``constant``, ``coefficients`` and figures of the method.
     """
@@ -241,16 +238,12 @@ class LayerRecovery:
     directions: FloatArray
     thresholds: FloatArray
     errors: FloatArray
-    ledger: Ledger
     certificate: Certificate | None = None
-    evidence: tuple[str, ...] = ()
-    method: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class HalfspaceRecovery:
-    """The outcome of a search for halfspaces: ``label = any/all(normals @ x >= thresholds)``.
+class HalfspaceRecovery(Result):
+    """Halfspaces: ``label = any/all(normals @ x >= thresholds)``.
 
     Attributes
     ----------
@@ -262,11 +255,8 @@ class HalfspaceRecovery:
         Standard error of each normal's angle, in radians.
     threshold_errors : ndarray, shape (k,)
     combine : {"or", "and"}
-    ledger : Ledger
     certificate : Certificate or None
-    evidence : tuple of str
-    method : str
-    details : mapping
+        None where nothing was verified.
     """
 
     status: Status
@@ -275,11 +265,7 @@ class HalfspaceRecovery:
     errors: FloatArray
     threshold_errors: FloatArray
     combine: str
-    ledger: Ledger
     certificate: Certificate | None = None
-    evidence: tuple[str, ...] = ()
-    method: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
 
     def predict(self, X: ArrayLike) -> BoolArray:
         """Label inputs, (n, d) -> (n,)."""

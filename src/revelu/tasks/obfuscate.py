@@ -273,8 +273,10 @@ def obfuscate_target(
 def _given(span: Span, ledger: Ledger) -> SpanRecovery:
     """What is known of a span from elsewhere: what it says of itself."""
     if span.certified is False:
-        return SpanRecovery(Status.PARTIAL, span, ledger, evidence=(_MARKED,), method="given")
-    return SpanRecovery(Status.RECOVERED, span, ledger, method="given")
+        return SpanRecovery(
+            Status.PARTIAL, span, ledger=ledger, evidence=(_MARKED,), method="given"
+        )
+    return SpanRecovery(Status.RECOVERED, span, ledger=ledger, method="given")
 
 
 _MARKED = "the span that was given is marked as not certified: answers may change"

@@ -251,7 +251,7 @@ class _Job:
 
     def _nothing(self, status: Status, reason: str) -> SpanRecovery:
         span = Span(np.empty((0, self.oracle.dim_in)))
-        return SpanRecovery(status, span, self.oracle.ledger(), evidence=(reason,))
+        return SpanRecovery(status, span, ledger=self.oracle.ledger(), evidence=(reason,))
 
     def _tell(self, message: str) -> None:
         log.debug("%s", message)

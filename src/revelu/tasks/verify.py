@@ -111,7 +111,9 @@ def _verified(job: Job, network: Network) -> Recovery:
     oracle = job.oracle
 
     def ended(status: Status, reason: str) -> Recovery:
-        return Recovery(status, network, oracle.ledger(), evidence=(reason,), method="verify")
+        return Recovery(
+            status, network, ledger=oracle.ledger(), evidence=(reason,), method="verify"
+        )
 
     try:
         job.tell("measuring the noise floor")
@@ -127,7 +129,7 @@ def _verified(job: Job, network: Network) -> Recovery:
     if refused is not None:
         return ended(*refused)
     compared = to_log_ratios(network) if oracle.takes_log_ratios else network
-    given = Recovery(Status.UNVERIFIED, compared, oracle.ledger(), method="verify")
+    given = Recovery(Status.UNVERIFIED, compared, ledger=oracle.ledger(), method="verify")
     recovery, _ = job.verify(given, noise)
     oracle.check_unchanged()
     evidence = recovery.evidence
@@ -139,7 +141,7 @@ def _verified(job: Job, network: Network) -> Recovery:
     return Recovery(
         recovery.status,
         network,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         certificate=recovery.certificate,
         evidence=evidence,
         method="verify",

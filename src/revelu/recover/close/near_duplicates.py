@@ -154,7 +154,7 @@ class AnyTwoLayer:
         return Recovery(
             status,
             network,
-            self.growing.oracle.ledger(),
+            ledger=self.growing.oracle.ledger(),
             evidence=tuple(notes),
             method="any_two_layer",
             details={
@@ -254,4 +254,6 @@ def _no_map(oracle: Oracle) -> Network:
 
 
 def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:
-    return Recovery(status, None, oracle.ledger(), evidence=(reason,), method="any_two_layer")
+    return Recovery(
+        status, None, ledger=oracle.ledger(), evidence=(reason,), method="any_two_layer"
+    )

@@ -375,7 +375,7 @@ class Deep:
         return Recovery(
             status,
             self.network,
-            self.search.oracle.ledger(),
+            ledger=self.search.oracle.ledger(),
             evidence=tuple(notes),
             method="deep",
             details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},

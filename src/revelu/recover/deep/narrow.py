@@ -297,7 +297,7 @@ def _recovery(
     return Recovery(
         status,
         network,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=tuple(notes),
         method="three_layer",
         details=details,

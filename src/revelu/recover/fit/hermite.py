@@ -361,7 +361,7 @@ class _Learner:
         return Recovery(
             Status.UNVERIFIED,
             Network([network.W, network.A], [network.b, network.c], skip=skip),
-            Ledger(0, 0, {}),
+            ledger=Ledger(0, 0, {}),
             evidence=tuple(self.evidence),
             method="hermite",
             warnings=tuple(self.warnings),

@@ -175,7 +175,7 @@ class _LeastSquares:
         return Recovery(
             status,
             None if self.best is None else self._network(),
-            self.oracle.ledger(),
+            ledger=self.oracle.ledger(),
             evidence=tuple(self.evidence),
             warnings=() if self.best is None else (self._resolution(),),
             method="least_squares",

@@ -76,7 +76,7 @@ def recover_even(
             np.empty((0, d)),
             np.empty(0),
             np.empty(0),
-            Ledger(0, 0, {}),
+            ledger=Ledger(0, 0, {}),
             evidence=(_NOT_EVEN,),
             method="even",
         )
@@ -94,7 +94,7 @@ def recover_even(
         rows[kept],
         np.zeros(int(kept.sum())),
         errors[kept],
-        Ledger(0, 0, {}),
+        ledger=Ledger(0, 0, {}),
         evidence=tuple(evidence),
         method="even",
         details={"condition": condition.ratio, "n_units": len(W), "inputs": d},

@@ -56,7 +56,7 @@ def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) 
             rows / np.linalg.norm(rows, axis=1, keepdims=True),
             np.full(len(rows), np.nan),
             np.full(len(rows), _GUESS if objection == _UNLIKE else 0.0),
-            Ledger(0, 0, {}),
+            ledger=Ledger(0, 0, {}),
             evidence=(
                 f"two halves of {len(y):,} samples show the same blocks",
                 *((objection,) if objection else ()),
@@ -69,7 +69,7 @@ def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) 
         np.empty((0, d)),
         np.empty(0),
         np.empty(0),
-        Ledger(0, 0, {}),
+        ledger=Ledger(0, 0, {}),
         evidence=(_NO_BLOCKS.format(n=len(y), more=4 * len(y)),),
         method="graph",
     )

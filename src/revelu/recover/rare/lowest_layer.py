@@ -95,7 +95,7 @@ def recover_by_queries(
         found.normals,
         found.thresholds,
         found.errors,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=evidence,
         method="facets",
         details=details,

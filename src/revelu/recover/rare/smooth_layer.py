@@ -116,7 +116,7 @@ def _refined(
             fit.W,
             fit.t,
             fit.errors,
-            ledger,
+            ledger=ledger,
             evidence=(_SPARE_UNITS.format(m=spare.sum()),) if spare.any() else (),
             method="fit",
             details={**details, "threshold_errors": fit.threshold_errors, "fit": fit},
@@ -138,7 +138,7 @@ def _refined(
         start.directions[kept],
         start.thresholds[kept],
         errors[kept],
-        ledger,
+        ledger=ledger,
         evidence=tuple(evidence),
         method="moments",
         details=details,
@@ -164,7 +164,7 @@ def nothing(d: int, status: Status, reason: str, oracle: Oracle | None = None) -
     """No direction at all, and why."""
     ledger = Ledger(0, 0, {}) if oracle is None else oracle.ledger()
     empty = np.empty(0)
-    return LayerRecovery(status, np.empty((0, d)), empty, empty, ledger, evidence=(reason,))
+    return LayerRecovery(status, np.empty((0, d)), empty, empty, ledger=ledger, evidence=(reason,))
 
 
 _SPARE_UNITS = "{m} units of those fitted count for nothing, or are there twice: they are left out"

@@ -78,7 +78,7 @@ class Boxed:
             network, sign_notes = None, []
         evidence = tuple(sign_notes + notes)
         ledger = self.oracle.ledger()
-        return Recovery(status, network, ledger, evidence=evidence, method="two_layer")
+        return Recovery(status, network, ledger=ledger, evidence=evidence, method="two_layer")
 
 
 def recover_in_box(
@@ -128,5 +128,5 @@ def search_box(
             status, reason = Status.BUDGET_EXHAUSTED, str(error)
             break
         return boxed.run(), boxed
-    ended = Recovery(status, None, oracle.ledger(), evidence=(reason,), method="two_layer")
+    ended = Recovery(status, None, ledger=oracle.ledger(), evidence=(reason,), method="two_layer")
     return ended, None

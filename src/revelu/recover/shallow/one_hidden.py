@@ -120,7 +120,7 @@ def recover_two_layer(
     return Recovery(
         status,
         network,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=tuple(evidence),
         method="two_layer",
         details={"kinks": len(scan.kinks)},
@@ -269,7 +269,7 @@ def _faint(noise: NoiseFloor) -> float:
 
 
 def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:
-    return Recovery(status, None, oracle.ledger(), evidence=(reason,), method="two_layer")
+    return Recovery(status, None, ledger=oracle.ledger(), evidence=(reason,), method="two_layer")
 
 
 def find_reach(oracle: Oracle, line: Line) -> tuple[float, float]:

@@ -348,7 +348,7 @@ def recover_span(
     return SpanRecovery(
         status,
         search.span(),
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=(reason,) if reason else (),
         method="gradients",
         details={

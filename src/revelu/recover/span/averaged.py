@@ -110,7 +110,7 @@ def recover_noisy_span(
     return SpanRecovery(
         status,
         span,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=(reason,) if reason else (),
         method="noisy_gradients",
         details={"gradients": n_points, "expected_angle": angle},

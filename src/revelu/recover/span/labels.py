@@ -100,7 +100,7 @@ def recover_label_span(
     return SpanRecovery(
         status,
         Span(search.rest.taken, errors=search.angles),
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=(reason,) if reason else (),
         method="labels",
         details={

@@ -81,7 +81,7 @@ def recover_span_at_once(
         return SpanRecovery(
             Status.BUDGET_EXHAUSTED,
             empty,
-            oracle.ledger(),
+            ledger=oracle.ledger(),
             evidence=(str(error),),
             method="at_once",
         )
@@ -96,7 +96,7 @@ def recover_span_at_once(
     return SpanRecovery(
         Status.UNVERIFIED if clear else Status.PARTIAL,
         span,
-        oracle.ledger(),
+        ledger=oracle.ledger(),
         evidence=() if clear else (reason,),
         method="at_once",
         details={

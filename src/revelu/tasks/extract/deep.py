@@ -46,7 +46,7 @@ def extract_deep(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
     reason = _refusal(job, noise)
     if reason:
         ledger = job.oracle.ledger()
-        return Recovery(Status.UNVERIFIED, None, ledger, evidence=(reason,), method="deep")
+        return Recovery(Status.UNVERIFIED, None, ledger=ledger, evidence=(reason,), method="deep")
     job.tell("recovering layer by layer")
     with job.oracle.phase(phase):
         recovery, deep = search_deep(job.oracle, noise, job.new_seed())

@@ -272,4 +272,4 @@ def _bent(job: Job, network: Network, noise: NoiseFloor) -> str | None:
 
 def _ended(job: Job, status: Status, reason: str, method: str) -> Recovery:
     method = "two_layer" if method == "auto" else method
-    return Recovery(status, None, job.oracle.ledger(), evidence=(reason,), method=method)
+    return Recovery(status, None, ledger=job.oracle.ledger(), evidence=(reason,), method=method)

@@ -147,14 +147,14 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
         job.tell("measuring the noise floor")
         noise = measure_noise(job.oracle, job.new_seed())
     except LimitReachedError as error:
-        return Recovery(Status.BUDGET_EXHAUSTED, None, ledger(), evidence=(str(error),))
+        return Recovery(Status.BUDGET_EXHAUSTED, None, ledger=ledger(), evidence=(str(error),))
     except SaturatedError as error:
-        return Recovery(Status.UNVERIFIED, None, ledger(), evidence=(str(error),))
+        return Recovery(Status.UNVERIFIED, None, ledger=ledger(), evidence=(str(error),))
     log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
     refused = refusal(noise)
     if refused is not None:
         status, reason = refused
-        return Recovery(status, None, ledger(), evidence=(reason,), method=method)
+        return Recovery(status, None, ledger=ledger(), evidence=(reason,), method=method)
     fits = method == "least_squares" or (method == "auto" and not has_all_digits(noise))
     if fits and job.oracle.box is not None:
         reason = (
@@ -163,8 +163,8 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
             if noise.law != "float64"
             else "what varies inside the box leaves too few digits of the answers"
         )
-        return Recovery(Status.UNVERIFIED, None, ledger(), evidence=(reason,), method=method)
-    best = Recovery(Status.UNVERIFIED, None, ledger(), method=method)
+        return Recovery(Status.UNVERIFIED, None, ledger=ledger(), evidence=(reason,), method=method)
+    best = Recovery(Status.UNVERIFIED, None, ledger=ledger(), method=method)
     for start in range(_MAX_FITS if fits else _MAX_STARTS):
         phase = "recover" if start == 0 else "repair"
         recovery = _attempt(job, noise, method, phase, fits=fits)
