@@ -69,7 +69,10 @@ def help_pages() -> str:
     """Return a section a command: how it is called, its text, its arguments and options."""
     parts = [
         "# Commands",
-        "What `revelu COMMAND --help` says; written by `scripts/write_docs.py`.",
+        (
+            "What `revelu COMMAND --help` says; written by `scripts/write_docs.py`. "
+            "`python -m revelu` is the same program."
+        ),
     ]
     for name, callback in sorted(commands("revelu", app)):
         found = list(parameters(callback))

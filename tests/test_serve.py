@@ -266,11 +266,12 @@ def test_defences_change_the_answers(command, tmp_path):
     assert set(target(X).ravel()) <= {0.0, 1.0}
 
 
-def test_readme_example_runs(tmp_path, monkeypatch):
+def test_example_of_the_guide_goes_on_from_its_journal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    served = re.search(r"^revelu serve demo:(\w+) --port 8080$", readme, re.MULTILINE)[1]
-    line = re.search(r"^revelu extract (http.*)$", readme, re.MULTILINE)[1]
+    path = Path(__file__).parents[1] / "docs/guides/endpoints.md"
+    guide = path.read_text(encoding="utf-8")
+    served = re.search(r"^revelu serve demo:(\w+) --port 8080$", guide, re.MULTILINE)[1]
+    line = re.search(r"^revelu extract (http.*)$", guide, re.MULTILINE)[1]
     address, *options = line.split()
     assert address == f"http://127.0.0.1:8080/v2/models/{served}"
     with serving(open_target(f"demo:{served}"), served) as server:
