@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from listings.ckm21_merging import affine_part, orientation, represent
 from revelu.network import Network, l2_distance, zoo
 from revelu.network.sums import affine_network
 from revelu.probe.line import random_line
-from revelu.recover.close.closeness import affine_part, closeness, orientation, represent
+from revelu.recover.close.closeness import closeness
 
 
 def clustered(angle, seed, m=6, d=5):
@@ -58,12 +59,12 @@ def test_orientation_polarises_as_lemma_3_9_says(seed, angle):
 @given(st.integers(0, 10**6), st.sampled_from([1e-2, 1e-4, 1e-6]))
 def test_two_neurons_on_one_hyperplane_stand_for_a_cluster(seed, angle):
     s, W, b = clustered(angle, seed)
-    one = represent(s, W, b)
-    merged = Network([np.stack([one.v, -one.v]), [[one.plus, one.minus]]], [[one.b, -one.b], [0.0]])
+    v, offset, coefficients = represent(s, W, b)
+    merged = Network([np.stack([v, -v]), [coefficients]], [[offset, -offset], [0.0]])
     size = float(np.abs(s) @ np.linalg.norm(W, axis=1))
     # Away from the strip one side may be off by the part orthogonal to v, of order Δ; the
     # hyperplane is as far off as the sum is small against its terms.
-    conditioned = size / float(np.linalg.norm(one.v))
+    conditioned = size / float(np.linalg.norm(v))
     assert l2_distance(as_network(s, W, b), merged) < 20 * angle * size * conditioned
 
 
