@@ -21,7 +21,7 @@ from revelu.recover.deep.rows_from_kinks import find_rows
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import suspects
-from revelu.recover.deep.witnesses import collect_witnesses
+from revelu.recover.deep.witnesses import WitnessSearch
 from revelu.recover.refine.deep_polish import polished
 
 
@@ -45,7 +45,7 @@ def witnesses_of(widths, n_known, seed=3, n=16):
     oracle = Oracle(truth, widths[0])
     noise, rng = measure_noise(oracle, 1), np.random.default_rng(5)
     before = oracle.n_queries
-    found = collect_witnesses(
+    found = WitnessSearch().collect(
         oracle, noise, stack_of(truth, n_known), *segments(rng, widths[0], n), rng
     )
     return truth, found, oracle.n_queries - before

@@ -142,6 +142,11 @@ class NoiseFloor:
         return self.law == "float64" and bool(self.nu.max() <= _EXACT)
 
     @property
+    def unit(self) -> FloatArray:
+        """What to divide each output by: its scale, or 1 where it is always 0, shape (k,)."""
+        return np.where(self.scale > 0, self.scale, 1.0)
+
+    @property
     def errors(self) -> FloatArray:
         """Standard errors of answers at N(0, I), typical ones, shape (k,)."""
         # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.

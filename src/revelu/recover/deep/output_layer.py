@@ -86,8 +86,7 @@ def fit_outputs(
     F = np.column_stack([np.abs(h @ W.T + b), h, np.ones(len(X))])
     live = np.linalg.norm(F, axis=0) > 0
     sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)
-    mixed = Y @ (rng.standard_normal(len(unit)) / unit)
+    mixed = Y @ (rng.standard_normal(len(noise.unit)) / noise.unit)
     fit = least_deviations((F / sizes)[:, live], mixed)
     if fit.exact[:n].mean() < _FITS:
         return None

@@ -1,56 +1,26 @@
-"""Kinks on many segments at once, between those that known neurons make there.
+"""Critical points on many segments at once, between those that known neurons make there.
 
-Known neurons cut a segment into intervals, whose inner kinks are unknown neurons'.  In each
-the lines through two points at either end are intersected; a point that must lie on each,
-beside where they meet, proves that the interval has this one kink, else it is cut there.  All
-intervals of all segments are asked together, round by round (DG21, Algorithm 1, for all kinks
-at once).
+Known neurons cut a segment into intervals, whose inner kinks are unknown neurons'.  In each the
+lines through two points at either end are intersected; a point that must lie on each, beside
+where they meet, proves that the interval has this one kink, else it is cut there.  All intervals
+of all segments are asked together, round by round (DG21, Algorithm 1, for all kinks at once).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.oracle import NoiseFloor
+from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
 from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# A tolerance is this many standard errors.
-_SIGMAS = 8.0
-
-# Where an interval is asked first, as shares of it from either end.
-_EDGE, _PAIR = 0.002, 0.05
-
-# A kink is proved by a point so near on either side, as a share of the interval: that the two
-# lines meet on the function proves nothing, for one may re-enter the other's piece.
-_SIDE = 1e-3
-
-# An interval is cut at a place at least this share from its ends, and a part of one keeps points
-# within this share of its own ends.
-_ROOM = 0.1
-_NEAR_END = 0.25
-
-_MAX_ROUNDS = 20
-
-# With so many parts a segment, on average, and at twice as many again, the search looks whether
-# the function goes straight on in some of them, over this share of each.  Where it curves in most,
-# by so many standard errors, it has no pieces; where it errs more than it should, the search ends,
-# as it does where a segment has more parts than any network's.
-_MANY_PARTS, _MOST_PARTS = 16, 1024
-_PLACES = 16
-_SHORT = 1e-3
-_MOSTLY = 0.5
-_CURVED = 1e5
-
-# Intervals shorter than this, relative to the input, hold kinks that cannot be told apart.
-_SHORTEST = 1e-6
-
 
 @dataclass(frozen=True)
-class FoundKinks:
-    """Kinks of unknown neurons.
+class CriticalPoints:
+    """Critical points of unknown neurons.
 
     Attributes
     ----------
@@ -64,76 +34,108 @@ class FoundKinks:
     right: FloatArray
 
 
-def find_new_kinks(
-    ask: Ask,
-    noise: NoiseFloor,
-    stack: Stack,
-    starts: FloatArray,
-    ends: FloatArray,
-    rng: np.random.Generator,
-) -> FoundKinks:
-    """Find the kinks on segments that known layers do not make.
+@dataclass(frozen=True)
+class SegmentScan:
+    """The search for critical points on segments.
 
-    Parameters
+    Attributes
     ----------
-    ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
-    stack : Stack
-        The known layers.
-    starts, ends : ndarray, shape (m, d)
-    rng : numpy.random.Generator
-        Mixes the outputs, and cuts where nothing else says where.
-
-    Raises
-    ------
-    CurvedError
-        If the function curves wherever kinks are looked for.
+    edge, pair : float
+        Where an interval is asked: this share of it from either end, and this much further in.
+    side : float
+        A kink is proved by points this near on either side, as a share of the interval: that
+        the two lines meet on the function proves nothing, for one may re-enter the other's piece.
+    margin : float
+        An interval is cut at least this share from its ends.
+    near_end : float
+        A part of an interval keeps the points that are within this share of its ends.
+    max_rounds : int
+    shortest : float
+        Kinks of intervals shorter than this, relative to the input, cannot be told apart.
+    many_parts : int
+        At so many parts a segment, on average, and whenever they have doubled since, as many
+        intervals show whether the function has pieces at all.
+    max_parts : int
+        No network has more parts a segment.
+    curved : float
+        A function is no more affine on a short piece where its second difference exceeds this
+        many standard errors.
     """
-    arms = ends - starts
-    breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, arms, strict=True)]
-    cuts = [np.concatenate([[0.0], t, [1.0]]) for t in breaks]
-    rows = np.repeat(np.arange(len(cuts)), [len(t) - 1 for t in cuts])
-    lo = np.concatenate([t[:-1] for t in cuts])
-    hi = np.concatenate([t[1:] for t in cuts])
-    search = _Search(ask, noise, starts, arms, rng)
-    kinks, owners = search.run(rows, lo, hi)
-    places: list[FloatArray] = []
-    for i, cut in enumerate(cuts):
-        own = np.sort(kinks[owners == i])
-        edges = np.sort(np.concatenate([cut, own]))
-        where = np.searchsorted(edges, own)
-        after = edges[np.minimum(where + 1, len(edges) - 1)]
-        ts = np.stack([own, (edges[where - 1] + own) / 2, (after + own) / 2])
-        places.append(starts[i] + ts[:, :, None] * arms[i])
-    return FoundKinks(*np.concatenate(places, axis=1))
+
+    edge: float = 0.002
+    pair: float = 0.05
+    side: float = 1e-3
+    margin: float = 0.1
+    near_end: float = 0.25
+    max_rounds: int = 20
+    shortest: float = 1e-6
+    many_parts: int = 16
+    max_parts: int = 1024
+    curved: float = 1e5
+
+    def find(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        stack: Stack,
+        starts: FloatArray,
+        ends: FloatArray,
+        rng: np.random.Generator,
+    ) -> CriticalPoints:
+        """Find the critical points on segments that known layers do not make.
+
+        Parameters
+        ----------
+        ask : callable, (n, d) -> (n, k)
+        noise : NoiseFloor
+        stack : Stack
+            The known layers.
+        starts, ends : ndarray, shape (m, d)
+        rng : numpy.random.Generator
+            Mixes the outputs, and cuts where nothing else says where.
+
+        Raises
+        ------
+        CurvedError
+            If the function curves wherever kinks are looked for.
+        """
+        arms = ends - starts
+        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, arms, strict=True)]
+        cuts = [np.concatenate([[0.0], t, [1.0]]) for t in breaks]
+        rows = np.repeat(np.arange(len(cuts)), [len(t) - 1 for t in cuts])
+        lo = np.concatenate([t[:-1] for t in cuts])
+        hi = np.concatenate([t[1:] for t in cuts])
+        kinks, owners = _Search(self, ask, noise, starts, arms, rng).run(rows, lo, hi)
+        places: list[FloatArray] = []
+        for i, cut in enumerate(cuts):
+            own = np.sort(kinks[owners == i])
+            edges = np.sort(np.concatenate([cut, own]))
+            where = np.searchsorted(edges, own)
+            after = edges[np.minimum(where + 1, len(edges) - 1)]
+            ts = np.stack([own, (edges[where - 1] + own) / 2, (after + own) / 2])
+            places.append(starts[i] + ts[:, :, None] * arms[i])
+        return CriticalPoints(*np.concatenate(places, axis=1))
 
 
 @dataclass(frozen=True)
 class _Intervals:
-    """Parts of segments, and what was asked near their ends.
+    """Parts ``lo < t < hi`` of segments, and what was asked near their ends.
 
-    ``T (n, 4)`` has two points at either end, NaN where none is known: the lines through the
-    first two and the last two are what the function is there.
+    ``P (n, 4, 3)`` has ``t``, the answer and its error of two points at either end, NaN where
+    none is known: the function is the lines through the first two and the last two there.
     """
 
     rows: IntArray
     lo: FloatArray
     hi: FloatArray
-    T: FloatArray
-    Y: FloatArray
-    E: FloatArray
-
-    @classmethod
-    def unasked(cls, rows: IntArray, lo: FloatArray, hi: FloatArray) -> "_Intervals":
-        nothing = np.full((len(rows), 4), np.nan)
-        return cls(rows, lo, hi, nothing, nothing, nothing)
+    P: FloatArray
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __add__(self, other: "_Intervals") -> "_Intervals":
-        mine, theirs = vars(self), vars(other)
-        return _Intervals(**{name: np.concatenate([mine[name], theirs[name]]) for name in mine})
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _Intervals(*(np.concatenate(pair) for pair in both))
 
     def take(self, chosen: IntArray | BoolArray) -> "_Intervals":
         return _Intervals(*(a[chosen] for a in vars(self).values()))
@@ -141,72 +143,49 @@ class _Intervals:
     @property
     def is_alive(self) -> BoolArray:
         """Where all that was asked was answered by numbers: a target may be saturated."""
-        return np.asarray((np.isnan(self.T) | np.isfinite(self.Y)).all(axis=1))
+        return np.asarray((np.isnan(self.P[..., 0]) | np.isfinite(self.P[..., 1])).all(axis=1))
 
-    def wanted(self) -> FloatArray:
-        """Where its four points are, or should be asked, shape (n, 4)."""
-        width = self.hi - self.lo
-        edges = self.lo + _EDGE * width, self.hi - _EDGE * width
-        first = np.where(np.isnan(self.T[:, 0]), edges[0], self.T[:, 0])
-        last = np.where(np.isnan(self.T[:, 3]), edges[1], self.T[:, 3])
-        inner = (
-            np.maximum(first, self.lo) + _PAIR * width,
-            np.minimum(last, self.hi) - _PAIR * width,
-        )
-        T = np.column_stack([first, *inner, last])
-        return np.where(np.isnan(self.T), T, self.T)
+    def joined(self, i: int, p: FloatArray) -> "_Intervals":
+        """Put points, shape (n, 3), in column ``i``."""
+        P = self.P.copy()
+        P[:, i] = p
+        return replace(self, P=P)
 
-    def joined(self, i: int, T: FloatArray, Y: FloatArray, E: FloatArray) -> "_Intervals":
-        """Put points in column ``i``, shape (n,) each."""
-        new = [a.copy() for a in self.points]
-        for old, a in zip(new, (T, Y, E), strict=True):
-            old[:, i] = a
-        return _Intervals(self.rows, self.lo, self.hi, *new)
+    def without(self, lost: BoolArray | list[bool]) -> "_Intervals":
+        """Forget points, shape (n, 4), or the same ones of all intervals, shape (4,)."""
+        return replace(self, P=np.where(np.asarray(lost)[..., None], np.nan, self.P))
 
-    def without(self, *columns: int) -> "_Intervals":
-        """Forget the points in some columns."""
-        lost = np.isin(np.arange(4), columns)
-        return _Intervals(
-            self.rows, self.lo, self.hi, *(np.where(lost, np.nan, a) for a in self.points)
-        )
-
-    def part(self, lo: FloatArray, hi: FloatArray) -> "_Intervals":
+    def part(self, lo: FloatArray, hi: FloatArray, near_end: float) -> "_Intervals":
         """Return a part of each; points far inside it are forgotten, the line may have ended."""
-        room = _NEAR_END * (hi - lo)[:, None]
-        lost = np.column_stack(
-            [self.T[:, :2] > lo[:, None] + room, self.T[:, 2:] < hi[:, None] - room]
-        )
-        return _Intervals(self.rows, lo, hi, *(np.where(lost, np.nan, a) for a in self.points))
-
-    @property
-    def points(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self.T, self.Y, self.E
+        room, T = near_end * (hi - lo)[:, None], self.P[..., 0]
+        lost = np.column_stack([T[:, :2] > lo[:, None] + room, T[:, 2:] < hi[:, None] - room])
+        return replace(self, lo=lo, hi=hi).without(lost)
 
 
 class _Search:
     def __init__(
         self,
+        how: SegmentScan,
         ask: Ask,
         noise: NoiseFloor,
         starts: FloatArray,
         arms: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        self.ask, self.noise, self.rng = ask, noise, rng
+        self.how, self.ask, self.rng = how, ask, rng
         self.starts, self.arms = starts, arms
-        scale = np.where(noise.scale > 0, noise.scale, 1.0)
-        self.mix = rng.standard_normal(len(scale)) / scale
+        self.mix = rng.standard_normal(len(noise.scale)) / noise.unit
         self.error = float(np.linalg.norm(self.mix * noise.nu * noise.scale))
 
     def run(self, rows: IntArray, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, IntArray]:
         """Kinks, in ``t``, and their segments."""
         kinks, owners = [np.empty(0)], [np.empty(0, dtype=np.intp)]
-        todo = _Intervals.unasked(rows, lo, hi)
-        many = _MANY_PARTS * len(self.starts) + len(rows)
-        for _ in range(_MAX_ROUNDS):
+        todo = _Intervals(rows, lo, hi, np.full((len(rows), 4, 3), np.nan))
+        many = self.how.many_parts * len(self.starts) + len(rows)
+        for _ in range(self.how.max_rounds):
             reach = np.linalg.norm(self.arms[todo.rows], axis=1) * (todo.hi - todo.lo)
-            size = np.linalg.norm(self._at(todo.rows, todo.lo[:, None])[:, 0], axis=1)
-            todo = todo.take(reach > _SHORTEST * np.maximum(size, 1.0))
+            size = np.linalg.norm(self._at(todo.rows, todo.lo), axis=1)
+            todo = todo.take(reach > self.how.shortest * np.maximum(size, 1.0))
             if not len(todo):
                 break
             if len(todo) > many:
@@ -223,56 +202,58 @@ class _Search:
 
         Then every error is taken for a kink, and there is no end of them.
         """
-        some = todo.take(self.rng.permutation(len(todo))[:_PLACES])
-        middle, step = (some.lo + some.hi) / 2, _SHORT * (some.hi - some.lo)
+        some = todo.take(self.rng.permutation(len(todo))[: self.how.many_parts])
+        middle, step = (some.lo + some.hi) / 2, self.how.side * (some.hi - some.lo)
         t = np.concatenate([middle - step, middle, middle + step])
-        Y, E = (a.reshape(3, -1).T for a in self._asked(np.tile(some.rows, 3), t))
-        apart = np.abs(Y[:, 0] - 2.0 * Y[:, 1] + Y[:, 2]) / (6.0**0.5 * E.max(axis=1))
-        curved = int((apart > _CURVED).sum())
-        if curved > _MOSTLY * len(some):
+        Y, E = self._asked(np.tile(some.rows, 3), t)[:, 1:].reshape(3, -1, 2).transpose(2, 0, 1)
+        apart = np.abs(Y[0] - 2.0 * Y[1] + Y[2]) / (6.0**0.5 * E.max(axis=0))
+        n_curved, n_blurred = ((apart > limit).sum() for limit in (self.how.curved, SIGMAS))
+        if n_curved > len(some) / 2:
             raise CurvedError(
-                f"the answers curve at {curved} of {len(some)} places where kinks were looked "
+                f"the answers curve at {n_curved} of {len(some)} places where kinks were looked "
                 "for: not a piecewise affine function"
             )
-        blurred = int((apart > _SIGMAS).sum()) > _MOSTLY * len(some)
-        return blurred or len(todo) > _MOST_PARTS * len(self.starts)
+        return bool(n_blurred > len(some) / 2 or len(todo) > self.how.max_parts * len(self.starts))
 
-    def _at(self, rows: IntArray, T: FloatArray) -> FloatArray:
-        return np.asarray(self.starts[rows, None] + T[:, :, None] * self.arms[rows, None])
+    def _at(self, rows: IntArray, t: FloatArray) -> FloatArray:
+        return np.asarray(self.starts[rows] + t[:, None] * self.arms[rows])
 
-    def _asked(self, rows: IntArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mixed answers at ``t`` (n,), and their errors."""
-        X = self._at(rows, t[:, None])[:, 0]
+    def _asked(self, rows: IntArray, t: FloatArray) -> FloatArray:
+        """Points at ``t (n,)``: with their mixed answers and the errors of those, shape (n, 3)."""
+        X = self._at(rows, t)
         Y = self.ask(X)
         Y = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
-        return Y @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))
+        return np.column_stack([t, Y @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))])
 
-    def _completed(
-        self, those: _Intervals, chosen: BoolArray, columns: tuple[int, ...]
-    ) -> _Intervals:
-        """Ask for points that are not known in some columns of the chosen."""
-        wanted = those.wanted()
-        missing = np.zeros(wanted.shape, dtype=bool)
-        missing[:, columns] = np.isnan(those.T[:, columns]) & chosen[:, None]
-        i, j = np.nonzero(missing)
+    def _completed(self, those: _Intervals, wanted: BoolArray | list[bool]) -> _Intervals:
+        """Ask for points that are wanted, shape (n, 4) or (4,), and not known."""
+        i, j = np.nonzero(np.isnan(those.P[..., 0]) & wanted)
         if not len(i):
             return those
-        t = wanted[i, j]
-        new = [a.copy() for a in those.points]
-        for a, values in zip(new, (t, *self._asked(those.rows[i], t)), strict=True):
-            a[i, j] = values
-        return _Intervals(those.rows, those.lo, those.hi, *new)
+        t = self._places(those)[i, j]
+        P = those.P.copy()
+        P[i, j] = self._asked(those.rows[i], t)
+        return replace(those, P=P)
+
+    def _places(self, those: _Intervals) -> FloatArray:
+        """Where the four points of intervals are, or should be asked, shape (n, 4)."""
+        T, width = those.P[..., 0], those.hi - those.lo
+        first = np.where(np.isnan(T[:, 0]), those.lo + self.how.edge * width, T[:, 0])
+        last = np.where(np.isnan(T[:, 3]), those.hi - self.how.edge * width, T[:, 3])
+        second = np.maximum(first, those.lo) + self.how.pair * width
+        third = np.minimum(last, those.hi) - self.how.pair * width
+        return np.where(np.isnan(T), np.column_stack([first, second, third, last]), T)
 
     def _look(self, todo: _Intervals) -> tuple[IntArray, FloatArray, _Intervals]:
         """Segments of intervals that have one kink, where it is, and parts of the others."""
-        todo = self._completed(todo, np.ones(len(todo), dtype=bool), (0, 1, 3))
+        todo = self._completed(todo, [True, True, False, True])
         todo = todo.take(todo.is_alive)
-        bent = ~_on_line(*todo.points, (0, 1), 3)
-        todo = self._completed(todo, bent, (2,))
-        bent |= ~np.isnan(todo.T[:, 2]) & ~_on_line(*todo.points, (0, 1), 2)
+        bent = ~_is_on_line(todo.P, (0, 1), 3)
+        todo = self._completed(todo, np.outer(bent, [False, False, True, False]))
+        bent |= ~np.isnan(todo.P[:, 2, 0]) & ~_is_on_line(todo.P, (0, 1), 2)
         todo = todo.take(bent & todo.is_alive)
-        meets = _meeting(todo.T, todo.Y, (0, 1), (2, 3))
-        first, last = np.fmax(todo.T[:, 1], todo.lo), np.fmin(todo.T[:, 2], todo.hi)
+        meets = _meeting(todo.P, (0, 1), (2, 3))
+        first, last = np.fmax(todo.P[:, 1, 0], todo.lo), np.fmin(todo.P[:, 2, 0], todo.hi)
         inside = (meets > first) & (meets < last)
         found, at, parts = self._prove(todo.take(inside), meets[inside])
         return found, at, parts + self._halved(todo.take(~inside))
@@ -281,59 +262,51 @@ class _Search:
         self, those: _Intervals, meets: FloatArray
     ) -> tuple[IntArray, FloatArray, _Intervals]:
         """Ask on both sides of where lines meet; cut there where that proves no single kink."""
-        side = _SIDE * (those.hi - those.lo)
-        before, after = meets - side, meets + side
-        Y, E = self._asked(np.tile(those.rows, 2), np.concatenate([before, after]))
-        p = before, *(a[: len(meets)] for a in (Y, E))
-        q = after, *(a[len(meets) :] for a in (Y, E))
-        T, Y, E = (np.column_stack([a, u, v]) for a, u, v in zip(those.points, p, q, strict=True))
+        width, near_end = those.hi - those.lo, self.how.near_end
+        before, after = meets - self.how.side * width, meets + self.how.side * width
+        p, q = np.split(self._asked(np.tile(those.rows, 2), np.concatenate([before, after])), 2)
+        P = np.concatenate([those.P, p[:, None], q[:, None]], axis=1)
         # Points 4 and 5: on which of the two lines is each?
-        left = [_on_line(T, Y, E, (0, i), 1) for i in (4, 5)]
-        right = [_on_line(T, Y, E, (i, 3), 2) for i in (4, 5)]
-        one = left[0] & right[1]
-        t = _meeting(T, Y, (0, 4), (5, 3))
-        one &= (t > before) & (t < after)
+        left = [_is_on_line(P, (0, i), 1) for i in (4, 5)]
+        right = [_is_on_line(P, (i, 3), 2) for i in (4, 5)]
+        t = _meeting(P, (0, 4), (5, 3))
+        one = left[0] & right[1] & (t > before) & (t < after)
         # A line that goes on beyond where they meet has its end in the other part.
         goes_on, comes_earlier = ~one & left[1], ~one & ~left[1] & right[0]
         other = ~(one | goes_on | comes_earlier)
-        room = _ROOM * (those.hi - those.lo)
+        room = self.how.margin * width
         near = (meets < those.lo + room) | (meets > those.hi - room)
-        parts = [
-            those.joined(1, *q).part(after, those.hi).take(goes_on),
-            those.joined(2, *p).part(those.lo, before).take(comes_earlier),
-            self._halved(those.take(other & near)),
-        ]
-        lower, upper = those.without(2).joined(3, *p), those.without(1).joined(0, *q)
-        parts += [
-            lower.part(those.lo, meets).take(other & ~near & ~left[0]),
-            upper.part(meets, those.hi).take(other & ~near & ~right[1]),
-        ]
-        return those.rows[one], t[one], sum(parts[1:], start=parts[0])
+        lower = those.without([False, False, True, False]).joined(3, p)
+        upper = those.without([False, True, False, False]).joined(0, q)
+        parts = (
+            those.joined(1, q).part(after, those.hi, near_end).take(goes_on)
+            + those.joined(2, p).part(those.lo, before, near_end).take(comes_earlier)
+            + self._halved(those.take(other & near))
+            + lower.part(those.lo, meets, near_end).take(other & ~near & ~left[0])
+            + upper.part(meets, those.hi, near_end).take(other & ~near & ~right[1])
+        )
+        return those.rows[one], t[one], parts
 
     def _halved(self, those: _Intervals) -> _Intervals:
-        """Cut where nothing says where."""
+        """Cut about in the middle, where nothing says where."""
         middle = those.lo + (those.hi - those.lo) * self.rng.uniform(0.4, 0.6, len(those))
-        lower, upper = those.without(2, 3), those.without(0, 1)
-        return lower.part(those.lo, middle) + upper.part(middle, those.hi)
+        lower = those.without([False, False, True, True]).part(those.lo, middle, self.how.near_end)
+        upper = those.without([True, True, False, False]).part(middle, those.hi, self.how.near_end)
+        return lower + upper
 
 
-def _on_line(
-    T: FloatArray, Y: FloatArray, E: FloatArray, support: tuple[int, int], i: int
-) -> BoolArray:
+def _is_on_line(P: FloatArray, support: tuple[int, int], i: int) -> BoolArray:
     """Whether point ``i`` lies on the line through two others."""
-    a, b = support
-    share = (T[:, i] - T[:, a]) / (T[:, b] - T[:, a])
-    value = Y[:, a] + share * (Y[:, b] - Y[:, a])
-    error = np.sqrt(((1 - share) * E[:, a]) ** 2 + (share * E[:, b]) ** 2 + E[:, i] ** 2)
-    return np.asarray(np.abs(value - Y[:, i]) <= _SIGMAS * error)
+    (t0, y0, e0), (t1, y1, e1), (t, y, e) = (P[:, j].T for j in (*support, i))
+    share = (t - t0) / (t1 - t0)
+    value = y0 + share * (y1 - y0)
+    error = np.sqrt(((1 - share) * e0) ** 2 + (share * e1) ** 2 + e**2)
+    return np.asarray(np.abs(value - y) <= SIGMAS * error)
 
 
-def _meeting(
-    T: FloatArray, Y: FloatArray, left: tuple[int, int], right: tuple[int, int]
-) -> FloatArray:
+def _meeting(P: FloatArray, left: tuple[int, int], right: tuple[int, int]) -> FloatArray:
     """Where the lines through two pairs of points meet; NaN where they are parallel."""
-    (a, b), (c, d) = left, right
-    s1 = (Y[:, b] - Y[:, a]) / (T[:, b] - T[:, a])
-    s2 = (Y[:, d] - Y[:, c]) / (T[:, d] - T[:, c])
+    (ta, ya, _), (tb, yb, _), (tc, yc, _), (td, yd, _) = (P[:, j].T for j in (*left, *right))
+    s1, s2 = (yb - ya) / (tb - ta), (yd - yc) / (td - tc)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((Y[:, c] - s2 * (T[:, c] - T[:, a]) - Y[:, a]) / (s1 - s2) + T[:, a])
+        return np.asarray((yc - s2 * (tc - ta) - ya) / (s1 - s2) + ta)

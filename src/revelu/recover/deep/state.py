@@ -14,7 +14,7 @@ from revelu.recover.deep.always_active import extreme_pairs, pairs_across
 from revelu.recover.deep.hypotheses import Judged
 from revelu.recover.deep.layer_estimate import FoundLayer, stack_of
 from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.witnesses import Witnesses, collect_witnesses
+from revelu.recover.deep.witnesses import Witnesses, WitnessSearch
 from revelu.types import BoolArray, FloatArray
 
 # Long segments, and the spreads of the inputs that others connect.
@@ -102,7 +102,7 @@ class DeepSearch:
 
     def gather_on(self, starts: FloatArray, ends: FloatArray, *, border: bool = False) -> None:
         """Gather kinks on given segments, which may be borders of where a network is wrong."""
-        found = collect_witnesses(self.oracle, self.noise, self.stack, starts, ends, self.rng)
+        found = WitnessSearch().collect(self.oracle, self.noise, self.stack, starts, ends, self.rng)
         self.witnesses += found
         self.is_border = np.append(self.is_border, np.full(len(found), border))
 

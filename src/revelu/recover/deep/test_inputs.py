@@ -83,11 +83,11 @@ def telling_inputs(
 def suspects(network: Network, search: DeepSearch) -> FloatArray:
     """Inputs beside kinks at which gradients were measured that are not the network's."""
     X, J = search.witnesses.points, search.witnesses.gradients
-    scale = np.where(search.noise.scale > 0, search.noise.scale, 1.0)[:, None]
+    unit = search.noise.unit[:, None]
     stack = Stack(X.shape[1], network.weights[:-1], network.biases[:-1])
     expected = network.weights[-1] @ stack.maps(X)[0]
     if network.skip is not None:
         expected += network.skip[0] @ stack[:-1].maps(X)[0]
-    apart, size = (np.linalg.norm(a / scale, axis=(1, 2)) for a in (expected - J, J))
+    apart, size = (np.linalg.norm(a / unit, axis=(1, 2)) for a in (expected - J, J))
     rows = np.flatnonzero(apart > _ANOTHER * np.maximum(size, 1.0))
     return np.asarray(X[search.rng.permutation(rows)[:_MOST_SUSPECTS]])

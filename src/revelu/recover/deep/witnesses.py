@@ -1,7 +1,7 @@
-"""Witnesses: kinks, with the gradients on both sides.
+"""Witnesses: critical points, with the gradients on both sides.
 
-Across a neuron's kink the gradients change by ``c n^T``, n being the gradient of the neuron's
-own sum: all that the kink says of the layers below it and of the neuron's row.
+Across a neuron's hyperplane the gradients change by ``c n^T``, n being the gradient of the
+neuron's own sum: all that a critical point says of the layers below it and of the neuron's row.
 """
 
 from dataclasses import dataclass
@@ -9,34 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.oracle import NoiseFloor
+from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
-from revelu.recover.deep.segments import find_new_kinks
+from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
 from revelu.types import FloatArray, IntArray
-
-_SIGMAS = 8.0
-
-# Steps of a difference, as shares of the way to the kink, the longest first: one that crosses
-# a kink is found out by a derivative in a random direction, over twice the step.
-_STEPS = (0.04, 0.006, 0.001)
-
-# Directions in which the known layers move by less than this share of the most are none.
-_LIVE = 1e-10
-
-# A change of gradients is one neuron's if its second singular value is so much smaller, and it
-# is known if its errors are.
-_ONE = 1e-4
-_KNOWN = 1e-3
 
 
 @dataclass(frozen=True)
 class Witnesses:
-    """Kinks and gradients.
+    """Critical points and gradients.
 
     Attributes
     ----------
     X : ndarray, shape (n, d)
-        Kinks.
+        Critical points.
     normals : ndarray, shape (n, d)
         Unit rows.
     columns : ndarray, shape (n, k)
@@ -58,125 +45,136 @@ class Witnesses:
         return cls(*(np.empty(s) for s in ((0, d), (0, d), (0, k), (0, d), (0, k, d))))
 
     def __add__(self, other: "Witnesses") -> "Witnesses":
-        mine, theirs = vars(self), vars(other)
-        return Witnesses(**{name: np.concatenate([mine[name], theirs[name]]) for name in mine})
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Witnesses(*(np.concatenate(pair) for pair in both))
 
     def __len__(self) -> int:
         return len(self.X)
 
 
-def collect_witnesses(
-    ask: Ask,
-    noise: NoiseFloor,
-    stack: Stack,
-    starts: FloatArray,
-    ends: FloatArray,
-    rng: np.random.Generator,
-) -> Witnesses:
-    """Find the kinks on segments that known layers do not make, and measure around them.
+@dataclass(frozen=True)
+class WitnessSearch:
+    """The search for witnesses on segments.
 
-    Parameters
+    Attributes
     ----------
-    ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
-    stack : Stack
-        The known layers; gradients lie in the row space of their map, or of the first one's where
-        a higher one lacks a neuron.
-    starts, ends : ndarray, shape (m, d)
-    rng : numpy.random.Generator
+    scan : SegmentScan
+    steps : tuple of float
+        Steps of a difference, as shares of the way to the critical point: where a derivative in
+        a random direction, over twice the step, shows that a hyperplane was crossed, the next is
+        taken.  Derivatives are taken in the local row space of all known layers with the first
+        step, of the first layer alone with the second, in every direction with the last: a layer
+        may lack neurons.
+    live : float
+        Directions in which the known layers move by less than this share of the most are none.
+    single : float
+        A change of gradients is one neuron's if its second singular value is so much smaller.
+    precise : float
+        A change of gradients is known if its error is so much smaller.
     """
-    kinks = find_new_kinks(ask, noise, stack, starts, ends, rng)
-    d, k, n = starts.shape[1], len(noise.scale), len(kinks.X)
-    if not n:
-        return Witnesses.none(d, k)
-    # Two neighbouring kinks share the piece between them, and its gradient.
-    points, first, place = np.unique(
-        np.concatenate([kinks.left, kinks.right]), axis=0, return_index=True, return_inverse=True
-    )
-    left, right = place.reshape(2, n)
-    reach = np.linalg.norm(points - np.concatenate([kinks.X, kinks.X])[first], axis=1)
-    J, errors = measure_gradients(ask, noise, stack, points, reach, rng)
-    measured = np.isfinite(errors)
-    both = np.flatnonzero(measured[left] & measured[right])
-    left, right = left[both], right[both]
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)[:, None]
-    U, sizes, Vt = np.linalg.svd((J[right] - J[left]) / unit, full_matrices=False)
-    error = errors[left] + errors[right]
-    known = sizes[:, 0] * _KNOWN > error
-    if min(d, k) > 1:
-        known &= sizes[:, 1] < _ONE * sizes[:, 0] + error
-    columns = U[:, :, 0] * sizes[:, :1] * unit.T
-    return Witnesses(
-        kinks.X[both[known]], Vt[known, 0], columns[known], points[measured], J[measured]
-    )
 
+    scan: SegmentScan = SegmentScan()
+    steps: tuple[float, float, float] = (0.04, 0.006, 0.001)
+    live: float = 1e-10
+    single: float = 1e-4
+    precise: float = 1e-3
 
-def measure_gradients(
-    ask: Ask,
-    noise: NoiseFloor,
-    stack: Stack,
-    points: FloatArray,
-    reach: FloatArray,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Measure gradients by differences, each checked, and nearer where a kink was crossed.
+    def collect(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        stack: Stack,
+        starts: FloatArray,
+        ends: FloatArray,
+        rng: np.random.Generator,
+    ) -> Witnesses:
+        """Find the critical points on segments that known layers do not make, and measure there.
 
-    Parameters
-    ----------
-    ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
-    stack : Stack
-        Known layers: derivatives are taken in the local row space of all of them, then in that
-        of the first alone, then in every direction.
-    points : ndarray, shape (n, d)
-    reach : ndarray, shape (n,)
-        How far each is from the nearest kink, about.
-    rng : numpy.random.Generator
+        Parameters
+        ----------
+        ask, noise, stack, starts, ends, rng
+            As for :meth:`SegmentScan.find`.
 
-    Returns
-    -------
-    gradients : ndarray, shape (n, k, d)
-    errors : ndarray, shape (n,)
-        Standard errors, in units of the outputs' scales; infinite where every step crossed a
-        kink.
-    """
-    n, d = points.shape
-    k = len(noise.scale)
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)
-    J, errors = np.zeros((n, k, d)), np.full(n, np.inf)
-    sigma = float((noise.nu * noise.scale / unit).max()) * np.sqrt(1.0 + (points**2).mean(axis=1))
-    todo: IntArray = np.arange(n)
-    for share, below in zip(_STEPS, (stack, stack[:1], stack[:0]), strict=True):
-        if not len(todo):
-            break
-        bases = dict(zip(todo, _row_spaces(below, points[todo]), strict=True))
-        u = rng.standard_normal((len(todo), d))
-        u /= np.linalg.norm(u, axis=1)[:, None]
-        h = share * reach[todo]
-        rows = [
-            points[i] + np.vstack([np.zeros(d), step * bases[i], 2.0 * step * w])
-            for i, step, w in zip(todo, h, u, strict=True)
-        ]
-        Y = ask(np.concatenate(rows))
-        Y = np.where(np.isfinite(Y), Y, np.nan)  # infinite where the target is saturated
-        answers = np.split(Y, np.cumsum([len(r) for r in rows])[:-1])
-        failed = []
-        for i, step, w, Y in zip(todo, h, u, answers, strict=True):
-            g = ((Y[1:-1] - Y[0]) / step).T @ bases[i]
-            apart = np.abs(Y[-1] - Y[0] - 2.0 * step * (g @ w)) / unit
-            if (apart <= _SIGMAS * sigma[i] * np.sqrt(10.0 + len(bases[i]))).all():
-                J[i], errors[i] = g, sigma[i] * np.sqrt(2.0 * len(bases[i])) / step
-            else:
-                failed.append(i)
-        todo = np.array(failed, dtype=np.intp)
-    return J, errors
+        Raises
+        ------
+        CurvedError
+            If the function curves wherever critical points are looked for.
+        """
+        found = self.scan.find(ask, noise, stack, starts, ends, rng)
+        d, k, n = starts.shape[1], len(noise.scale), len(found.X)
+        if not n:
+            return Witnesses.none(d, k)
+        # Two neighbouring critical points share the piece between them, and its gradient.
+        sides = np.concatenate([found.left, found.right])
+        points, first, place = np.unique(sides, axis=0, return_index=True, return_inverse=True)
+        left, right = place.reshape(2, n)
+        reach = np.linalg.norm(points - np.concatenate([found.X, found.X])[first], axis=1)
+        J, errors = self._gradients(ask, noise, stack, points, reach, rng)
+        measured = np.isfinite(errors)
+        both = np.flatnonzero(measured[left] & measured[right])
+        left, right = left[both], right[both]
+        unit = noise.unit[:, None]
+        U, sizes, Vt = np.linalg.svd((J[right] - J[left]) / unit, full_matrices=False)
+        error = errors[left] + errors[right]
+        known = sizes[:, 0] * self.precise > error
+        if min(d, k) > 1:
+            known &= sizes[:, 1] < self.single * sizes[:, 0] + error
+        columns = U[:, :, 0] * sizes[:, :1] * unit.T
+        return Witnesses(
+            found.X[both[known]], Vt[known, 0], columns[known], points[measured], J[measured]
+        )
 
+    def _gradients(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        stack: Stack,
+        points: FloatArray,
+        reach: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Gradients by checked differences, shape (n, k, d), and their errors, shape (n,).
 
-def _row_spaces(stack: Stack, points: FloatArray) -> list[FloatArray]:
-    """Orthonormal rows that span the local maps; all directions where nothing is known."""
-    d = stack.dim_in
-    if not len(stack):
-        return [np.eye(d)] * len(points)
-    _, sizes, Vt = np.linalg.svd(stack.maps(points)[0], full_matrices=False)
-    ranks = (sizes > _LIVE * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
-    return [np.eye(d) if rank == d else V[:rank] for V, rank in zip(Vt, ranks, strict=True)]
+        ``reach (n,)`` is how far each point is from the nearest hyperplane, about.  Errors are
+        standard ones, in units of the outputs' scales; infinite where every step crossed one.
+        """
+        n, d = points.shape
+        unit = noise.unit
+        J, errors = np.zeros((n, len(unit), d)), np.full(n, np.inf)
+        sigma = float((noise.nu * noise.scale / unit).max()) * np.sqrt(
+            1.0 + (points**2).mean(axis=1)
+        )
+        todo: IntArray = np.arange(n)
+        for share, below in zip(self.steps, (stack, stack[:1], stack[:0]), strict=True):
+            if not len(todo):
+                break
+            bases = self._row_spaces(below, points[todo])
+            u = rng.standard_normal((len(todo), d))
+            u /= np.linalg.norm(u, axis=1)[:, None]
+            h = share * reach[todo]
+            rows = [
+                x + np.vstack([np.zeros(d), step * Q, 2.0 * step * w])
+                for x, Q, step, w in zip(points[todo], bases, h, u, strict=True)
+            ]
+            Y = ask(np.concatenate(rows))
+            Y = np.where(np.isfinite(Y), Y, np.nan)  # infinite where the target is saturated
+            answers = np.split(Y, np.cumsum([len(r) for r in rows])[:-1])
+            failed = []
+            for i, Q, step, w, Y in zip(todo, bases, h, u, answers, strict=True):
+                g = ((Y[1:-1] - Y[0]) / step).T @ Q
+                apart = np.abs(Y[-1] - Y[0] - 2.0 * step * (g @ w)) / unit
+                if (apart <= SIGMAS * sigma[i] * np.sqrt(10.0 + len(Q))).all():
+                    J[i], errors[i] = g, sigma[i] * np.sqrt(2.0 * len(Q)) / step
+                else:
+                    failed.append(i)
+            todo = np.array(failed, dtype=np.intp)
+        return J, errors
+
+    def _row_spaces(self, stack: Stack, points: FloatArray) -> list[FloatArray]:
+        """Orthonormal rows that span the local maps; all directions where nothing is known."""
+        d = stack.dim_in
+        if not len(stack):
+            return [np.eye(d)] * len(points)
+        _, sizes, Vt = np.linalg.svd(stack.maps(points)[0], full_matrices=False)
+        ranks = (sizes > self.live * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
+        return [np.eye(d) if rank == d else V[:rank] for V, rank in zip(Vt, ranks, strict=True)]
