@@ -17,7 +17,7 @@ from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
 from revelu.recover.deep.missing_weights import absorb_skip, fill_entries
 from revelu.recover.deep.output_layer import fit_outputs, without_faint, without_skip
-from revelu.recover.deep.rows_from_kinks import find_rows
+from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import suspects
@@ -75,7 +75,7 @@ def test_kinks_agree_on_the_rows_of_the_layer_that_made_them(widths, layer):
     stack = stack_of(truth, layer)
     M, h = stack.maps(found.X)
     equations = Equations.of(found.X, found.normals, M, h)
-    rows = find_rows(equations, M.any(axis=2))
+    rows = RowSearch().find(equations)
     W, b = truth.weights[layer], truth.biases[layer]
     true = np.column_stack([W, b]) / np.linalg.norm(np.column_stack([W, b]), axis=1)[:, None]
     own = (np.abs(h @ W.T + b) < 1e-8).sum(axis=0)

@@ -19,18 +19,17 @@ from revelu.recover.deep.output_layer import (
     within_neurons,
     without_skip,
 )
-from revelu.recover.deep.rows_from_kinks import find_rows, grow_row, turning_rows
+from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
 
 
 def kinks_of(w, b, stack, rng, n, span=1.0):
-    """Kinks of the neuron ``w h + b`` above a stack, with their equations and what is on."""
+    """Kinks of the neuron ``w h + b`` above a stack: their equations."""
     X = rng.standard_normal((40 * n, 2, stack.dim_in)) * span
     z = stack.outputs(X[:, 0]) @ w + b, stack.outputs(X[:, 1]) @ w + b
     across = X[(z[0] > 0) & (z[1] < 0)][:n]
     P, normals = stack.crossings(w, b, across[:, 0], across[:, 1])
-    M, h = stack.maps(P)
-    return Equations.of(P, normals, M, h), np.asarray(M.any(axis=2))
+    return Equations.of(P, normals, *stack.maps(P))
 
 
 def along(v, w, b):
@@ -89,12 +88,12 @@ def test_kinks_that_say_little_alone_and_in_pairs_give_a_row_together(seed):
     stack = Stack(6, [first[0], second[0]], [first[1], second[1]])
     w = rng.standard_normal(8)
     b = -float(np.median(stack.outputs(rng.standard_normal((1000, 6))) @ w))
-    equations, on = kinks_of(w, b, stack, rng, 12)
+    equations = kinks_of(w, b, stack, rng, 12)
     assert equations.ranks.max() == 3
-    alone, together = (find_rows(equations, on, in_groups=groups) for groups in (False, True))
+    alone, together = (RowSearch().find(equations, in_groups=groups) for groups in (False, True))
     assert len(together) > len(alone)
     for v, members in together:
-        known = np.append(w * on[members].any(axis=0), b)
+        known = np.append(w * equations.on[members].any(axis=0), b)
         assert along(v, known[:-1], known[-1]) < 1e-9
 
 
@@ -103,8 +102,8 @@ def test_where_two_rows_fit_the_kinks_there_is_none():
     W, b, every = rng.standard_normal((4, 6)), np.ones(4), np.ones(4, dtype=bool)
     stack = Stack(6, [W], [b])
     w = np.array([1.0, -1.0, 0.5, -0.6])
-    equations, on = kinks_of(w, 0.1, stack, rng, 60)
-    whole, half = (np.flatnonzero(on.sum(axis=1) == n)[:1] for n in (4, 2))
+    equations = kinks_of(w, 0.1, stack, rng, 60)
+    whole, half = (np.flatnonzero(equations.on.sum(axis=1) == n)[:1] for n in (4, 2))
     assert along(equations.take(whole).solve(every), w, 0.1) < 1e-9
     assert equations.take(half).solve(every) is None
 
@@ -114,10 +113,10 @@ def test_every_bias_that_kinks_agree_on_is_found_the_true_one_among_them():
     W, b = rng.standard_normal((5, 6)), np.ones(5)
     stack = Stack(6, [W], [b])
     w = np.array([1.0, -1.0, 0.5, -0.6, 0.2])
-    parts = [kinks_of(w, bias, stack, rng, n)[0] for bias, n in ((0.4, 30), (-0.7, 12))]
+    parts = [kinks_of(w, bias, stack, rng, n) for bias, n in ((0.4, 30), (-0.7, 12))]
     pairs = zip(*(vars(part).values() for part in parts), strict=True)
     both = Equations(*(np.concatenate(pair) for pair in pairs))
-    rows = turning_rows(both, np.append(w, 99.0))
+    rows = RowSearch().with_biases(both, np.append(w, 99.0))
     assert [n for _, n in rows] == sorted((n for _, n in rows), reverse=True)
     assert along(rows[0][0], w, 0.4) < 1e-9
     assert along(rows[1][0], w, -0.7) < 1e-9
@@ -127,7 +126,7 @@ def test_kinks_that_agree_are_the_same_among_all_and_among_some():
     rng = np.random.default_rng(4)
     stack = Stack(6, [rng.standard_normal((7, 6))], [np.ones(7)])
     w, other = rng.standard_normal((2, 7))
-    parts = [vars(kinks_of(v, 0.3, stack, rng, n)[0]) for v, n in ((w, 9), (other, 5))]
+    parts = [vars(kinks_of(v, 0.3, stack, rng, n)) for v, n in ((w, 9), (other, 5))]
     both = Equations(*(np.concatenate([part[name] for part in parts]) for name in parts[0]))
     own = np.arange(14) < 9
     v = np.append(w, 0.3)
@@ -254,14 +253,13 @@ def test_entries_that_kinks_do_not_agree_on_do_not_bend_a_row():
     w = rng.standard_normal(6)
     other = w + np.where(np.arange(6) == 5, 0.4, 0.0)
     kinks = [kinks_of(v, 0.1, stack, rng, 60) for v in (w, other)]
-    own, others = (np.flatnonzero(on[:, 5])[:n] for (_, on), n in zip(kinks, (15, 8), strict=True))
-    off = np.flatnonzero(~kinks[0][1][:, 5])[:15]
-    parts = [vars(kinks[0][0].take(np.append(off, own))), vars(kinks[1][0].take(others))]
+    own, others = (np.flatnonzero(e.on[:, 5])[:n] for e, n in zip(kinks, (15, 8), strict=True))
+    off = np.flatnonzero(~kinks[0].on[:, 5])[:15]
+    parts = [vars(kinks[0].take(np.append(off, own))), vars(kinks[1].take(others))]
     both = Equations(*(np.concatenate([part[name] for part in parts]) for name in parts[0]))
-    on = np.vstack([kinks[0][1][np.append(off, own)], kinks[1][1][others]])
     # Where its last input is off the two neurons are one.
     row = np.append(np.where(np.arange(6) == 5, 0.0, w), 0.1)
-    grown, members = grow_row(both, row, on)
+    grown, members = RowSearch().grow(both, row)
     assert along(grown, w, 0.1) < 1e-9
     assert sorted(members) == list(range(30))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.recover.deep.gradient_rows import steady_work
-from revelu.recover.deep.kink_equations import AGREES
+from revelu.recover.deep.kink_equations import PRECISION
 from revelu.recover.deep.layer_estimate import FoundLayer
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -125,7 +125,7 @@ class Judged:
 
 
 def _parallel(
-    rows: FloatArray, v: FloatArray, tolerance: float = AGREES, *, fewest: int = 2
+    rows: FloatArray, v: FloatArray, tolerance: float = PRECISION, *, fewest: int = 2
 ) -> BoolArray:
     """Which rows are along another on the entries that both have, of which so many must be."""
     shared = (rows != 0) & (v != 0)

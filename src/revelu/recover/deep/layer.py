@@ -18,7 +18,7 @@ from revelu.recover.deep.gradient_signs import orient
 from revelu.recover.deep.hypotheses import Judged
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
-from revelu.recover.deep.rows_from_kinks import find_rows, grow_row, turning_rows
+from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.witnesses import Witnesses
@@ -137,8 +137,8 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     left = np.flatnonzero(~stack.explains(witnesses.X))
     if not len(left):
         return FoundLayer(empty[:, :-1], empty[:, -1], np.empty((0, m), dtype=bool))
-    equations, on = _equations(stack, witnesses, left)
-    for v, n in (row for u in judged.steady for row in turning_rows(equations, u)):
+    equations = _equations(stack, witnesses, left)
+    for v, n in (row for u in judged.steady for row in RowSearch().with_biases(equations, u)):
         if judged.refuses(v, n):
             continue
         if _is_neuron(search, v, np.ones(m, dtype=bool)) is False:
@@ -147,7 +147,7 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
             judged.learn(v, keeps_size=search.knows_above)
     free = ~search.above.explains(witnesses.X[left])
     for i, v in enumerate(judged.rows):
-        grown = grow_row(equations, v, on)
+        grown = RowSearch().grow(equations, v)
         if grown is not None:
             free[grown[1]] = False
             judged.grow(i, grown[0], keeps_size=search.knows_above)
@@ -155,11 +155,11 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     at_border = search.is_border[left]
     for chosen in (free & at_border, free):
         fresh = np.flatnonzero(chosen & free)
-        rows = find_rows(equations.take(fresh), on[fresh], in_groups=search.is_last)
+        rows = RowSearch().find(equations.take(fresh), in_groups=search.is_last)
         for v, members in rows:
             if len(members) < fewest or judged.refuses(v, len(members)):
                 continue
-            verdict = _is_neuron(search, v, np.asarray(on[fresh[members]].any(axis=0)))
+            verdict = _is_neuron(search, v, np.asarray(equations.on[fresh[members]].any(axis=0)))
             if verdict is None:
                 # What ends where the network is wrong is what it lacks.
                 verdict = at_border[fresh[members]].sum() >= _ENOUGH_BORDERS
@@ -173,10 +173,9 @@ def _rows(search: DeepSearch, fewest: int) -> FoundLayer:
     return _layer_of(search, judged)
 
 
-def _equations(stack: Stack, witnesses: Witnesses, rows: IntArray) -> tuple[Equations, BoolArray]:
+def _equations(stack: Stack, witnesses: Witnesses, rows: IntArray) -> Equations:
     X = witnesses.X[rows]
-    M, h = stack.maps(X)
-    return Equations.of(X, witnesses.normals[rows], M, h), np.asarray(M.any(axis=2))
+    return Equations.of(X, witnesses.normals[rows], *stack.maps(X))
 
 
 def _ever_on(search: DeepSearch) -> BoolArray:

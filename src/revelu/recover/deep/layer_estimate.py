@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.recover.deep.gradient_signs import Orientation
-from revelu.recover.deep.kink_equations import AGREES
+from revelu.recover.deep.kink_equations import PRECISION
 from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -113,7 +113,7 @@ class FoundLayer:
         """
         W = self.W[:, self.W.any(axis=0)]
         sizes = np.linalg.svd(W / np.linalg.norm(W, axis=1)[:, None], compute_uv=False)
-        return bool(len(sizes) > 0 and sizes[-1] <= AGREES * sizes[0])
+        return bool(len(sizes) > 0 and sizes[-1] <= PRECISION * sizes[0])
 
 
 def stack_of(layers: Sequence[FoundLayer], dim_in: int) -> Stack:

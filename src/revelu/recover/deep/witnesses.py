@@ -4,7 +4,7 @@ Across a neuron's hyperplane the gradients change by ``c n^T``, n being the grad
 neuron's own sum: all that a critical point says of the layers below it and of the neuron's row.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class WitnessSearch:
         A change of gradients is known if its error is so much smaller.
     """
 
-    scan: SegmentScan = SegmentScan()
+    scan: SegmentScan = field(default_factory=SegmentScan)
     steps: tuple[float, float, float] = (0.04, 0.006, 0.001)
     live: float = 1e-10
     single: float = 1e-4
