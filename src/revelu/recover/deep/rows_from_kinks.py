@@ -158,7 +158,8 @@ class RowSearch:
         for group in sorted(self._joined(np.array([v for v, _ in found]), unions), key=min):
             members = np.concatenate([found[i][1] for i in group])
             some = equations.take(members)
-            v = some.solve(unions[group].any(axis=0), self.unsure) if len(group) > 1 else None
+            union = np.asarray(unions[group].any(axis=0))
+            v = some.solve(union, self.unsure) if len(group) > 1 else None
             if v is not None and (some.misfits(v[None])[0] < PRECISION).all():
                 merged.append((v, members))
             else:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.errors import CurvedError
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
 from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray

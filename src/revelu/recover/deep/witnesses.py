@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.kinks import SIGMAS
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
