@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The tests fill the cores; BLAS reads this when NumPy is first imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# The same examples on every run, and no clock.
-settings.register_profile("house", derandomize=True, deadline=None)
+# The same examples on every run, and no clock: drawing is slow on a busy machine, too.
+settings.register_profile(
+    "house",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("house")
 
 COMMAND = [sys.executable, "-c", "from revelu.cli import main; main()"]
@@ -81,6 +87,19 @@ def one_object(text: str) -> dict[str, Any]:
 
     assert text.count("\n") == 1
     return json.loads(text, parse_constant=refuse)
+
+
+def start_process(command: list[str], **options: Any) -> "subprocess.Popen[Any]":
+    """Start a process that SIGINT interrupts, wherever the tests run.
+
+    A shell starts background jobs with SIGINT ignored; their processes inherit that, and
+    revelu keeps to it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

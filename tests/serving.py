@@ -10,6 +10,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from conftest import PATIENCE_SECONDS
 from revelu.tasks.serve import ModelServer
 
 
@@ -102,7 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(307, b"", ("Location", location))
 
     def fault_silence(self, _):
-        time.sleep(1.5)
+        """No answer for as long as the client waits."""
+        self.connection.recv(1)
         self.close_connection = True
 
     def fault_drip(self, _):
@@ -110,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "1000")
         self.end_headers()
         with contextlib.suppress(OSError):
-            for _ in range(30):
+            while True:  # until the client has gone
                 self.wfile.write(b" ")
                 self.wfile.flush()
                 time.sleep(0.1)
@@ -158,7 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _forward(self, content):
         upstream = self.server.upstream
-        connection = http.client.HTTPConnection(upstream.hostname, upstream.port, timeout=60)
+        connection = http.client.HTTPConnection(
+            upstream.hostname, upstream.port, timeout=PATIENCE_SECONDS
+        )
         with contextlib.closing(connection):
             headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
             connection.request(self.command, self.path, content, headers)

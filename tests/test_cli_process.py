@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import revelu
-from conftest import COMMAND, PATIENCE_SECONDS, one_object
+from conftest import COMMAND, PATIENCE_SECONDS, one_object, start_process
 from revelu.cli.exit_codes import ExitCode
 
 TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
@@ -223,20 +223,8 @@ def test_interrupt_while_starting_is_exit_130(tmp_path, environment, number, lib
 
 def interrupt(number, command, folder, environment):
     """Exit code, output and errors of a process that gets a signal once it is asleep."""
-    # A shell starts background jobs with SIGINT ignored, and that is inherited.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with start_process(command, cwd=folder, env=environment, **pipes) as process:
         try:
             _wait_for(folder / "asleep")
             process.send_signal(number)

@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import revelu
+from conftest import PATIENCE_SECONDS
 from revelu.errors import FormatError, InputError
 from revelu.formats import check_writable, npz, save_arrays, suffixes
 from revelu.network import Network, zoo
@@ -331,7 +332,7 @@ def test_threads_write_the_same_file_without_meeting(tmp_path, monkeypatch, suff
     path = tmp_path / f"network{suffix}"
     networks = [zoo.random_network([3, 4, 2], seed) for seed in range(2)]
     # Neither moves its file into place before the other has written its own.
-    both_written = threading.Barrier(2, timeout=60)
+    both_written = threading.Barrier(2, timeout=PATIENCE_SECONDS)
     monkeypatch.setattr(os, "fsync", lambda _: both_written.wait())
     with ThreadPoolExecutor(2) as executor:
         list(executor.map(lambda network: network.save(path), networks))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import revelu
-from conftest import COMMAND, PATIENCE_SECONDS, one_object
+from conftest import COMMAND, PATIENCE_SECONDS, one_object, start_process
 from revelu.adapters.http import HttpTarget
 from revelu.adapters.open_inference import ProtocolError, Tensor, decode, encode
 from revelu.adapters.opening import open_target
@@ -41,7 +41,7 @@ def server():
 def request(url, body=None, headers=()):
     """Status, headers and body of a reply, by another client than ours."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET" if body is None else "POST", parts.path, body, dict(headers))
         reply = connection.getresponse()
@@ -236,7 +236,7 @@ def command(tmp_path, environment):
     started = []
 
     def start(*arguments):
-        process = subprocess.Popen(
+        process = start_process(
             [*COMMAND, "serve", *arguments, "--port", "0", "--json"],
             cwd=tmp_path,
             env=environment,
