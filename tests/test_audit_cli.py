@@ -15,7 +15,6 @@ from revelu.cli.exit_codes import ExitCode
 def invoke(tmp_path, monkeypatch):
     """Run the command line in a folder with ``truth.npz`` and inputs, in little time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("revelu.tasks.audit.audit.SECONDS", 2.0)
     revelu.zoo.random_network([4, 2, 3], seed=1).save(tmp_path / "truth.npz")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((20, 4)))
     np.save(tmp_path / "wrong.npy", np.zeros((3, 5)))
