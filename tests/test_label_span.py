@@ -1,10 +1,13 @@
 """Spans from labels alone, against known truth, with a budget of queries beside each."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import revelu
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade
+from revelu.tasks import span as task
 
 Status = revelu.Status
 
@@ -151,7 +154,8 @@ def test_float32_labels_show_the_span_and_how_far_off_it_is(seed):
 
 
 def test_a_span_that_is_far_off_is_not_said_to_miss_directions(monkeypatch):
-    monkeypatch.setattr("revelu.tasks.span._LARGEST_ANGLE", 1e-16)
+    strict = partial(task._Job, largest_angle=1e-16)
+    monkeypatch.setattr(task, "_Job", strict)
     truth = revelu.zoo.random_network([12, 4, 3, 3], seed=1)
     found = revelu.recover_span(truth, labels=True, seed=1, checks=50)
     assert (found.status, found.span.rank) == (Status.UNVERIFIED, 4)

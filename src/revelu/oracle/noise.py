@@ -166,6 +166,14 @@ class NoiseFloor:
         return np.asarray(~hidden & self.is_exact)
 
     @property
+    def is_smooth(self) -> bool:
+        """Whether the target is no piecewise affine function.
+
+        Half of the places curving is a smooth function; a quarter may be kinks.
+        """
+        return self.curved >= 0.5
+
+    @property
     def is_deterministic(self) -> bool:
         """Whether repeated rows got the same answer up to rounding."""
         return self.law != "random"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from logging import Logger
+from typing import Self
 
 from revelu.oracle import Oracle
 
@@ -32,6 +33,19 @@ class Progress:
     fraction: float | None = None
     seconds_left: float | None = None
 
+    @classmethod
+    def of(
+        cls,
+        oracle: Oracle,
+        phase: str,
+        message: str,
+        fraction: float | None = None,
+        seconds_left: float | None = None,
+    ) -> Self:
+        """Return the present moment of a task that asks ``oracle``."""
+        ledger = oracle.ledger()
+        return cls(phase, ledger.n_queries, ledger.n_rounds, message, fraction, seconds_left)
+
 
 Listener = Callable[[Progress], None]
 
@@ -52,12 +66,9 @@ def teller(
 
     def tell(message: str) -> None:
         log.debug("%s", message)
-        if progress is None:
-            return
-        if oracle is None:
+        if progress is not None and oracle is None:
             progress(Progress("recover", 0, 0, message))
-            return
-        ledger = oracle.ledger()
-        progress(Progress(oracle.current_phase, ledger.n_queries, ledger.n_rounds, message))
+        elif progress is not None and oracle is not None:
+            progress(Progress.of(oracle, oracle.current_phase, message))
 
     return tell

@@ -1,18 +1,17 @@
 """Span: the directions of the input that a target looks at, from numbers or labels."""
 
-import logging
+import sys
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters import open_oracle
 from revelu.certify.null_space import check_null_space
-from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
-from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.oracle import NoiseFloor, Oracle, whole_number
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.span.adaptive import recover_span as recover_by_gradients
 from revelu.recover.span.averaged import recover_noisy_span
@@ -20,28 +19,11 @@ from revelu.recover.span.labels import recover_label_span
 from revelu.recover.span.one_round import recover_span_at_once
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.job import Job, Refusal, open_target
+from revelu.tasks.progress import Listener
 from revelu.types import FloatArray
 
-log = logging.getLogger(__name__)
-
 METHODS = ("auto", "at_once")
-
-# Keeps the random choices apart from those that drew the target with the same seed.
-_STREAM = 0x7370_616E
-
-# Bases are dense: n x n numbers.
-_MOST_INPUTS = 4_096
-
-# Half of the places curving is a smooth function; a quarter may be kinks.
-_CURVED = 0.5
-
-# Spans farther off than this may fail their certificate by their own error; farther off than
-# that, in radians, a span is no longer recovered, whatever its certificate.
-_COARSE_ANGLE, _LARGEST_ANGLE = 1e-5, 0.01
-
-# An oracle inside an oracle cuts the batches.
-_WHOLE = 2**62
 
 
 def recover_span(
@@ -116,40 +98,42 @@ def recover_span(
     if method == "at_once" and (neurons is None or labels):
         raise InputError("at_once needs the number of neurons, and numbers, not labels")
     neurons = None if neurons is None else whole_number("neurons", neurons, 1)
-    oracle = open_oracle(
+    oracle = open_target(
         target,
+        seed,
+        progress,
+        everywhere="span recovery",
+        most_inputs=4_096,  # bases are dense: n x n numbers
         dim_in=dim_in,
         budget=budget,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
     )
-    if oracle.box is not None:
-        raise InputError("span recovery asks everywhere; inside a box it is not supported")
-    if oracle.dim_in > _MOST_INPUTS:
-        raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    checks, seed = whole_number("checks", checks, 1), whole_number("seed", seed, 0)
-    oracle.declare(command="span", seed=seed)
-    job = _Job(oracle, checks, seed, progress)
-    found = job.from_labels() if labels else job.from_numbers(method, neurons)
-    return job.finished(found)
+    job = _Job(oracle, seed, progress, "span", "span", whole_number("checks", checks, 1))
+    return job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))
 
 
 @dataclass
-class _Job:
-    """A recovery under way."""
+class _Job(Job):
+    """A recovery under way.
 
-    oracle: Oracle
+    Attributes
+    ----------
+    checks : int
+    coarse_angle : float
+        In radians.  A span farther off may fail its certificate by its own error.
+    largest_angle : float
+        A span farther off is not recovered, whatever its certificate.
+    """
+
     checks: int
-    seed: int
-    progress: Listener | None
-    message: str = field(default="", init=False)
+    coarse_angle: float = 1e-5
+    largest_angle: float = 0.01
 
     def __post_init__(self) -> None:
-        self.seeds = np.random.SeedSequence([_STREAM, self.seed]).spawn(3)
-        self.oracle.listener = self._listen
+        super().__post_init__()
+        self.for_noise, self.for_search, self.for_checks = self.seeds.spawn(3)
 
     def from_labels(self) -> SpanRecovery:
         """Algorithm 2, then fresh moves that must change no label."""
@@ -162,33 +146,29 @@ class _Job:
             view = partial(_as_labels, name=self.oracle.name)
             self.oracle.watch(Sentinels(X, Y, np.zeros(Y.shape), view))
 
-        outer = Oracle(ask, self.oracle.dim_in, name=self.oracle.name, batch_rows=_WHOLE)
-        found = recover_label_span(outer, self.seeds[1], tell=self._tell, watch=watch)
-        outer.budget = None if self.oracle.remaining is None else self.oracle.remaining
+        outer = Oracle(ask, self.oracle.dim_in, name=self.oracle.name, batch_rows=sys.maxsize)
+        found = recover_label_span(outer, self.for_search, tell=self.tell, watch=watch)
+        outer.budget = self.oracle.remaining
         with self.oracle.phase("verify"):
             return self._verified(outer, found, None)
 
     def from_numbers(self, method: str, neurons: int | None) -> SpanRecovery:
         """Algorithm 1, by the way that the noise allows, then fresh moves."""
-        self._tell("measuring the noise floor")
-        try:
-            noise = measure_noise(self.oracle, self.seeds[0])
-        except LimitReachedError as error:
-            return self._nothing(Status.BUDGET_EXHAUSTED, str(error))
-        except SaturatedError as error:
-            return self._nothing(Status.UNVERIFIED, str(error))
+        noise = self.measure_noise(self.for_noise)
+        if isinstance(noise, Refusal):
+            return self._nothing(*noise)
         # Smooth functions are welcome here.
-        smooth = noise.curved >= _CURVED
+        smooth = noise.is_smooth
         refused = refusal(replace(noise, curved=0.0))
         if refused is not None:
             return self._nothing(*refused)
-        seed = self.seeds[1]
+        seed, tell = self.for_search, self.tell
         if method == "at_once" and neurons is not None:
             found = recover_span_at_once(self.oracle, noise, seed, neurons, smooth=smooth)
         elif noise.is_exact:
-            found = recover_by_gradients(self.oracle, noise, seed, smooth=smooth, tell=self._tell)
+            found = recover_by_gradients(self.oracle, noise, seed, smooth=smooth, tell=tell)
         else:
-            found = recover_noisy_span(self.oracle, noise, seed, smooth=smooth, tell=self._tell)
+            found = recover_noisy_span(self.oracle, noise, seed, smooth=smooth, tell=tell)
         if found.status is Status.PARTIAL and not found.span.rank:
             found = replace(found, evidence=(*found.evidence, _PERHAPS_LABELS))
         return self._verified(self.oracle, _with_guarantee(found, smooth=smooth), noise)
@@ -201,8 +181,8 @@ class _Job:
             return found
         if found.span.rank == found.span.dim_in:
             return replace(found, status=Status.RECOVERED, evidence=(*found.evidence, _FULL))
-        self._tell("moving fresh inputs inside the null space")
-        rng = np.random.default_rng(self.seeds[2])
+        self.tell("moving fresh inputs inside the null space")
+        rng = np.random.default_rng(self.for_checks)
         angle = float(found.details.get("expected_angle", 0.0))
         # Of a weak direction that is far off a function sees as little as of the others.
         leak = float(found.details.get("leak", angle))
@@ -213,55 +193,30 @@ class _Job:
             return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
         if certificate is None:
             return replace(found, status=Status.BUDGET_EXHAUSTED)
-        passed = certificate.passed and angle < _LARGEST_ANGLE
+        passed = certificate.passed and angle < self.largest_angle
         status = Status.RECOVERED if passed else Status.UNVERIFIED
         more = () if found.span.rank else (_DEAD,)
         if certificate.passed and not passed:
-            more = (*more, _TOO_COARSE.format(angle=angle, limit=_LARGEST_ANGLE))
-        elif not passed and angle > _COARSE_ANGLE:
+            more = (*more, _TOO_COARSE.format(angle=angle, limit=self.largest_angle))
+        elif not passed and angle > self.coarse_angle:
             more = (*more, _COARSE.format(angle=angle))
         evidence = (*found.evidence, *more)
         return replace(found, status=status, certificate=certificate, evidence=evidence)
 
-    def finished(self, found: SpanRecovery) -> SpanRecovery:
+    def ended(self, found: SpanRecovery) -> SpanRecovery:
         """Attach the final ledger and advice."""
-        self.oracle.check_unchanged()
-        self.oracle.listener = None
-        advice = _ADVICE.get(found.status)
-        if found.certificate is not None and found.certificate.passed:
-            advice = None
-        certified = found.status is Status.RECOVERED
+        certified, said = found.status is Status.RECOVERED, []
         if not certified and found.span.rank:
-            known = int((found.span.errors <= _LARGEST_ANGLE).sum())
-            found = replace(
-                found,
-                evidence=(
-                    *found.evidence,
-                    _KNOWN.format(known=known, rank=found.span.rank, limit=_LARGEST_ANGLE),
-                ),
-            )
-        journal = self.oracle.journal
-        return replace(
-            found,
-            warnings=(*found.warnings, *(journal.notes() if journal is not None else ())),
-            span=replace(found.span, certified=certified),
-            ledger=self.oracle.ledger(),
-            evidence=(*found.evidence, *((advice,) if advice else ())),
-        )
+            known = int((found.span.errors <= self.largest_angle).sum())
+            said.append(_KNOWN.format(known=known, rank=found.span.rank, limit=self.largest_angle))
+        has_passed = found.certificate is not None and found.certificate.passed
+        if found.status in _ADVICE and not has_passed:
+            said.append(_ADVICE[found.status])
+        return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 
     def _nothing(self, status: Status, reason: str) -> SpanRecovery:
         span = Span(np.empty((0, self.oracle.dim_in)))
         return SpanRecovery(status, span, ledger=self.oracle.ledger(), evidence=(reason,))
-
-    def _tell(self, message: str) -> None:
-        log.debug("%s", message)
-        self.message = message
-        self._listen(self.oracle, self.oracle.current_phase)
-
-    def _listen(self, oracle: Oracle, phase: str) -> None:
-        if self.progress is not None:
-            ledger = oracle.ledger()
-            self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))
 
 
 _FULL = (

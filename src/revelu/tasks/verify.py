@@ -4,17 +4,15 @@ from concurrent.futures import Executor
 from os import PathLike
 from typing import Any
 
-from revelu.adapters import named_network, open_oracle
+from revelu.adapters import named_network
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import Network, to_log_ratios
 from revelu.oracle import Oracle, measure_noise, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import Job
 from revelu.tasks.extract.precision import refusal
+from revelu.tasks.job import open_target, stream
 from revelu.tasks.progress import Listener
-
-# The checks of an extraction's own certificate must not be asked again.
-_STREAM = 0x76_6572_6966_79
 
 _DISAGREE = "fresh queries disagree with the network: it is not the target's"
 
@@ -83,11 +81,12 @@ def verify(
     """
     network = network if isinstance(network, Network) else named_network(network)
     checks = whole_number("checks", checks, 1)
-    seed = whole_number("seed", seed, 0)
     if dim_in is None and not isinstance(target, Oracle):
         dim_in = network.dim_in
-    oracle = open_oracle(
+    oracle = open_target(
         target,
+        seed,
+        progress,
         dim_in=dim_in,
         budget=budget,
         box=box,
@@ -97,10 +96,9 @@ def verify(
     )
     if oracle.dim_in != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_in}")
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
     oracle.declare(command="verify", seed=seed)
-    job = Job(oracle, checks, seed, progress, stream=_STREAM)
+    # The checks of an extraction's own certificate must not be asked again.
+    job = Job(oracle, checks, seed, progress, stream=stream("verify"))
     try:
         return _verified(job, network)
     finally:

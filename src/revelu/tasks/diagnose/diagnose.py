@@ -4,12 +4,11 @@ import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters import open_oracle
 from revelu.adapters.demos import named_path
 from revelu.errors import (
     FormatError,
@@ -24,7 +23,7 @@ from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
 from revelu.network.top_layers import TopLayers, top_layers
-from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.axes import (
     arrange,
     axis_line,
@@ -38,22 +37,11 @@ from revelu.recover.shallow.one_hidden import find_reach
 from revelu.recovery import Status
 from revelu.tasks.diagnose.diagnosis import Diagnosis, Perturbed, cost, precision, query_counts
 from revelu.tasks.extract.precision import has_all_digits, refusal
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.job import Job, Refusal, open_target
+from revelu.tasks.progress import Listener
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
-
-# Keeps the random choices apart from those that drew the target with the same seed.
-_STREAM = 0x6469_6167
-
-# Axes whose kinks are looked for by queries, and queries that gradients beside them may
-# take where there are more axes than one.
-_MAX_AXES = 16
-_MAX_GRADIENT_QUERIES = 20_000
-
-# Axes cut from weights; deeper networks have many more hyperplanes than neurons.
-_MAX_EXACT_AXES = 1_024
-_MAX_DEEP_AXES = 64
 
 
 def diagnose(
@@ -109,24 +97,21 @@ def diagnose(
     -----
     Source: DG21, Definition 1, Lemmas 2, 6 and 7, Theorems 1 to 5.
     """
-    seed = whole_number("seed", seed, 0)
-    oracle = open_oracle(
+    oracle = open_target(
         target,
+        seed,
+        progress,
+        everywhere="a diagnosis",
         dim_in=dim_in,
         budget=budget,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
     )
-    if oracle.box is not None:
-        raise InputError("diagnosis inside a box is not supported by this version")
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
     network = _weights(target)
     if perturb is not None and network is None:
         raise InputError("perturb needs a Network, or a local file whose weights can be read")
-    oracle.declare(command="diagnose", seed=seed)
-    return _Examiner(oracle, network, seed, progress).run(perturb)
+    return _Examiner(oracle, seed, progress, "diagnose", "diag", network).run(perturb)
 
 
 def _weights(target: Any) -> Network | None:
@@ -147,37 +132,51 @@ def _weights(target: Any) -> Network | None:
         return None
 
 
-class _Examiner:
-    """One diagnosis: from the weights, by queries, and what follows from both."""
+@dataclass
+class _Examiner(Job):
+    """One diagnosis: from the weights, by queries, and what follows from both.
 
-    def __init__(
-        self, oracle: Oracle, network: Network | None, seed: int, progress: Listener | None
-    ) -> None:
-        self.oracle, self.network, self.progress = oracle, network, progress
-        self.seeds = np.random.SeedSequence([_STREAM, seed]).spawn(4)
-        self.rng = np.random.default_rng(self.seeds[0])
+    Attributes
+    ----------
+    network : Network or None
+        The weights, where they are known.
+    max_axes : int
+        Axes whose kinks are looked for by queries.
+    max_gradient_queries : int
+        What gradients beside kinks may take where there are more axes than one.
+    max_exact_axes, max_deep_axes : int
+        Axes cut from weights of one hidden layer, and of more: deeper networks have many more
+        hyperplanes than neurons.
+    """
+
+    network: Network | None
+    max_axes: int = 16
+    max_gradient_queries: int = 20_000
+    max_exact_axes: int = 1_024
+    max_deep_axes: int = 64
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for_axes, self.for_noise, self.for_exact_axes, self.for_weights = self.seeds.spawn(4)
+        self.rng = np.random.default_rng(for_axes)
         self.scans: dict[int, LineScan] = {}
         self.normals: dict[int, tuple[FloatArray, FloatArray]] = {}
         self.hidden: dict[int, int] = {}
         self.notes: list[str] = []
-        self.message = ""
         self.seems_deep = False
-        oracle.listener = self._listen
 
     def run(self, perturb: float | None) -> Diagnosis:
         """Run to the end, whatever it is; a spent budget keeps what was measured."""
-        diagnosis = Diagnosis(None, self.oracle.ledger(), self.oracle.dim_in, network=self.network)
+        diagnosis = Diagnosis(
+            None, self.oracle.dim_in, ledger=self.oracle.ledger(), network=self.network
+        )
         if self.network is not None:
             # Before the first query: a bad amplitude is a bad argument.
             changed = None if perturb is None else self._smoothed(self.network, perturb)
             diagnosis = self._from_weights(diagnosis, self.network, changed, perturb)
-        try:
-            self._tell("measuring the noise floor")
-            noise = measure_noise(self.oracle, self.seeds[1])
-        except LimitReachedError as error:
-            return self._finish(diagnosis, Status.BUDGET_EXHAUSTED, str(error))
-        except SaturatedError as error:
-            return self._finish(diagnosis, Status.UNVERIFIED, str(error))
+        noise = self.measure_noise(self.for_noise)
+        if isinstance(noise, Refusal):
+            return self._finish(diagnosis, *noise)
         diagnosis = replace(diagnosis, noise=noise)
         refused = refusal(noise)
         if refused is not None:
@@ -189,11 +188,11 @@ class _Examiner:
 
     def _ask(self, noise: NoiseFloor) -> tuple[Status | None, str]:
         """Scan axes, then measure hyperplanes on as many of them as queries allow."""
-        axes = _some_axes(self.oracle.dim_in, _MAX_AXES, self.rng)
+        axes = _some_axes(self.oracle.dim_in, self.max_axes, self.rng)
         spent = 0
         try:
             for i, axis in enumerate(axes):
-                self._tell(f"following axis {i + 1} of {len(axes)}")
+                self.tell(f"following axis {i + 1} of {len(axes)}")
                 interval = find_reach(self.oracle, axis_line(self.oracle.dim_in, axis))
                 scan = scan_axis(self.oracle, noise, axis, self.rng, interval)
                 if not scan.complete:
@@ -204,9 +203,9 @@ class _Examiner:
                 n_queries = n_hyperplane_queries(self.scans[axis])
                 if not len(self.scans[axis].kinks):
                     continue
-                if self.normals and spent + n_queries > _MAX_GRADIENT_QUERIES:
+                if self.normals and spent + n_queries > self.max_gradient_queries:
                     break
-                self._tell(f"measuring hyperplanes on axis {i + 1} of {len(axes)}")
+                self.tell(f"measuring hyperplanes on axis {i + 1} of {len(axes)}")
                 self.normals[axis] = kink_normals(self.oracle, noise, self.scans[axis], axis)
                 spent += n_queries
         except LimitReachedError as error:
@@ -223,7 +222,7 @@ class _Examiner:
         amplitude: float | None,
     ) -> Diagnosis:
         """Everything that needs no query."""
-        self._tell("reading the weights")
+        self.tell("reading the weights")
         axes = self._exact_axes(network)
         if len(axes) < network.dim_in:
             self.notes.append(f"weights: {len(axes)} of {network.dim_in} axes, drawn by the seed")
@@ -250,11 +249,11 @@ class _Examiner:
         return replace(diagnosis, exact=exact, top_layers=top, perturbed=perturbed)
 
     def _exact_axes(self, network: Network) -> list[int]:
-        most = _MAX_EXACT_AXES if len(network.weights) <= 2 else _MAX_DEEP_AXES
-        return _some_axes(network.dim_in, most, np.random.default_rng(self.seeds[2]))
+        most = self.max_exact_axes if len(network.weights) <= 2 else self.max_deep_axes
+        return _some_axes(network.dim_in, most, np.random.default_rng(self.for_exact_axes))
 
     def _smoothed(self, network: Network, amplitude: float) -> Network:
-        return smoothed(network, amplitude, np.random.default_rng(self.seeds[3]))
+        return smoothed(network, amplitude, np.random.default_rng(self.for_weights))
 
     def _from_queries(self, diagnosis: Diagnosis, noise: NoiseFloor) -> Diagnosis:
         """What the axes that were followed say."""
@@ -305,10 +304,6 @@ class _Examiner:
 
     def _finish(self, diagnosis: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
         """Attach the ledger, the theorems' counts and what was noted."""
-        self.oracle.check_unchanged()
-        self.oracle.listener = None
-        if self.oracle.journal is not None:
-            self.notes.extend(self.oracle.journal.notes())
         evidence = (reason,) if reason else ()
         risk = diagnosis.at_risk
         if risk is not None:
@@ -316,15 +311,14 @@ class _Examiner:
             evidence = (*evidence, named)
         if diagnosis.precision is not None:
             evidence = (*evidence, diagnosis.precision.text)
-        return replace(
+        diagnosis = replace(
             diagnosis,
             status=status,
-            ledger=self.oracle.ledger(),
             query_counts=self._counts(diagnosis),
             probabilities=self.oracle.takes_log_ratios,
-            evidence=evidence,
             warnings=tuple(self.notes),
         )
+        return self.finished(diagnosis, *evidence)
 
     def _counts(self, diagnosis: Diagnosis) -> dict[str, float | None]:
         if diagnosis.regularity is None or diagnosis.delta is None:
@@ -335,16 +329,6 @@ class _Examiner:
         elif self.seems_deep:
             widths = ()
         return query_counts(diagnosis.delta, self.oracle.dim_in, widths)
-
-    def _tell(self, message: str) -> None:
-        log.debug("%s", message)
-        self.message = message
-        self._listen(self.oracle, self.oracle.current_phase)
-
-    def _listen(self, oracle: Oracle, phase: str) -> None:
-        if self.progress is not None:
-            ledger = oracle.ledger()
-            self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))
 
 
 def exact_regularity(network: Network, axes: Sequence[int]) -> Regularity:

@@ -11,18 +11,9 @@ from revelu.network.arrangement import Arrangement
 from revelu.network.regularity import Condition, Regularity
 from revelu.network.separations import rooms
 from revelu.network.top_layers import TopLayers
-from revelu.oracle import Ledger, NoiseFloor
-from revelu.recovery import Status
+from revelu.oracle import NoiseFloor
+from revelu.recovery import Result
 from revelu.types import FloatArray
-
-# A step that is to stay inside a piece takes this share of the room there is.
-_STEP = 0.2
-
-# A row that errs by more than this share of its size has no digit.
-_NO_DIGIT = 0.1
-
-# Steps under this length are lost in the rounding of the point itself.
-_SHORTEST_STEP = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class Precision:
             f"{max(self.digits_lost, 0.0):.0f} digits fewer than the answers, which are good to "
             f"{self.answer:.1g}"
         )
-        if self.worst > _NO_DIGIT:
+        if self.worst > 0.1:  # of its size: not even the first digit
             left = "there no digit of a row is left"
         return (
             "rows come from differences of answers over a step that stays inside a piece; the "
@@ -96,14 +87,13 @@ class Perturbed:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Result):
     """Which assumptions of the theorems hold of a target, measured.
 
     Attributes
     ----------
     status : Status or None
         None for a finished diagnosis; otherwise why figures are missing.
-    ledger : Ledger
     dim_in : int
     n_axes : int
         Axes looked at by queries.
@@ -122,11 +112,8 @@ class Diagnosis:
     perturbed : Perturbed or None
     probabilities : bool
         Whether the answers are probabilities, looked at as logits.
-    evidence, warnings : tuple of str
     """
 
-    status: Status | None
-    ledger: Ledger
     dim_in: int
     n_axes: int = 0
     noise: NoiseFloor | None = None
@@ -138,8 +125,6 @@ class Diagnosis:
     network: Network | None = None
     perturbed: Perturbed | None = None
     probabilities: bool = False
-    evidence: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     @property
     def regularity(self) -> Regularity | None:
@@ -157,13 +142,15 @@ class Diagnosis:
         return None if self.regularity is None else self.regularity.at_risk
 
 
-def precision(found: Arrangement, noise: NoiseFloor) -> Precision | None:
+def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> Precision | None:
     """Estimate how exactly rows can be found at the kinks of the axes.
 
     Parameters
     ----------
     found : Arrangement
     noise : NoiseFloor
+    share : float
+        Of the room beside a kink, what a step takes that is to stay inside a piece.
 
     Returns
     -------
@@ -171,7 +158,8 @@ def precision(found: Arrangement, noise: NoiseFloor) -> Precision | None:
         None where no kink has a known hyperplane.
     """
     strengths, places = _strengths(found)
-    step = np.maximum(_STEP * rooms(found), _SHORTEST_STEP)
+    # A step under one rounding is lost in the rounding of the point itself.
+    step = np.maximum(share * rooms(found), np.finfo(np.float64).eps)
     sigma = float(np.linalg.norm(noise.nu * noise.scale))
     growth = np.sqrt(1.0 + places**2 / found.dim_in)
     usable = np.isfinite(strengths) & (strengths > 0)

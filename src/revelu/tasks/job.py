@@ -1,0 +1,159 @@
+"""A task under way: its target, its random choices, what it tells, how it ends."""
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from revelu.adapters import open_oracle
+from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.recovery import Result, Status
+from revelu.tasks.progress import Listener, Progress
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Result)
+
+
+class Refusal(NamedTuple):
+    """Why a task ends before it has begun.
+
+    Attributes
+    ----------
+    status : Status
+    reason : str
+    """
+
+    status: Status
+    reason: str
+
+
+def open_target(
+    target: Any,
+    seed: int,
+    progress: Listener | None,
+    *,
+    everywhere: str = "",
+    most_inputs: int | None = None,
+    **options: Any,
+) -> Oracle:
+    """Check what every task is given, and open its target.
+
+    Parameters
+    ----------
+    target : Oracle, Network, callable or str
+    seed : int
+    progress : callable, optional
+    everywhere : str
+        Who asks outside of any box, in words, where the task cannot stay inside one.
+    most_inputs : int, optional
+    **options
+        As of :func:`revelu.open_oracle`.
+
+    Raises
+    ------
+    InputError
+        If an argument makes no sense or the target cannot be opened.
+    """
+    whole_number("seed", seed, 0)
+    oracle = open_oracle(target, **options)
+    if everywhere and oracle.box is not None:
+        raise InputError(f"{everywhere} asks everywhere; inside a box it is not supported")
+    if most_inputs is not None and oracle.dim_in > most_inputs:
+        raise InputError(f"{oracle.dim_in:,} inputs; this version takes {most_inputs:,} at most")
+    check_progress(progress)
+    return oracle
+
+
+def check_progress(progress: Any) -> None:
+    """Raise InputError where ``progress`` is neither None nor callable."""
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be callable, got {type(progress).__name__}")
+
+
+def stream(name: str) -> int:
+    """Return the number that keeps the random choices of a task apart from all others.
+
+    Targets, too, are drawn by small seeds, and must not be drawn by the same numbers.
+    """
+    return int.from_bytes(name.encode(), "big")
+
+
+def random_seeds(name: str, seed: int) -> np.random.SeedSequence:
+    """Return the root of all random choices of a task."""
+    return np.random.SeedSequence([stream(name), seed])
+
+
+@dataclass
+class Job:
+    """A task under way.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        Its journal, if it has one, is from now on that of this task and seed.
+    seed : int
+    progress : callable or None
+        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
+    command : str
+        What a journal calls the task.
+    stream : str
+        Of the random choices; see :func:`stream`.
+    seeds : numpy.random.SeedSequence
+        Their root.
+    message : str
+        What is being done.
+    """
+
+    oracle: Oracle
+    seed: int
+    progress: Listener | None
+    command: str
+    stream: str
+    message: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.seed = whole_number("seed", self.seed, 0)
+        self.oracle.declare(command=self.command, seed=self.seed)
+        self.seeds = random_seeds(self.stream, self.seed)
+        self.oracle.listener = self._listen
+
+    def tell(self, message: str) -> None:
+        """Say what is being done."""
+        log.debug("%s", message)
+        self.message = message
+        self._listen(self.oracle, self.oracle.current_phase)
+
+    def measure_noise(self, seed: np.random.SeedSequence) -> NoiseFloor | Refusal:
+        """Measure the noise floor of the target, or say why that is not possible."""
+        self.tell("measuring the noise floor")
+        try:
+            return measure_noise(self.oracle, seed)
+        except LimitReachedError as error:
+            return Refusal(Status.BUDGET_EXHAUSTED, f"{error}")
+        except SaturatedError as error:
+            return Refusal(Status.UNVERIFIED, f"{error}")
+
+    def finished(self, result: R, *advice: str) -> R:
+        """Attach the final ledger, what the journal has to say, and advice.
+
+        Raises
+        ------
+        TargetError
+            If the target is not the one that was asked first.
+        """
+        self.oracle.check_unchanged()
+        self.oracle.listener = None
+        journal = self.oracle.journal
+        return replace(
+            result,
+            ledger=self.oracle.ledger(),
+            evidence=(*result.evidence, *advice),
+            warnings=(*result.warnings, *(() if journal is None else journal.notes())),
+        )
+
+    def _listen(self, oracle: Oracle, phase: str) -> None:
+        if self.progress is not None:
+            self.progress(Progress.of(oracle, phase, self.message))
