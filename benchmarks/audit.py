@@ -5,7 +5,7 @@
     python benchmarks/audit.py --only 3 --only 7  these of them
     python benchmarks/audit.py --mnist            the audit of demo:mnist, row by row
     python benchmarks/audit.py ... --lines FILE   and keep the lines in FILE
-    python benchmarks/audit.py --write FILE       put FILE into benchmarks/README.md
+    python benchmarks/audit.py --write FILE       put FILE on its page
 
 Of each target two rows are tried again, by ``extract`` and ``recover_span`` with another
 seed and another draw of the noise: the answers as they are, and one defence, each in turn.
@@ -284,7 +284,7 @@ def main() -> None:
     parser.add_argument("--mnist", action="store_true", help="the audit of demo:mnist instead")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--lines", type=Path, help="append the lines to this file")
-    parser.add_argument("--write", type=Path, help="keep the lines of this file in README.md")
+    parser.add_argument("--write", type=Path, help="keep the lines of this file on the page")
     options = parser.parse_args()
     if options.write:
         lines = sorted(

@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--results", type=Path, help="where the runs are, and are added")
     parser.add_argument("--tables", type=Path, help="write the table here, as JSON")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md and results/")
+    parser.add_argument("--write", action="store_true", help="keep it on its page and in results/")
     options = parser.parse_args()
     n = 1 if options.quick else options.networks
     text = [HEAD]

@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one network a line, none trained")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--results", type=Path, default=Path("deep.jsonl"), help="where runs are")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
     n, results = options.networks, options.results

@@ -2,7 +2,7 @@
 
     python benchmarks/hostile_files.py            100,000 mutations (some ten minutes)
     python benchmarks/hostile_files.py --quick    a hundredth of it
-    python benchmarks/hostile_files.py --write    and keep the table in benchmarks/README.md
+    python benchmarks/hostile_files.py --write    and keep the table on its page
 
 Each mutant is read as a network and opened as a target that is asked three rows, in a
 process of its own kind that may die.  Counted are: deaths of the process, exceptions that
@@ -268,7 +268,7 @@ def main(runner: Callable[[str, int], Outcome] = run) -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a hundredth of the mutants")
-    parser.add_argument("--write", action="store_true", help="keep the table in README.md")
+    parser.add_argument("--write", action="store_true", help="keep the table on its page")
     options = parser.parse_args()
     n = N_MUTANTS // len(SUFFIXES) // (100 if options.quick else 1)
     outcomes = {suffix: runner(suffix, n) for suffix in SUFFIXES}

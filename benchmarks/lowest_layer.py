@@ -2,7 +2,7 @@
 
     python benchmarks/lowest_layer.py --table queries      print a table
     python benchmarks/lowest_layer.py --table samples --networks 20 --write
-                                                           and keep it in benchmarks/README.md
+                                                           and keep it on its page
 
 Tables: queries, samples, directions (ways to start, by threshold; --plot FILE.png draws it),
 rare (importance sampling).  Errors are the worst angle over a network's directions, in

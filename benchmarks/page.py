@@ -1,4 +1,8 @@
-"""Where tables are kept, in README.md and as JSON in results/, and runs until they are one."""
+"""Where tables are kept, on their pages and as JSON in results/, and runs until they are one.
+
+A page of pages/ has the prose by hand and, between ``<!-- mark -->`` and ``<!-- /mark -->``, what
+was measured: ``--write`` replaces that part alone.
+"""
 
 import json
 import re
@@ -8,16 +12,37 @@ from typing import Any
 
 from revelu.cli.output import machine, versions
 
-PAGE = Path(__file__).parent / "README.md"
+PAGES = Path(__file__).parent / "pages"
 RESULTS = Path(__file__).parent / "results"
 SCHEMA = 1
 
 
+def page_of(mark: str) -> Path:
+    """Find the page that a table is kept on.
+
+    Raises
+    ------
+    LookupError
+        If no page has the mark, or several have it.
+    """
+    found = [path for path in PAGES.glob("*.md") if f"<!-- {mark} -->" in _read(path)]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} pages of {PAGES} have <!-- {mark} -->")
+    return found[0]
+
+
+def kept(mark: str) -> str:
+    """Return what is kept under a mark."""
+    return _read(page_of(mark)).split(f"<!-- {mark} -->\n")[1].split(f"\n<!-- /{mark} -->")[0]
+
+
 def keep(mark: str, text: str) -> None:
-    """Replace what stands between ``<!-- mark -->`` and ``<!-- /mark -->``."""
-    start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
-    before, rest = PAGE.read_text(encoding="utf-8").split(start)
-    PAGE.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    """Replace what is kept under a mark, on its page and in results/."""
+    page, old = page_of(mark), kept(mark)
+    start, end = f"<!-- {mark} -->\n", f"\n<!-- /{mark} -->"
+    page.write_text(
+        _read(page).replace(f"{start}{old}{end}", f"{start}{text}{end}"), encoding="utf-8"
+    )
     RESULTS.mkdir(exist_ok=True)
     write_tables(RESULTS / f"{mark}.json", mark, text)
 
@@ -25,9 +50,12 @@ def keep(mark: str, text: str) -> None:
 def keep_rows(mark: str, text: str) -> None:
     """Replace the rows of a kept table that begin with the same cell; others stay."""
     new = {line.split("|")[1]: line for line in text.splitlines()}
-    start, end = f"<!-- {mark} -->\n", f"\n<!-- /{mark} -->"
-    kept = PAGE.read_text(encoding="utf-8").split(start)[1].split(end)[0]
-    keep(mark, "\n".join(new.get(line.split("|")[1], line) for line in kept.splitlines()))
+    lines = (new.get(line.split("|")[1], line) for line in kept(mark).splitlines())
+    keep(mark, "\n".join(lines))
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def write_tables(path: Path, mark: str, text: str) -> None:

@@ -6,7 +6,7 @@
     python benchmarks/peers.py --networks 1        one network of a shape
     python benchmarks/peers.py --results FILE      go on where an earlier run stopped
     python benchmarks/peers.py --environment DIR   where ART's environment is, or is made
-    python benchmarks/peers.py --write             and keep it in benchmarks/README.md
+    python benchmarks/peers.py --write             and keep it on its page
 
 ``FunctionallyEquivalentExtraction`` of adversarial-robustness-toolbox 1.20.1 is told the
 width, asks in float64, and has a limit of CPU seconds, which only endless loops met.  The
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, help="of each shape, at most")
     parser.add_argument("--results", type=Path, help="where the runs are, and are added")
     parser.add_argument("--tables", type=Path, help="write the table here, as JSON")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md and results/")
+    parser.add_argument("--write", action="store_true", help="keep it on its page and in results/")
     parser.add_argument(
         "--environment", type=Path, default=Path(tempfile.gettempdir()) / "revelu-peers"
     )

@@ -2,7 +2,7 @@
 
     python benchmarks/polish.py            print the table (some ten minutes)
     python benchmarks/polish.py --quick    a tenth of it
-    python benchmarks/polish.py --write    and keep it in benchmarks/README.md
+    python benchmarks/polish.py --write    and keep it on its page
 
 Error: the largest over 4,000 points of N(0, I).  mP = m (d + 2) is the unit of queries,
 for one output.  Parameters are compared after alignment.
@@ -107,7 +107,7 @@ def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the networks")
-    parser.add_argument("--write", action="store_true", help="keep the table in README.md")
+    parser.add_argument("--write", action="store_true", help="keep the table on its page")
     options = parser.parse_args()
     runs: dict[tuple[int, ...], list[Run]] = {}
     for row in ROWS:

@@ -4,7 +4,7 @@
     python benchmarks/sample_rivals.py --quick        one network a row
     python benchmarks/sample_rivals.py --networks 3   so many networks a row
     python benchmarks/sample_rivals.py --size 3       only so many samples a parameter
-    python benchmarks/sample_rivals.py --write        and keep them, and the plot, beside README.md
+    python benchmarks/sample_rivals.py --write        and keep them, and the plot, on their page
 
 Networks of samples.py with 10 inputs and 5 neurons, p = 55.  Students begin at random and see
 the same samples as the learner; Adam takes all of them at every step.
@@ -14,11 +14,10 @@ import argparse
 import platform
 import resource
 import time
-from pathlib import Path
 
 import numpy as np
 import tensorly
-from page import keep
+from page import PAGES, keep
 from samples import EXACT, FIRST_SEED, Truth, draw, errors_of, learnt, table
 from tensorly.decomposition import parafac
 
@@ -39,7 +38,7 @@ STEPS = 5_000
 RATE = 0.02
 BETAS = 0.9, 0.999
 
-PLOT = Path(__file__).parent / "samples.png"
+PLOT = PAGES / "samples.png"
 
 
 def adam(X: np.ndarray, y: np.ndarray, width: int, seed: int) -> tuple[np.ndarray, ...]:
@@ -184,7 +183,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=NETWORKS, help="a row")
     parser.add_argument("--quick", action="store_true", help="one network a row")
     parser.add_argument("--size", type=int, choices=SIZES, help="samples a parameter; else all")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     networks = 1 if options.quick else options.networks
     lines, exact = rows(networks, (options.size,) if options.size else SIZES)

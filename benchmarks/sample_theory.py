@@ -1,7 +1,7 @@
 """What ATV21 proves of samples, measured: smoothed analysis, Lemma 5.2, Algorithm 5.
 
     python benchmarks/sample_theory.py            print the tables
-    python benchmarks/sample_theory.py --write    and keep them in benchmarks/README.md
+    python benchmarks/sample_theory.py --write    and keep them on their page
 
 Networks as in samples.py, unless said.
 """
@@ -186,7 +186,7 @@ def tables() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     text = tables() + (
         f"\n\nrevelu {revelu.__version__}, NumPy {np.__version__}, Python "

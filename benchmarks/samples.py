@@ -3,7 +3,7 @@
     python benchmarks/samples.py                  print the tables
     python benchmarks/samples.py --row "(10, 5)"  only rows whose name begins so
     python benchmarks/samples.py --networks 3     so many networks a row
-    python benchmarks/samples.py --write          and keep them in benchmarks/README.md
+    python benchmarks/samples.py --write          and keep them on their page
 
 Random unit rows, |a| in [0.5, 1.5] with random signs, b in [-1, 1]; p = m (d + 1).  The
 number of neurons is not given.  Exact: every weight, bias and output weight is within 1e-9
@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--row", help="only rows whose name begins so: (10, 5), moments, noise ...")
     parser.add_argument("--networks", type=int, help=f"a row, at most {NETWORKS}")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     text = tables(options.first_seed, options.networks, options.row)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

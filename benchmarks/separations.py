@@ -1,7 +1,7 @@
 """How far apart critical points of Gaussian lines are, on the whole zoo (CKM21, Lemmas 4.3, 4.4).
 
     python benchmarks/separations.py             print the table (a minute)
-    python benchmarks/separations.py --write     and keep it in benchmarks/README.md
+    python benchmarks/separations.py --write     and keep it on its page
 
 No target is asked: the lines cross networks whose weights are known.
 """
@@ -79,7 +79,7 @@ def line(kind: str, f: dict[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     lines = [_HEADS, "|" + "---|" * 8]
     for kind in zoo.KINDS:

@@ -5,7 +5,7 @@ python benchmarks/served.py --mlserver PYTHON   with the Python of an environmen
                                                 mlserver==1.7.1 and mlserver-sklearn==1.7.1
 python benchmarks/served.py                     without the row of MLServer
 python benchmarks/served.py --part journal      mlserver, rows, journal or kills alone
-python benchmarks/served.py --write             and keep the table in benchmarks/README.md
+python benchmarks/served.py --write             and keep the table on its page
 """
 
 import argparse
@@ -322,7 +322,7 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=["mlserver", "rows", "journal", "kills"])
     parser.add_argument("--mlserver", type=Path, metavar="PYTHON")
     parser.add_argument("--quick", action="store_true", help="less of each")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     few = options.quick
     python = None if options.mlserver is None else options.mlserver.absolute()

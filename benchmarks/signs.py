@@ -2,7 +2,7 @@
 
     python benchmarks/signs.py            print the table (some two minutes)
     python benchmarks/signs.py --seconds 60 --results FILE   a slice; again for more
-    python benchmarks/signs.py --write    and keep it in benchmarks/README.md
+    python benchmarks/signs.py --write    and keep it on its page
 
 Plain: no affine skip is left, so that every neuron's sign was found.  A sign is wrong where
 the neuron is turned round against the truth.
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two networks a row")
     parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of a slice")
     parser.add_argument("--results", type=Path, help="where the runs are, and are added")
-    parser.add_argument("--write", action="store_true", help="keep the table in README.md")
+    parser.add_argument("--write", action="store_true", help="keep the table on its page")
     options = parser.parse_args()
     runs = {seed: Run(**run) for seed, run in records(options.results)}
     lines = [HEAD, "|" + "---|" * 8]

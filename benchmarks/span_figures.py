@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--png", help="draw the curves")
     parser.add_argument("--quick", action="store_true", help="one network a figure")
     parser.add_argument("--tables", type=Path, help="write the tables here, as JSON")
-    parser.add_argument("--write", action="store_true", help="keep them in README.md and results/")
+    parser.add_argument("--write", action="store_true", help="keep them, in results/ too")
     options = parser.parse_args()
     if options.write and not options.mnist:
         parser.error("a table without the rows of MNIST is not kept: give --mnist")

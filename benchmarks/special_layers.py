@@ -1,7 +1,7 @@
 """Lowest layers of special shape: Theorems 8, 9 and 10, 20 inputs and 5 units.
 
     python benchmarks/special_layers.py                    print the table
-    python benchmarks/special_layers.py --write            and keep it in benchmarks/README.md
+    python benchmarks/special_layers.py --write            and keep it on its page
 
 With --results FILE every network is recorded there, and a run goes on where it stopped.
 """

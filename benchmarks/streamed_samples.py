@@ -4,7 +4,7 @@
     python benchmarks/streamed_samples.py --samples 10000000  of the whole run
     python benchmarks/streamed_samples.py --inputs 300        of the whole run; else 1,000
     python benchmarks/streamed_samples.py --part passes       whole, passes, cost, or workers
-    python benchmarks/streamed_samples.py --write             and keep them in benchmarks/README.md
+    python benchmarks/streamed_samples.py --write             and keep them on their page
 
 Networks as in samples.py.  Chunks of 4,000 samples are drawn where they are worked on, so the
 cost of drawing them is in every figure of whole runs.
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1000, help="of the whole run")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--part", choices=PARTS, help="one table; else all")
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     text = tables(options.samples, options.inputs, options.workers, options.part)
     text += (

@@ -258,7 +258,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one network a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     lines = []
     for i, row in enumerate(ROWS):

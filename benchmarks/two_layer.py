@@ -2,7 +2,7 @@
 
     python benchmarks/two_layer.py            print the table (about half an hour)
     python benchmarks/two_layer.py --quick    a tenth of it
-    python benchmarks/two_layer.py --write    and keep it in benchmarks/README.md
+    python benchmarks/two_layer.py --write    and keep it on its page
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on
 scikit-learn's digits; the target's seed and the extractor's are different streams.
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("--row", action="append", help="only this network; may be given again")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
     process = whole_process()
     figures = []

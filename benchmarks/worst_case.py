@@ -3,7 +3,7 @@
     python benchmarks/worst_case.py                       print the table (hours)
     python benchmarks/worst_case.py --networks 5          with fewer networks a row
     python benchmarks/worst_case.py --row "bumps 1e-3"    one row; may be given again
-    python benchmarks/worst_case.py --write               and keep it in benchmarks/README.md
+    python benchmarks/worst_case.py --write               and keep it on its page
     python benchmarks/worst_case.py --plot worst_case.svg error against queries, and no table
 
 L2 errors are relative to the function's own norm under N(0, I) and computed in closed form:
@@ -299,7 +299,7 @@ def main() -> None:
     parser.add_argument("--row", action="append", help="only this row; may be given again")
     parser.add_argument("--method", default="any_two_layer")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep it in README.md")
+    parser.add_argument("--write", action="store_true", help="keep it on its page")
     parser.add_argument("--plot", type=Path, help="where to draw error against queries")
     options = parser.parse_args()
     if options.plot:

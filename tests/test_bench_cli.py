@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -134,22 +135,65 @@ def test_tables_and_notes_are_read_from_markdown(page):
     assert page.notes_of(text).split("\n\n") == ["A note.", "Another."]
 
 
-def test_what_is_kept_is_between_the_marks_and_in_results(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "PAGE", tmp_path / "README.md")
+@pytest.fixture
+def pages(page, tmp_path, monkeypatch):
+    """A folder of pages with the marks t and u, in place of the repository's."""
+    monkeypatch.setattr(page, "PAGES", tmp_path / "pages")
     monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
-    page.PAGE.write_text("before\n<!-- t -->\nold\n<!-- /t -->\nafter\n", encoding="utf-8")
-    page.keep("t", "| a |\n|---|\n| 1 |")
-    assert "old" not in page.PAGE.read_text(encoding="utf-8")
-    content = json.loads((tmp_path / "results/t.json").read_text(encoding="utf-8"))
-    assert content["tables"] == [{"columns": ["a"], "rows": [["1"]]}]
+    page.PAGES.mkdir()
+    for mark in "tu":
+        text = f"# {mark}\n\n<!-- {mark} -->\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"
+        (page.PAGES / f"{mark}.md").write_text(f"{text}<!-- /{mark} -->\n\nBy hand.\n")
+    return page.PAGES
+
+
+def test_what_is_kept_is_between_the_marks_and_in_results(page, pages):
+    other = (pages / "u.md").read_text()
+    page.keep("t", "| a |\n|---|\n| 5 |\n\nA note.")
+    measured = "<!-- t -->\n| a |\n|---|\n| 5 |\n\nA note.\n<!-- /t -->"
+    assert (pages / "t.md").read_text() == f"# t\n\n{measured}\n\nBy hand.\n"
+    assert (pages / "u.md").read_text() == other
+    content = json.loads((page.RESULTS / "t.json").read_text(encoding="utf-8"))
+    assert content["tables"] == [{"columns": ["a"], "rows": [["5"]]}]
+    assert content["notes"] == "A note."
     assert content["table"] == "t"
     assert content["machine"]["cores"] >= 1
 
 
-def test_results_are_those_of_the_readme(page):
-    readme = page.PAGE.read_text(encoding="utf-8")
+def test_rows_are_kept_beside_others(page, pages):
+    page.keep_rows("t", "| 3 | 5 |")
+    assert "| 1 | 2 |\n| 3 | 5 |\n" in (pages / "t.md").read_text()
+
+
+@pytest.mark.parametrize("mark", ["missing", "twice"])
+def test_a_table_has_one_page(page, pages, mark):
+    for name in ("v", "w"):
+        (pages / f"{name}.md").write_text("<!-- twice -->\nold\n<!-- /twice -->\n")
+    with pytest.raises(LookupError, match=mark):
+        page.keep(mark, "new")
+
+
+def test_results_are_those_of_the_pages(page):
     for path in page.RESULTS.glob("*.json"):
         content = json.loads(path.read_text(encoding="utf-8"))
-        mark = content["table"]
-        text = readme.split(f"<!-- {mark} -->")[1].split(f"<!-- /{mark} -->")[0]
+        text = page.kept(content["table"])
         assert content["tables"] == page.tables_of(text)
+        assert content["notes"] == page.notes_of(text)
+
+
+def test_every_table_has_a_page_and_a_line_of_the_index(page):
+    index = (CLONE / "benchmarks/README.md").read_text(encoding="utf-8")
+    linked = dict(re.findall(r"\[(\w+)\]\(pages/(\w+)\.md[^)]*\)", index))
+    assert set(linked) == set(TABLES)
+    assert set(linked.values()) == {path.stem for path in page.PAGES.glob("*.md")}
+    for name, stem in linked.items():
+        assert name == stem or name in (page.PAGES / f"{stem}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_a_script_keeps_has_a_page(page, name):
+    source = (CLONE / "benchmarks" / TABLES[name]).read_text(encoding="utf-8")
+    marks = re.findall(r"\b(?:keep|keep_rows|present)\(\s*\"([\w-]+)\"", source)
+    for mark in marks:
+        assert page.tables_of(page.kept(mark))
+    assert marks or name == "lowest_layer"  # whose marks have the names of its tables
