@@ -1,5 +1,7 @@
 """Kinks on a line, against the hyperplanes that a network knows it has."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 import revelu
 from revelu.network import zoo
 from revelu.probe import kinks
-from revelu.probe.kinks import _MANY_PIECES, find_kinks
+from revelu.probe.kinks import KinkSearch, find_kinks
 from revelu.probe.line import random_line
 
 EPS = np.finfo(float).eps
@@ -105,7 +107,7 @@ def test_a_smooth_function_ends_without_a_verdict(function):
 
 
 def test_a_search_that_ran_out_of_rounds_tells_what_it_saw(monkeypatch):
-    monkeypatch.setattr(kinks, "_MAX_ROUNDS", 4)
+    monkeypatch.setattr(kinks, "KinkSearch", partial(KinkSearch, max_rounds=4))
     scan, _, _ = search(zoo.random_network([8, 30, 2], seed=1), 8, 2, 3)
     assert not scan.complete
     assert "rounds" in scan.message
@@ -141,11 +143,11 @@ def test_answers_noisier_than_they_are_said_to_be_end_the_search(widths, factor)
     scan, _, ask = search(noisy, d, k, 1)
     assert not scan.complete
     assert "different pieces" in scan.message
-    assert ask.n_queries <= 4 * 4 * _MANY_PIECES  # the second look, at the latest
+    assert ask.n_queries <= 4 * 4 * KinkSearch.many_pieces  # the second look, at the latest
 
 
 def test_a_search_without_end_says_nothing_of_the_class(monkeypatch):
-    monkeypatch.setattr(kinks, "_MAX_ROUNDS", 4)
+    monkeypatch.setattr(kinks, "KinkSearch", partial(KinkSearch, max_rounds=4))
     recovery = revelu.extract(zoo.random_network([8, 30, 2], seed=1), dim_in=8, seed=3)
     assert recovery.status is revelu.Status.UNVERIFIED
     assert recovery.network is None

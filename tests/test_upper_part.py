@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 
 import revelu
+from listings.gp18 import estimate_jump, is_direction, jump_of_samples
 from revelu import Status
 from revelu.network.polynomial import Polynomial
 from revelu.network.zoo.thresholds import (
@@ -15,7 +16,6 @@ from revelu.network.zoo.thresholds import (
 )
 from revelu.numerics.high_threshold import coefficient
 from revelu.oracle import Oracle
-from revelu.probe.jumps import estimate_jump, is_direction, jump_of_samples
 from revelu.recover.rare.landscape import correlation
 from revelu.tasks.rules.upper_part import composed, estimate_terms, upper_oracle
 

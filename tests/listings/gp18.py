@@ -3,6 +3,8 @@
 EstimateTanAlpha is used in Algorithm 1 but not listed; it follows Lemma 3's proof.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.stats import norm
 
@@ -97,3 +99,46 @@ def maximise_on_simplex(log_g, start, total, gamma, steps=2000, rate=0.1):
         shifts = (np.cumsum(ordered) - total) / np.arange(1, len(z) + 1)
         z = np.maximum(z - shifts[np.flatnonzero(ordered > shifts)[-1]], 0.0)
     return z
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A mean change across a hyperplane and its standard error."""
+
+    value: float
+    error: float
+
+
+def estimate_jump(oracle, z, s, activation, epsilon, n, rng):
+    """Theorem 7: the mean change of a function, or of its slope, across ``z x = s``.
+
+    The correlation of f with ``delta'(z x - s)`` is infinite where ``z x = s`` is a sign unit's
+    border and finite otherwise; with ``delta''`` where it is a ReLU's kink (C.1).  Over a step
+    epsilon the mean of ``f(x + e z) - f(x - e z)``, or of the second difference over e, stays as
+    epsilon falls if z is a direction, and falls with it if not (Lemmas 8 and 19).  Points of a
+    pair share all other coordinates, which leaves little to chance.
+    """
+    X = rng.standard_normal((n, len(z)))
+    X += (s - X @ z)[:, None] * z
+    steps = (1.0, -1.0) if activation == "sign" else (1.0, -1.0, 0.0)
+    Y = oracle(np.vstack([X + step * epsilon * z for step in steps]))[:, 0].reshape(len(steps), n)
+    change = Y[0] - Y[1] if activation == "sign" else (Y[0] + Y[1] - 2.0 * Y[2]) / epsilon
+    return Jump(float(change.mean()), float(change.std() / np.sqrt(n)))
+
+
+def jump_of_samples(X, y, z, s, epsilon):
+    """Estimate the jump of values across ``z x = s`` from samples, by slabs of width epsilon."""
+    beyond = X @ z - s
+    above, below = y[(beyond >= 0) & (beyond < epsilon)], y[(beyond < 0) & (beyond >= -epsilon)]
+    if min(len(above), len(below)) < 2:
+        return Jump(0.0, np.inf)
+    error = np.sqrt(above.var() / len(above) + below.var() / len(below))
+    return Jump(float(above.mean() - below.mean()), float(error))
+
+
+def is_direction(oracle, z, s, activation, epsilon, n, rng):
+    """Theorem 7's test: a direction keeps its jump over a step ten times shorter."""
+    wide = estimate_jump(oracle, z, s, activation, epsilon, n, rng)
+    narrow = estimate_jump(oracle, z, s, activation, epsilon / 10.0, n, rng)
+    clear = abs(narrow.value) > 5.0 * narrow.error
+    return bool(clear and abs(narrow.value) > 0.5 * abs(wide.value))

@@ -12,29 +12,6 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray
 
-# Points at which a first-layer hyperplane must bend the function, and points tried.  One
-# where the function goes straight on speaks against it, unless the later neurons that read
-# it are off there while others are on: then more points decide, by this share of them.
-_WANTED = 3
-_WANTED_IF_MIXED = 8
-_MOSTLY = 0.7
-_REFUTED = 2
-_MOST_POINTS = 16
-
-# Points, near and far, that judge one where the function went straight on somewhere.
-_MANY_POINTS = 24
-
-# A hyperplane beside which nothing changes at so many points is given up.
-_MOST_DEAD = 6
-
-# A hyperplane that passes far from the origin meets few others near its foot: every other
-# point that judges it lies so many times further out.
-_FAR_OUT = 10.0
-
-# How far a bend is looked for, relative to |x|: far enough for a row that errs by 1e-9,
-# and near enough that another hyperplane is no nearer, but once in a thousand.
-_SIDE = 1e-5
-
 
 def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArray) -> FloatArray:
     """Slope on the far side minus slope on the near side, across each point.
@@ -54,11 +31,15 @@ def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArra
         ``(f(x + s e) - 2 f(x) + f(x - s e)) / s``, by one round of 3 n queries; not
         finite where the target is saturated.
     """
-    moved = step[:, None] * normals
-    n = len(X)
-    Y = ask(np.concatenate([X - moved, X, X + moved]))
+    before, on, after = _across(ask, X, step[:, None] * normals)
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
-        return np.asarray((Y[2 * n :] - 2.0 * Y[n : 2 * n] + Y[:n]) / step[:, None])
+        return np.asarray((after - 2.0 * on + before) / step[:, None])
+
+
+def _across(ask: Ask, X: FloatArray, moves: FloatArray) -> FloatArray:
+    """Answers before, at and after each point, shape (3, n, k), in one round."""
+    Y = ask(np.concatenate([X - moves, X, X + moves]))
+    return Y.reshape(3, len(X), -1)
 
 
 def points_on_hyperplanes(
@@ -89,7 +70,19 @@ def points_on_hyperplanes(
 
 
 def bend_everywhere(
-    ask: Ask, noise: NoiseFloor, W: FloatArray, b: FloatArray, rng: np.random.Generator
+    ask: Ask,
+    noise: NoiseFloor,
+    W: FloatArray,
+    b: FloatArray,
+    rng: np.random.Generator,
+    *,
+    wanted: int = 3,
+    wanted_if_mixed: int = 8,
+    mostly: float = 0.7,
+    refuted: int = 2,
+    dead: int = 6,
+    max_points: int = 16,
+    many_points: int = 24,
 ) -> BoolArray:
     """Tell which hyperplanes belong to the first layer (DG21, Algorithm 7).
 
@@ -103,6 +96,20 @@ def bend_everywhere(
     W : ndarray, shape (m, d)
     b : ndarray, shape (m,)
     rng : numpy.random.Generator
+    wanted : int
+        Points at which a first-layer hyperplane must bend the function.
+    wanted_if_mixed, mostly : int, float
+        One where the function goes straight on speaks against it, unless the later neurons
+        that read it are off there while others are on: then so many points decide, of which
+        this share must bend it.
+    refuted : int
+        Points where the function goes straight on, at as many as it bends at, that decide.
+    dead : int
+        A hyperplane beside which nothing changes at this many points is given up.
+    max_points : int
+        Points tried.
+    many_points : int
+        Points, near and far, that decide in the end where the function went straight on.
 
     Returns
     -------
@@ -110,22 +117,22 @@ def bend_everywhere(
     """
     bent = np.zeros(len(W), dtype=int)
     straight = np.zeros(len(W), dtype=int)
-    for turn in range(_MOST_POINTS):
-        sure = np.where(straight == 0, _WANTED, _WANTED_IF_MIXED)
-        lost = (straight >= _REFUTED) & (bent <= straight)
-        dead = (bent == 0) & (turn >= _MOST_DEAD)
-        todo = np.flatnonzero((bent + straight < sure) & ~lost & ~dead)
+    for turn in range(max_points):
+        sure = np.where(straight == 0, wanted, wanted_if_mixed)
+        lost = (straight >= refuted) & (bent <= straight)
+        lost |= (bent == 0) & (turn >= dead)
+        todo = np.flatnonzero((bent + straight < sure) & ~lost)
         if not len(todo):
             break
         X, normals = points_on_hyperplanes(rng, W[todo], b[todo])
         is_bent, is_straight = look_across(ask, noise, X, normals)
         bent[todo] += is_bent
         straight[todo] += is_straight
-    chosen = (bent >= _WANTED) & (bent >= _MOSTLY * (bent + straight))
+    chosen = (bent >= wanted) & (bent >= mostly * (bent + straight))
     mixed = np.flatnonzero(chosen & (straight > 0))
     if len(mixed):
-        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, _MANY_POINTS)
-        chosen[mixed] = shares >= _MOSTLY
+        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, many_points)
+        chosen[mixed] = shares >= mostly
     return np.asarray(chosen)
 
 
@@ -136,6 +143,8 @@ def bend_shares(
     b: FloatArray,
     rng: np.random.Generator,
     n_points: int,
+    *,
+    farther: float = 10.0,
 ) -> FloatArray:
     """At which share of the points where anything changes each hyperplane bends a function.
 
@@ -148,6 +157,9 @@ def bend_shares(
     rng : numpy.random.Generator
     n_points : int
         Three queries each, on every hyperplane.
+    farther : float
+        A hyperplane that passes far from the origin meets few others near its foot: every
+        other point lies this many times further out.
 
     Returns
     -------
@@ -155,7 +167,7 @@ def bend_shares(
         1 where nothing changed anywhere.
     """
     rows = np.repeat(np.arange(len(W)), n_points)
-    far = _FAR_OUT * np.maximum(np.abs(b) / np.linalg.norm(W, axis=1), 1.0)
+    far = farther * np.maximum(np.abs(b) / np.linalg.norm(W, axis=1), 1.0)
     spread = np.where(np.arange(len(rows)) % 2, far[rows], 1.0)
     X, normals = points_on_hyperplanes(rng, W[rows], b[rows], spread)
     bent, straight = (
@@ -166,20 +178,32 @@ def bend_shares(
 
 
 def look_across(
-    ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray
+    ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray, *, side: float = 1e-5
 ) -> tuple[BoolArray, BoolArray]:
     """Whether the function bends at points across ``normals``, or goes straight through.
 
     Where it does not even change (DG21, Algorithm 5, tells the three cases by the same
     answers) nothing is live, and nothing is learnt.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n, k)
+    noise : NoiseFloor
+    X, normals : ndarray, shape (n, d)
+        Unit normals.
+    side : float
+        How far a bend is looked for, relative to |x|: far enough for a row that errs by 1e-9,
+        and near enough that another hyperplane is nearer once in a thousand points only.
+
+    Returns
+    -------
+    bent, straight : ndarray of bool, shape (n,)
     """
-    step = _SIDE * np.maximum(np.linalg.norm(X, axis=1), 1.0)
-    moved = step[:, None] * normals
-    n = len(X)
-    Y = ask(np.concatenate([X - moved, X, X + moved]))
+    step = side * np.maximum(np.linalg.norm(X, axis=1), 1.0)
+    before, at, after = _across(ask, X, step[:, None] * normals)
     error = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None] * noise.nu * noise.scale
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
-        back, on = Y[n : 2 * n] - Y[:n], Y[2 * n :] - Y[n : 2 * n]
+        back, on = at - before, after - at
         bent = np.asarray((np.abs(on - back) > 4.0 * SIGMAS * error).any(axis=1))
         changes = np.asarray((np.abs(on + back) > 4.0 * SIGMAS * error).any(axis=1))
     return bent, changes & ~bent

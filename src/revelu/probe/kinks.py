@@ -20,37 +20,7 @@ from revelu.probe.piece import Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
 
-# Two points delta apart give a slope to sigma/delta, which puts the intersection
-# with a piece a distance away to about nu/delta: delta must exceed that by far,
-# hence a multiple of sqrt(nu) for the half-distance of a proof.
-_DELTA_FACTOR = 10.0
-
-# A gap this many half-distances wide between two proved pieces is a kink, or a
-# cluster that the proof cannot take apart.
-_CLOSED = 4.0
-
-# The end pieces are met at |t| = 1/delta or where the interval ends, by two
-# points this many half-distances apart.
-_OUTER_SPACING = 7.0
-
-# Where a gap has closed to nothing, a continuous function differs by at most the gap's
-# width times the slopes around it; a jump is this many times more.
-_JUMP_FACTOR = 1e4
-
-# Where large terms cancel, answers err by more than was measured elsewhere; a jump, by far.
-_JUMP_SIGMAS = 100.0
-_MAX_ROUNDS = 64
 OUT_OF_ROUNDS = "the search did not end within its rounds"
-
-# At this many pieces, and at four times as many, the search looks whether the line through the
-# two points of each still holds a thousand half-distances on.  If not, they are no pieces.
-_MANY_PIECES = 192
-_FEWEST_PAIRS = 16
-_FLAT_DISTANCE = 1000.0
-_MOST = 0.5
-
-# No line is followed further than this: a staircase has no end of pieces.
-_MAX_PIECES = 4_000
 
 
 @dataclass
@@ -62,34 +32,62 @@ class _Gap:
     kink: float = np.nan
 
 
+@dataclass(eq=False)
 class KinkSearch:
-    """The search of :func:`find_kinks`; state between its rounds."""
+    """The search of :func:`find_kinks`, whose parameters come first; state between its rounds.
 
-    def __init__(
-        self,
-        ask: Ask,
-        line: Line,
-        nu: float,
-        scale: FloatArray,
-        rng: np.random.Generator,
-        interval: tuple[float, float],
-        through: bool,
-    ) -> None:
-        self.ask, self.line, self.rng = ask, line, rng
-        self.nu, self.scale, self.through = nu, scale, through
-        self.delta = _DELTA_FACTOR * float(np.sqrt(nu))
-        self.projection = rng.standard_normal(len(scale)) / np.where(scale > 0, scale, 1.0)
+    Attributes
+    ----------
+    side : float
+        Half-distance delta of a proof, as a multiple of ``sqrt(nu)``.  Two points delta apart
+        give a slope to nu/delta, which puts the intersection with a piece a distance away to
+        about nu/delta: delta must exceed that by far.
+    closed : float
+        A gap this many half-distances wide between two proved pieces is a kink, or a cluster
+        that the proof cannot take apart.
+    outer : float
+        The end pieces are met at ``|t| = 1/delta`` or where the interval ends, by two points
+        this many half-distances apart.
+    max_rounds : int
+    many_pieces : int
+        At this many pieces, and at four times as many, the search looks whether they are flat.
+    max_pieces : int
+        No line is followed further than this: a staircase has no end of pieces.
+    """
+
+    ask: Ask
+    line: Line
+    nu: float
+    scale: FloatArray
+    rng: np.random.Generator
+    interval: tuple[float, float]
+    through: bool
+    side: float = 10.0
+    closed: float = 4.0
+    outer: float = 7.0
+    max_rounds: int = 64
+    many_pieces: int = 192
+    max_pieces: int = 4_000
+
+    def __post_init__(self) -> None:
+        self.delta = self.side * float(np.sqrt(self.nu))
+        unit = np.where(self.scale > 0, self.scale, 1.0)
+        self.projection = self.rng.standard_normal(len(self.scale)) / unit
         farthest = 1.0 / self.delta
-        self.interval = (max(interval[0], -farthest), min(interval[1], farthest))
+        self.interval = (max(self.interval[0], -farthest), min(self.interval[1], farthest))
         self.pieces: list[Piece] = []
-        self.sum_squares = np.zeros_like(scale)
+        self.sum_squares = np.zeros_like(self.scale)
         self.n_asked = 0
 
     @property
     def sigma(self) -> FloatArray:
         """Standard error of a lifted answer, by output."""
-        seen = np.sqrt(self.sum_squares / max(self.n_asked, 1))
-        return np.asarray(self.nu * np.maximum(self.scale, seen))
+        return np.asarray(self.nu * np.maximum(self.scale, self._seen))
+
+    @property
+    def _seen(self) -> FloatArray:
+        """Root mean square of the answers."""
+        return np.asarray(np.sqrt(self.sum_squares / max(self.n_asked, 1)))
 
     def query(self, ts: list[float]) -> FloatArray:
         """Ask one round and remember how large the answers are."""
@@ -104,8 +102,8 @@ class KinkSearch:
         """Alternate between analysing the gaps and one round of queries."""
         self._start()
         message = OUT_OF_ROUNDS
-        many = _MANY_PIECES
-        for _ in range(_MAX_ROUNDS):
+        many = self.many_pieces
+        for _ in range(self.max_rounds):
             gaps = self._merge_and_analyse()
             wanted = [t for gap in gaps for t in gap.ask] + self._companions()
             if not wanted:
@@ -119,8 +117,10 @@ class KinkSearch:
                         "the function has no affine pieces that can be resolved"
                     )
                     break
-            if len(self.pieces) > _MAX_PIECES:
-                message = f"more than {_MAX_PIECES:,} pieces on a line: no end of them is in sight"
+            if len(self.pieces) > self.max_pieces:
+                message = (
+                    f"more than {self.max_pieces:,} pieces on a line: no end of them is in sight"
+                )
                 break
             self._insert(sorted(set(wanted)))
         else:
@@ -131,7 +131,7 @@ class KinkSearch:
         """End pieces and three pairs between them."""
         lo, hi = self.interval
         angle = _angle(lo, hi)
-        spacing = min(_OUTER_SPACING * self.delta, angle / 16)
+        spacing = min(self.outer * self.delta, angle / 16)
         inner = [_turned(lo, angle * (i + float(self.rng.uniform(0.2, 0.8))) / 3) for i in range(3)]
         inner = sorted([*inner, 0.0]) if self.through else inner
         starts = [(lo, _turned(lo, spacing))]
@@ -143,7 +143,7 @@ class KinkSearch:
         ]
 
     def _merge_and_analyse(self) -> list[_Gap]:
-        """Merge what is one piece, absorb strays, then look at every gap."""
+        """Merge what is one piece, absorb outliers, then look at every gap."""
         self._absorb()
         i = 0
         while i + 1 < len(self.pieces):
@@ -156,45 +156,43 @@ class KinkSearch:
         return [self._analyse(a, b) for a, b in zip(self.pieces, self.pieces[1:], strict=False)]
 
     def _fits(self, piece: Piece, t: float, g: FloatArray) -> bool:
-        value, weight = piece.extrapolate(t)
-        return bool((np.abs(value - g) <= SIGMAS * self.sigma * np.hypot(1.0, weight)).all())
+        """Whether a point lies on the line of a piece, which takes two points."""
+        return len(piece.ts) > 1 and piece.holds(t, g, self.sigma)
+
+    def _is_straight(self, piece: Piece) -> bool:
+        """Whether the inner points of a piece lie on its line."""
+        inner = zip(piece.ts[1:-1], piece.gs[1:-1], strict=True)
+        return all(self._fits(piece, t, g) for t, g in inner)
 
     def _is_one(self, left: Piece, right: Piece) -> bool:
         """Whether two pieces lie on one line, by the widest support there is."""
         if len(left.ts) < 2 and len(right.ts) < 2:
             return False
-        ts, gs = left.ts + right.ts, left.gs + right.gs
         if len(left.ts) > 1 and not self._fits(left, right.ts[-1], right.gs[-1]):
             return False
         if len(right.ts) > 1 and not self._fits(right, left.ts[0], left.gs[0]):
             return False
-        joined = Piece(ts, gs)
-        inner = zip(ts[1:-1], gs[1:-1], strict=True)
-        return all(self._fits(joined, t, g) for t, g in inner)
+        return self._is_straight(Piece(left.ts + right.ts, left.gs + right.gs))
 
     def _absorb(self) -> None:
-        """Hand a stray point to the neighbour on whose line it lies.
+        """Hand an outlier to the neighbour on whose line it lies.
 
         A pair with a kink between its points spans a line that is no piece; its
         points lie on its neighbours.
         """
-        for i in range(len(self.pieces) - 1):
-            left, right = self.pieces[i], self.pieces[i + 1]
-            while 0 < len(right.ts) <= 2 and len(left.ts) >= 2 and self._takes(left, right, 0):
-                left.ts.append(right.ts.pop(0))
-                left.gs.append(right.gs.pop(0))
-            while 0 < len(left.ts) <= 2 and len(right.ts) >= 2 and self._takes(right, left, -1):
-                right.ts.insert(0, left.ts.pop())
-                right.gs.insert(0, left.gs.pop())
+        for left, right in zip(self.pieces, self.pieces[1:], strict=False):
+            for taker, giver, end in ((left, right, 0), (right, left, -1)):
+                while 0 < len(giver.ts) <= 2 and self._takes(taker, giver, end):
+                    taker.add(giver.ts.pop(end), giver.gs.pop(end))
         self.pieces = [piece for piece in self.pieces if piece.ts]
 
     def _takes(self, taker: Piece, giver: Piece, end: int) -> bool:
         t, g = giver.ts[end], giver.gs[end]
         if not self._fits(taker, t, g):
             return False
-        pairs = sorted([*zip(taker.ts, taker.gs, strict=True), (t, g)], key=lambda p: p[0])
-        wide = Piece([p[0] for p in pairs], [p[1] for p in pairs])
-        return all(self._fits(wide, s, h) for s, h in pairs[1:-1])
+        wide = Piece(list(taker.ts), list(taker.gs))
+        wide.add(t, g)
+        return self._is_straight(wide)
 
     def _analyse(self, left: Piece, right: Piece) -> _Gap:
         a, b = left.ts[-1], right.ts[0]
@@ -205,7 +203,7 @@ class KinkSearch:
         proved = len(left.ts) > 2 and len(right.ts) > 2
         delta = max(self.delta, SIGMAS * cut.error)
         single = cut.excess <= SIGMAS
-        if a < cut.t < b and cut.error < width <= _CLOSED * delta and proved:
+        if a < cut.t < b and cut.error < width <= self.closed * delta and proved:
             return _Gap("kink" if single else "cluster", kink=cut.t)
         # Several kinks: the intersection is no kink, but a good place to split at.
         # One fixed projection of the outputs makes it the scalar search.
@@ -218,38 +216,48 @@ class KinkSearch:
             ]
             if ask:
                 return _Gap("ask", ask)
-        if proved and width <= _CLOSED * self.delta:
+        if proved and width <= self.closed * self.delta:
             return _Gap("jump" if self._jumps(left, right) else "cluster", kink=_between(a, b, 0.5))
         if width <= 2.0 * self.delta:
-            return _Gap("ask", _unproved_middles(left, right))
+            pairs = [piece for piece in (left, right) if len(piece.ts) == 2]
+            return _Gap("ask", [(piece.ts[0] + piece.ts[1]) / 2 for piece in pairs])
         middle = _between(a, b, self.rng.uniform(0.3, 0.7))
         step = min(self.delta, float(width) / 8) * (1.0 + middle**2)
         return _Gap("ask", [middle - step, middle + step])
 
-    def _jumps(self, left: Piece, right: Piece) -> bool:
-        """Whether the two sides of a closed gap differ by more than slopes explain."""
-        a, b = left.ts[-1], right.ts[0]
-        width = _angle(a, b)
-        apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
-        seen = np.sqrt(self.sum_squares / self.n_asked)
-        slopes = _JUMP_FACTOR * width * np.maximum(self.scale, seen)
-        return bool((apart > np.maximum(slopes, _JUMP_SIGMAS * self.sigma)).any())
+    def _jumps(
+        self, left: Piece, right: Piece, *, steeper: float = 1e4, sigmas: float = 100.0
+    ) -> bool:
+        """Whether the two sides of a closed gap differ by more than slopes explain.
 
-    def _are_flat(self) -> bool:
-        """Whether most of the pairs are pieces, by one more query each."""
+        A continuous function differs by the gap's width times the slopes around it at most; a
+        jump is ``steeper`` times that.  Where large terms cancel, answers err by more than was
+        measured elsewhere; a jump is ``sigmas`` errors at least.
+        """
+        a, b = left.ts[-1], right.ts[0]
+        apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
+        slopes = steeper * _angle(a, b) * np.maximum(self.scale, self._seen)
+        return bool((apart > np.maximum(slopes, sigmas * self.sigma)).any())
+
+    def _are_flat(self, *, fewest: int = 16, farther: float = 1000.0) -> bool:
+        """Whether most of the pairs are pieces, by one more query each.
+
+        The line through the two points of a piece still holds ``farther`` half-distances on.
+        With fewer than ``fewest`` pairs nothing can be said against them.
+        """
         pairs = [i for i, piece in enumerate(self.pieces[:-1]) if len(piece.ts) == 2]
-        if len(pairs) < _FEWEST_PAIRS:
+        if len(pairs) < fewest:
             return True
-        chosen = [int(i) for i in self.rng.permutation(pairs)[:_MANY_PIECES]]
+        chosen = [int(i) for i in self.rng.permutation(pairs)[: self.many_pieces]]
         ts = []
         for i in chosen:
             t, after = self.pieces[i].ts[-1], self.pieces[i + 1].ts[0]
-            ts.append(t + min(_FLAT_DISTANCE * self.delta * (1.0 + t * t), (after - t) / 3))
+            ts.append(t + min(farther * self.delta * (1.0 + t * t), (after - t) / 3))
         answers = self.query(ts)
         fits = [
             self._fits(self.pieces[i], t, g) for i, t, g in zip(chosen, ts, answers, strict=True)
         ]
-        return bool(np.mean(fits) > _MOST)
+        return 2 * sum(fits) > len(fits)
 
     def _companions(self) -> list[float]:
         """A second point for every piece that has one only."""
@@ -272,36 +280,26 @@ class KinkSearch:
         updated = [self.pieces[0]]
         for right in self.pieces[1:]:
             left = updated[-1]
-            new = [
-                (t, answers.pop(t)) for t in ts if left.ts[-1] < t < right.ts[0] and t in answers
-            ]
-            strays: list[tuple[float, FloatArray]] = []
-            for t, g in new:
-                if not strays and len(left.ts) > 1 and self._fits(left, t, g):
-                    left.ts.append(t)
-                    left.gs.append(g)
-                else:
-                    strays.append((t, g))
-            tail: list[tuple[float, FloatArray]] = []
-            while strays and len(right.ts) > 1 and self._fits(right, *strays[-1]):
-                tail.insert(0, strays.pop())
-            if strays:
-                updated.append(Piece([t for t, _ in strays], [g for _, g in strays]))
-            right.ts[:0] = [t for t, _ in tail]
-            right.gs[:0] = [g for _, g in tail]
+            new = [t for t in ts if left.ts[-1] < t < right.ts[0]]
+            while new and self._fits(left, new[0], answers[new[0]]):
+                left.add(new[0], answers.pop(new.pop(0)))
+            n_left = len(new)
+            while n_left and self._fits(right, new[n_left - 1], answers[new[n_left - 1]]):
+                n_left -= 1
+            if n_left:
+                updated.append(Piece(new[:n_left], [answers.pop(t) for t in new[:n_left]]))
+            for t in new[n_left:]:
+                right.add(t, answers.pop(t))
             updated.append(right)
         for t, g in answers.items():  # a point within a piece
             for piece in updated:
                 if piece.ts[0] < t < piece.ts[-1] and t not in piece.ts:
-                    where = int(np.searchsorted(piece.ts, t))
-                    piece.ts.insert(where, t)
-                    piece.gs.insert(where, g)
+                    piece.add(t, g)
         self.pieces = [part for piece in updated for part in self._split(piece)]
 
     def _split(self, piece: Piece) -> list[Piece]:
         """Take a piece apart where an inner point does not lie on its line."""
-        inner = zip(piece.ts[1:-1], piece.gs[1:-1], strict=True)
-        if all(self._fits(piece, t, g) for t, g in inner):
+        if self._is_straight(piece):
             return [piece]
         if len(piece.ts) == 3:
             # Two of the three may share a piece; the next round tells which.
@@ -392,7 +390,3 @@ def _turned(t: float, angle: float) -> float:
 def _between(a: float, b: float, fraction: float) -> float:
     """The point a fraction of the angle on from ``a`` to ``b``."""
     return _turned(a, fraction * _angle(a, b))
-
-
-def _unproved_middles(left: Piece, right: Piece) -> list[float]:
-    return [(p.ts[0] + p.ts[-1]) / 2 for p in (left, right) if len(p.ts) == 2]

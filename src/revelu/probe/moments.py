@@ -21,10 +21,6 @@ from revelu.types import FloatArray, IntArray
 # The highest order that the method for no more neurons than inputs reads.
 ORDER = 4
 
-# Rows that are summed at a time, and numbers that their features may take.
-_ROWS = 4096
-_FEATURES = 2_000_000
-
 
 @dataclass(frozen=True)
 class Monomials:
@@ -186,7 +182,8 @@ def _no_sums(m: int, order: int) -> _Sums:
 
 def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int) -> _Sums:
     total = _no_sums(len(control.v) if basis is None else len(basis), order)
-    n_rows = int(np.clip(_FEATURES / total.first[order].size, 16, _ROWS))
+    # Features of the rows summed at a time take two million numbers at most.
+    n_rows = int(np.clip(2_000_000 / total.first[order].size, 16, 4096))
     for X, y in _blocks(load(chunk), n_rows):
         rest = y - control(X)
         features = hermite_features(X if basis is None else X @ basis.T, order)
@@ -194,7 +191,7 @@ def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order
     return total
 
 
-def _blocks(samples: Pair, n_rows: int = _ROWS) -> Iterator[Pair]:
+def _blocks(samples: Pair, n_rows: int = 4096) -> Iterator[Pair]:
     X, y = samples
     for start in range(0, len(X), n_rows):
         yield X[start : start + n_rows], y[start : start + n_rows]

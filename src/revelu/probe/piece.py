@@ -1,10 +1,12 @@
 """A piece of a line: where it was seen, what it extrapolates to, where two meet."""
 
 import math
+from bisect import bisect
 from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.types import FloatArray
 
 
@@ -62,6 +64,12 @@ class Piece:
         i, j = to_last.index(max(to_last)), from_first.index(max(from_first))
         return (0, j) if from_first[j] >= to_last[i] else (i, last)
 
+    def add(self, t: float, g: FloatArray) -> None:
+        """Put a point in its place."""
+        i = bisect(self.ts, t)
+        self.ts.insert(i, t)
+        self.gs.insert(i, g)
+
     def extent(self) -> float:
         """The sine of the angle between the two points that span the line."""
         i, j = (self.ts[i] for i in self.support())
@@ -79,6 +87,11 @@ class Piece:
         w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
         w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
         return w1 * self.gs[i] + w2 * self.gs[j], float(np.hypot(w1, w2))
+
+    def holds(self, t: float, g: FloatArray, sigma: FloatArray) -> bool:
+        """Whether a point lies on the piece's line, ``sigma (k,)`` being an answer's error."""
+        value, weight = self.extrapolate(t)
+        return bool((np.abs(value - g) <= SIGMAS * sigma * np.hypot(1.0, weight)).all())
 
     def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
         """Intersect with the piece to the right.

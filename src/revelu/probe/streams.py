@@ -14,10 +14,6 @@ Pair: TypeAlias = tuple[FloatArray, FloatArray]
 # Samples (X, y), or what loads them where they are worked on.
 Chunk: TypeAlias = Pair | Callable[[], Pair]
 
-# Chunks handed out and not yet taken back: enough for a cluster, little in memory, since
-# what is handed out loads when its turn comes.
-_IN_FLIGHT = 32
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -28,7 +24,11 @@ def load(chunk: Chunk) -> Pair:
 
 
 def work_through(
-    work: Callable[[Task], Result], chunks: Iterable[Task], executor: Executor | None
+    work: Callable[[Task], Result],
+    chunks: Iterable[Task],
+    executor: Executor | None,
+    *,
+    in_flight: int = 32,
 ) -> Iterator[Result]:
     """Yield the result of each chunk, in the order of the chunks.
 
@@ -40,6 +40,9 @@ def work_through(
     chunks : iterable
     executor : concurrent.futures.Executor, optional
         Else all is done here.
+    in_flight : int
+        Chunks handed out and not yet taken back: enough for a cluster, little in memory, since
+        what is handed out loads when its turn comes.
     """
     if executor is None:
         yield from map(work, chunks)
@@ -48,7 +51,7 @@ def work_through(
     try:
         for chunk in chunks:
             pending.append(executor.submit(work, chunk))
-            if len(pending) >= _IN_FLIGHT:
+            if len(pending) >= in_flight:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
