@@ -19,7 +19,7 @@ from page import present
 
 import revelu
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
-from revelu.probe.slopes import find_step, measure_gradient, unit_of, unit_rows
+from revelu.probe.gradient import Differences, unit_rows
 from revelu.recover.span.span_of_rows import span_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
@@ -47,13 +47,12 @@ def sample(
     oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, known: np.ndarray
 ) -> np.ndarray:
     """One gradient in units of its error, at a Gaussian point projected off ``known``."""
+    target = Differences(oracle, noise)
     while True:
         g = rng.standard_normal(oracle.dim_in)
         x = g - known.T @ (known @ g)
-        fx = oracle(x[None])[0] / unit_of(noise)
-        lines = unit_rows(rng, 2, len(x))
-        step = find_step(oracle, noise, x, fx, lines, STEPS, smooth=False)
-        found = step and measure_gradient(oracle, noise, rng, x, fx, np.eye(len(x)), step)
+        step = target.find_step(x, target.answers(x[None])[0], unit_rows(rng, 2, len(x)), *STEPS)
+        found = step and target.gradient(step, np.eye(len(x)), rng)
         if found:
             return found[0][:, 0] / found[1].error
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from revelu.errors import SaturatedError
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.probe.gradients import gradient_span
+from revelu.probe.gradient_span import gradient_span
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
 from revelu.recover.fit.two_layer import Samples, TwoLayer
 

@@ -208,11 +208,14 @@ class SpanRecovery(Result):
         What was found, whatever the status; of rank 0 where nothing was.
     certificate : NullCertificate or None
         None where nothing was verified.
+    expected_angle : float
+        About how far off the span is, in radians; infinite where that is not known.
     """
 
     status: Status
     span: Span
     certificate: NullCertificate | None = None
+    expected_angle: float = float("inf")
 
 
 @dataclass(frozen=True)

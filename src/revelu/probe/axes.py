@@ -7,52 +7,21 @@ differences on both sides of the axis.  Where the two sides disagree a step has 
 another hyperplane, and is made shorter.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from revelu.network.arrangement import Arrangement, AxisCut
-from revelu.network.separations import distance
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.jacobian import step_length
+from revelu.probe.gradient import both_sides
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# The first step beside an axis is this share of the half of a piece; where it crosses a
-# hyperplane it is divided by the factor, so often.
-_STEP = 0.1
-_SHRINK = 8.0
-_MAX_SHRINKS = 5
 
-# A normal whose entries are less certain than this is not known.
-_VAGUE = 1e-2
-
-# Two measured hyperplanes nearer than this, on different axes, are one.
-_SAME = 1e-6
-
-# Kinks that bend by less than this share of half the digits are not told from noise.
-_FAINT = 0.01
-
-# A kink expected within this share of what was followed of an axis must have been seen.
-_WELL_WITHIN = 1e-2
-
-# Points of an axis that are asked to see whether the search has missed something.
-_N_CHECKS = 24
-
-# Far enough out that a lifted answer is the slope.
-_OUT = 1e9
-
-
-@dataclass
-class _Found:
-    """Hyperplanes measured so far."""
-
-    normals: list[FloatArray]
-    offsets: list[float]
-    errors: list[float]
+def axis_line(d: int, axis: int) -> Line:
+    """The axis as a line whose lift makes noise even."""
+    return Line(np.zeros(d), np.eye(d)[axis] * float(d) ** 0.5)
 
 
 def scan_axis(
@@ -61,6 +30,8 @@ def scan_axis(
     axis: int,
     rng: np.random.Generator,
     interval: tuple[float, float],
+    *,
+    faint: float = 0.01,
 ) -> LineScan:
     """Find the kinks of ``t -> f(sqrt(d) t e_i)``.
 
@@ -74,6 +45,8 @@ def scan_axis(
     rng : numpy.random.Generator
     interval : (float, float)
         Least and largest ``t``.
+    faint : float
+        Kinks that bend by less than this share of half the digits are not told from noise.
 
     Returns
     -------
@@ -89,10 +62,12 @@ def scan_axis(
     scan = find_kinks(
         oracle, axis_line(oracle.dim_in, axis), float(noise.nu.max()), noise.scale, rng, interval
     )
-    return scan.without_faint_kinks(_FAINT * noise.half_digits * float(np.linalg.norm(noise.scale)))
+    return scan.without_faint_kinks(faint * noise.half_digits * float(np.linalg.norm(noise.scale)))
 
 
-def n_off_pieces(oracle: Oracle, scan: LineScan, rng: np.random.Generator) -> int:
+def n_off_pieces(
+    oracle: Oracle, scan: LineScan, rng: np.random.Generator, *, n_checks: int = 24
+) -> int:
     """Count fresh points of a scanned axis that lie on no piece found.
 
     A bump between two pieces with one affine function hides from any bisection; points
@@ -103,6 +78,8 @@ def n_off_pieces(oracle: Oracle, scan: LineScan, rng: np.random.Generator) -> in
     oracle : Oracle
     scan : LineScan
     rng : numpy.random.Generator
+    n_checks : int
+        Points asked.
 
     Returns
     -------
@@ -117,7 +94,7 @@ def n_off_pieces(oracle: Oracle, scan: LineScan, rng: np.random.Generator) -> in
     if scan.n_faint:
         return 0
     edge = np.arctan(scan.reach)
-    ts = np.tan(rng.uniform(-edge, edge, _N_CHECKS))
+    ts = np.tan(rng.uniform(-edge, edge, n_checks))
     answers = scan.line.lifted(oracle, ts)
     n_off = 0
     for t, g in zip(ts, answers, strict=True):
@@ -125,23 +102,107 @@ def n_off_pieces(oracle: Oracle, scan: LineScan, rng: np.random.Generator) -> in
         piece = scan.pieces[i]
         within = piece.ts[0] <= t <= piece.ts[-1]
         single = all(scan.is_single[max(i - 1, 0) : i + 1])
-        if len(piece.ts) < 2 or not (within or single):
-            continue
-        value, weight = piece.extrapolate(float(t))
-        n_off += bool((np.abs(value - g) > SIGMAS * scan.sigma * np.hypot(1.0, weight)).any())
+        if len(piece.ts) > 1 and (within or single):
+            n_off += not piece.holds(float(t), g, scan.sigma)
     return n_off
-
-
-def axis_line(d: int, axis: int) -> Line:
-    """The axis as a line whose lift makes noise even."""
-    v = np.zeros(d)
-    v[axis] = float(d) ** 0.5
-    return Line(np.zeros(d), v)
 
 
 def n_hyperplane_queries(scan: LineScan) -> int:
     """What measuring the hyperplanes of a scan asks, where no step is shortened."""
     return len(scan.pieces) * (2 * len(scan.line.v) + 1)
+
+
+def kink_normals(
+    oracle: Oracle, noise: NoiseFloor, scan: LineScan, axis: int, *, vague: float = 1e-2
+) -> tuple[FloatArray, FloatArray]:
+    """Measure the hyperplane at each kink of an axis.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    scan : LineScan
+    axis : int
+    vague : float
+        A normal that errs by more, in radians, is not known.
+
+    Returns
+    -------
+    normals : ndarray, shape (n, d)
+        Unit rows; NaN where kinks are not single or too faint.
+    errors : ndarray, shape (n,)
+        Standard error of the entries.
+
+    Raises
+    ------
+    LimitReachedError
+        If the budget is spent.
+    """
+    gradients, errors = _gradients(oracle, noise, scan, axis)
+    d = oracle.dim_in
+    normals = np.full((len(scan.kinks), d), np.nan)
+    sigmas = np.full(len(scan.kinks), np.inf)
+    for i, is_single in enumerate(scan.is_single):
+        J = (gradients[i + 1] - gradients[i]) / noise.unit
+        if not is_single or not np.isfinite(J).all():
+            continue
+        # One neuron bends all outputs along one normal: J is its outer product.
+        U, s, _ = np.linalg.svd(J, full_matrices=False)
+        if s[0] == 0.0:
+            continue
+        sigma = float(np.hypot(errors[i], errors[i + 1])) / s[0]
+        rest = s[1] / s[0] if len(s) > 1 else 0.0
+        if sigma * d**0.5 > vague or rest > SIGMAS * sigma * (d**0.5 + len(noise.unit) ** 0.5):
+            continue
+        normals[i], sigmas[i] = U[:, 0], sigma
+    return normals, sigmas
+
+
+def _gradients(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    scan: LineScan,
+    axis: int,
+    *,
+    shrink: float = 8.0,
+    max_tries: int = 5,
+) -> tuple[FloatArray, FloatArray]:
+    """Gradient on each piece, shape (p, d, k), and the standard error of its entries.
+
+    A step that crosses a hyperplane is divided by ``shrink``, coordinate by coordinate.
+    """
+    line, d = scan.line, oracle.dim_in
+    edge = np.arctan(scan.reach)
+    ends = np.concatenate([[-edge], np.arctan(scan.kinks), [edge]])
+    halves = np.maximum(np.diff(ends) / 2.0, np.finfo(np.float64).eps)
+    ts = np.tan((ends[1:] + ends[:-1]) / 2.0)
+    middles = line.points(ts)
+    h = np.array([line.step_beside(t, half) for t, half in zip(ts, halves, strict=True)])
+    steps = np.repeat(h[:, None], d, axis=1)
+    # Along the axis the angle changes by a factor hypot(1, t) less than beside it.
+    steps[:, axis] *= np.hypot(1.0, ts)
+    sigma = noise.nu * noise.scale * np.hypot(1.0, ts)[:, None]
+    base = np.asarray(oracle(middles))
+    G = np.full((len(ts), d, base.shape[1]), np.nan)
+    left = np.argwhere(np.ones_like(steps, dtype=bool))
+    for _ in range(max_tries):
+        if not len(left):
+            break
+        rows, columns = left.T
+        size = steps[rows, columns]
+        moves = np.zeros((len(left), d))
+        moves[np.arange(len(left)), columns] = size
+        ahead, behind = both_sides(oracle, middles[rows], moves)
+        with np.errstate(invalid="ignore"):
+            bend = np.abs(ahead - 2.0 * base[rows] + behind)
+            # The norm of (1, -2, 1) is sqrt(6).
+            straight = (bend <= SIGMAS * 6.0**0.5 * sigma[rows]).all(axis=1)
+            slopes = (ahead - behind) / (2.0 * size)[:, None]
+        G[rows[straight], columns[straight]] = slopes[straight]
+        left = left[~straight]
+        steps[tuple(left.T)] /= shrink
+    shortest = steps.min(axis=1, initial=np.inf)
+    return G, np.asarray((sigma / noise.unit).max(axis=1) / (2.0**0.5 * shortest))
 
 
 def arrange(
@@ -167,116 +228,29 @@ def arrange(
         none.
     """
     d = len(next(iter(scans.values())).line.v)
-    found = _Found([], [], [])
+    found = _Hyperplanes(d)
     # Axes with normals first: the others are labelled by what those found.
     order = sorted(scans, key=lambda axis: (axis not in normals, axis))
     cuts = {}
     for axis in order:
         kinks = scans[axis].kinks * d**0.5
         if axis in normals:
-            labels = _merge(found, axis, kinks, *normals[axis])
+            labels = found.merge(axis, kinks, *normals[axis])
         else:
-            labels = _recognise(found, axis, kinks)
+            labels = found.recognise(axis, kinks)
         cuts[axis] = _cut(scans[axis], axis, labels, hidden.get(axis, 0))
-    normals_found = np.asarray(found.normals, dtype=np.float64).reshape(-1, d)
-    offsets, errors = np.asarray(found.offsets), np.asarray(found.errors)
-    ending = np.zeros(len(normals_found), dtype=bool)
+    ending = np.zeros(len(found.normals), dtype=bool)
     for axis, cut in cuts.items():
-        edge = scans[axis].reach * d**0.5
         if not cut.n_clusters:
-            ending |= _absent(normals_found, offsets, errors, cut, edge)
+            ending |= found.absent(cut, scans[axis].reach * d**0.5)
     return Arrangement(
         dim_in=d,
         cuts=tuple(cuts[axis] for axis in sorted(cuts)),
-        normals=normals_found,
-        offsets=offsets,
-        errors=errors,
+        normals=found.normals,
+        offsets=found.offsets,
+        errors=found.errors,
         tied=ending,
     )
-
-
-def kink_normals(
-    oracle: Oracle, noise: NoiseFloor, scan: LineScan, axis: int
-) -> tuple[FloatArray, FloatArray]:
-    """Measure the hyperplane at each kink of an axis.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    scan : LineScan
-    axis : int
-
-    Returns
-    -------
-    normals : ndarray, shape (n, d)
-        Unit rows; NaN where kinks are not single or too faint.
-    errors : ndarray, shape (n,)
-        Standard error of the entries.
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget is spent.
-    """
-    gradients, errors = _gradients(oracle, noise, scan, axis)
-    d = oracle.dim_in
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)
-    normals = np.full((len(scan.kinks), d), np.nan)
-    sigmas = np.full(len(scan.kinks), np.inf)
-    for i, is_single in enumerate(scan.is_single):
-        J = (gradients[i + 1] - gradients[i]) / unit
-        if not is_single or not np.isfinite(J).all():
-            continue
-        # One neuron bends all outputs along one normal: J is its outer product.
-        U, s, _ = np.linalg.svd(J, full_matrices=False)
-        if s[0] == 0.0:
-            continue
-        sigma = float(np.hypot(errors[i], errors[i + 1])) / s[0]
-        rest = s[1] / s[0] if len(s) > 1 else 0.0
-        if sigma * d**0.5 > _VAGUE or rest > SIGMAS * sigma * (d**0.5 + len(unit) ** 0.5):
-            continue
-        normals[i], sigmas[i] = U[:, 0], sigma
-    return normals, sigmas
-
-
-def _gradients(
-    oracle: Oracle, noise: NoiseFloor, scan: LineScan, axis: int
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient on each piece, shape (p, d, k), and the standard error of its entries."""
-    line, d = scan.line, oracle.dim_in
-    edge = np.arctan(scan.reach)
-    ends = np.concatenate([[-edge], np.arctan(scan.kinks), [edge]])
-    halves = np.maximum(np.diff(ends) / 2.0, np.finfo(np.float64).eps)
-    ts = np.tan((ends[1:] + ends[:-1]) / 2.0)
-    middles = line.points(ts)
-    h = np.array([step_length(line, t, half, _STEP) for t, half in zip(ts, halves, strict=True)])
-    steps = np.repeat(h[:, None], d, axis=1)
-    # Along the axis the angle changes by a factor hypot(1, t) less than beside it.
-    steps[:, axis] *= np.hypot(1.0, ts)
-    sigma = noise.nu * noise.scale * np.hypot(1.0, ts)[:, None]
-    base = np.asarray(oracle(middles))
-    G = np.full((len(ts), d, base.shape[1]), np.nan)
-    left = np.argwhere(np.ones_like(steps, dtype=bool))
-    for _ in range(_MAX_SHRINKS):
-        if not len(left):
-            break
-        rows, columns = left.T
-        size = steps[rows, columns]
-        moves = np.zeros((len(left), d))
-        moves[np.arange(len(left)), columns] = size
-        Y = oracle(np.concatenate([middles[rows] + moves, middles[rows] - moves]))
-        ahead, behind = Y[: len(left)], Y[len(left) :]
-        with np.errstate(invalid="ignore"):
-            bend = np.abs(ahead - 2.0 * base[rows] + behind)
-            straight = (bend <= SIGMAS * 6.0**0.5 * sigma[rows]).all(axis=1)
-            slopes = (ahead - behind) / (2.0 * size)[:, None]
-        G[rows[straight], columns[straight]] = slopes[straight]
-        left = left[~straight]
-        steps[tuple(left.T)] /= _SHRINK
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)
-    shortest = steps.min(axis=1, initial=np.inf)
-    return G, np.asarray((sigma / unit).max(axis=1) / (2.0**0.5 * shortest))
 
 
 def _cut(scan: LineScan, axis: int, labels: IntArray, n_hidden: int) -> AxisCut:
@@ -289,7 +263,8 @@ def _cut(scan: LineScan, axis: int, labels: IntArray, n_hidden: int) -> AxisCut:
             errors.append(np.inf)
             continue
         value, w0 = piece.extrapolate(0.0)
-        slope, w1 = piece.extrapolate(_OUT)
+        # So far out a lifted answer is the slope.
+        slope, w1 = piece.extrapolate(1e9)
         pieces.append(np.stack([value, slope / length]))
         errors.append(float(np.linalg.norm(scan.sigma)) * float(np.hypot(w0, w1 / length)))
     widths = [
@@ -309,67 +284,61 @@ def _cut(scan: LineScan, axis: int, labels: IntArray, n_hidden: int) -> AxisCut:
     )
 
 
-def _absent(
-    normals: FloatArray, offsets: FloatArray, errors: FloatArray, cut: AxisCut, edge: float
-) -> BoolArray:
-    """Which hyperplanes are to meet an axis and do not: they end before it."""
-    along = normals[:, cut.axis]
-    clear = np.abs(along) > _SAME + SIGMAS * errors
-    t = -offsets / np.where(clear, along, 1.0)
-    within = clear & (np.abs(t) < edge * _WELL_WITHIN)
-    if not len(cut.kinks):
-        return np.asarray(within)
-    apart = np.abs(cut.kinks - t[:, None]).min(axis=1)
-    spread = (_SAME + SIGMAS * errors * normals.shape[1] ** 0.5) * (1.0 + np.abs(t)) ** 2
-    return np.asarray(within & (apart > spread / np.where(clear, np.abs(along), 1.0)))
+class _Hyperplanes:
+    """Hyperplanes measured so far, each once; ``same`` is how near two may be that are one."""
 
+    def __init__(self, d: int, same: float = 1e-6) -> None:
+        self.d, self.same = d, same
+        self.normals, self.offsets, self.errors = np.empty((0, d)), np.empty(0), np.empty(0)
 
-def _merge(
-    found: _Found, axis: int, kinks: FloatArray, normals: FloatArray, errors: FloatArray
-) -> IntArray:
-    """Label each kink with its hyperplane: one known from another axis, or a new one.
-
-    A hyperplane meets an axis once, so that no two kinks of one axis share a label.
-    """
-    known = len(found.normals)
-    labels = np.full(len(kinks), -1, dtype=np.intp)
-    taken: set[int] = set()
-    for i, (t, n, error) in enumerate(zip(kinks, normals, errors, strict=True)):
-        if not np.isfinite(n).all():
-            continue
-        b = -float(n[axis] * t)
-        best, least = -1, np.inf
-        for j in range(known):
-            if j in taken:
-                continue
-            sign = 1.0 if float(n @ found.normals[j]) > 0 else -1.0
-            apart = max(
-                distance(n, found.normals[j]), abs(b - sign * found.offsets[j]) / (1.0 + abs(b))
+    def merge(
+        self, axis: int, kinks: FloatArray, normals: FloatArray, errors: FloatArray
+    ) -> IntArray:
+        """Label each kink with its hyperplane: one known from another axis, or a new one."""
+        labels = np.full(len(kinks), -1, dtype=np.intp)
+        for i in np.flatnonzero(np.isfinite(normals).all(axis=1)):
+            t, n, error = kinks[i], normals[i], errors[i]
+            b = -float(n[axis] * t)
+            signs = np.where(self.normals @ n > 0, 1.0, -1.0)
+            offsets = np.abs(b - signs * self.offsets) / (1.0 + abs(b))
+            cross = np.linalg.norm(self.normals - n, axis=1) * np.linalg.norm(
+                self.normals + n, axis=1
             )
-            spread = SIGMAS * (error + found.errors[j]) * len(n) ** 0.5 * (1.0 + abs(t))
-            if apart < min(least, _SAME + spread):
-                best, least = j, apart
-        if best < 0:
-            found.normals.append(n)
-            found.offsets.append(b)
-            found.errors.append(float(error))
-            best = len(found.normals) - 1
-        taken.add(best)
-        labels[i] = best
-    return labels
-
-
-def _recognise(found: _Found, axis: int, kinks: FloatArray) -> IntArray:
-    """Label the kinks that lie where a known hyperplane is to meet the axis."""
-    labels = np.full(len(kinks), -1, dtype=np.intp)
-    if not found.normals:
+            apart = np.maximum(cross / 2.0, offsets)
+            spread = SIGMAS * (error + self.errors) * self.d**0.5 * (1.0 + abs(t))
+            apart[apart >= self.same + spread] = np.inf
+            # A hyperplane meets an axis once.
+            apart[labels[labels >= 0]] = np.inf
+            if np.isfinite(apart).any():
+                labels[i] = apart.argmin()
+                continue
+            labels[i] = len(self.normals)
+            self.normals = np.vstack([self.normals, n])
+            self.offsets, self.errors = np.append(self.offsets, b), np.append(self.errors, error)
         return labels
-    normals, offsets = np.asarray(found.normals), np.asarray(found.offsets)
-    errors = np.asarray(found.errors)
-    for i, t in enumerate(kinks):
-        apart = np.abs(normals[:, axis] * t + offsets)
-        spread = _SAME + SIGMAS * errors * len(normals[0]) ** 0.5
-        near = np.flatnonzero(apart < spread * (1.0 + abs(t)))
-        if len(near) == 1:
-            labels[i] = near[0]
-    return labels
+
+    def recognise(self, axis: int, kinks: FloatArray) -> IntArray:
+        """Label the kinks that lie where one known hyperplane is to meet the axis."""
+        labels = np.full(len(kinks), -1, dtype=np.intp)
+        spread = self.same + SIGMAS * self.errors * self.d**0.5
+        for i, t in enumerate(kinks):
+            apart = np.abs(self.normals[:, axis] * t + self.offsets)
+            near = np.flatnonzero(apart < spread * (1.0 + abs(t)))
+            if len(near) == 1:
+                labels[i] = near[0]
+        return labels
+
+    def absent(self, cut: AxisCut, edge: float) -> BoolArray:
+        """Which are to meet an axis and do not: they end before it.
+
+        Only a kink expected within a hundredth of what was followed must have been seen.
+        """
+        along = self.normals[:, cut.axis]
+        clear = np.abs(along) > self.same + SIGMAS * self.errors
+        t = -self.offsets / np.where(clear, along, 1.0)
+        within = clear & (np.abs(t) < 0.01 * edge)
+        if not len(cut.kinks):
+            return np.asarray(within)
+        apart = np.abs(cut.kinks - t[:, None]).min(axis=1)
+        spread = (self.same + SIGMAS * self.errors * self.d**0.5) * (1.0 + np.abs(t)) ** 2
+        return np.asarray(within & (apart > spread / np.where(clear, np.abs(along), 1.0)))

@@ -6,18 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import SaturatedError
+from revelu.numerics.confidence import SIGMAS
+from revelu.probe.gradient import Stencil
 from revelu.probe.line import Ask, Askable, Line
 from revelu.types import FloatArray
-
-# Steps are cut tenfold where a kink showed beside the point, so many times.
-_MAX_CUTS = 4
-
-# A step uses at most this share of the room that the box leaves.
-_ROOM_SHARE = 0.5
-
-# How many errors of an answer the answer at a point nearby may be off the predicted one:
-# eight standard errors of a sum of three answers.
-_CHECK_SIGMAS = 24.0
 
 
 @dataclass(frozen=True)
@@ -55,10 +47,10 @@ class Box:
         return np.asarray(np.clip(X, self.lo, self.hi))
 
     def inward(self, x: FloatArray, h: float) -> FloatArray:
-        """Signed steps, one a coordinate, of length ``h`` where the box has the room."""
+        """Signed steps, one a coordinate, of length ``h``, or of half the room in the box."""
         above, below = self.hi - x, x - self.lo
         room = np.maximum(above, below)
-        return np.where(above >= below, 1.0, -1.0) * np.minimum(h, _ROOM_SHARE * room)
+        return np.where(above >= below, 1.0, -1.0) * np.minimum(h, room / 2.0)
 
 
 class Confined:
@@ -98,21 +90,25 @@ def inward_jacobian(
     box: Box,
     error: FloatArray,
     rng: np.random.Generator,
+    *,
+    cuts: tuple[float, ...] = (1.0, 0.1, 0.01, 0.001),
 ) -> FloatArray | None:
     """The derivatives at a point by differences that stay in a box (DG21, Algorithm 2).
 
-    One more question in a random direction tells whether a kink came between.
+    One more query in a random direction tells whether a kink came between.
 
     Parameters
     ----------
     ask : callable, (n, d) -> (n, k)
     x : ndarray, shape (d,)
     h : float
-        The step; shorter where it crosses a kink or the box has no room for it.
+        The step; shorter where the box has no room for it.
     box : Box
     error : ndarray, shape (k,)
         Standard error of an answer.
     rng : numpy.random.Generator
+    cuts : tuple of float
+        Shares of the step, tried one after another while a kink shows.
 
     Returns
     -------
@@ -124,15 +120,16 @@ def inward_jacobian(
     SaturatedError
         If the target is saturated there.
     """
-    for cut in 10.0 ** -np.arange(_MAX_CUTS):
-        steps = box.inward(x, float(cut) * h)
+    axes = np.eye(len(x))
+    for cut in cuts:
+        steps = box.inward(x, cut * h)
         aside = steps * np.abs(rng.standard_normal(len(x)))
         aside *= np.linalg.norm(steps) / (np.linalg.norm(aside) * np.sqrt(len(x)))
         aside = np.clip(aside, -np.abs(steps), np.abs(steps))
-        Y = ask(np.vstack([x, x + np.diag(steps), x + aside]))
-        if not np.isfinite(Y).all():
+        slopes = Stencil(x, axes, steps, aside=aside).measure(ask)
+        if not slopes.is_finite:
             raise SaturatedError("the target is saturated beside a line")
-        J = ((Y[1:-1] - Y[0]) / steps[:, None]).T
-        if (np.abs(Y[-1] - Y[0] - J @ aside) <= _CHECK_SIGMAS * error).all():
-            return np.asarray(J)
+        # Within a piece the answer aside differs by the errors of three answers, about.
+        if (slopes.apart <= 3.0 * SIGMAS * error).all():
+            return slopes.values.T
     return None

@@ -54,6 +54,33 @@ class Line:
         """Ask at ``t`` in one round and return the lifted answers, shape (n, k)."""
         return np.asarray(ask(self.points(t)) / np.sqrt(1.0 + t**2)[:, None])
 
+    def complement(self) -> FloatArray:
+        """Return orthonormal rows orthogonal to ``v``, shape (d - 1, d), parallel to no axis.
+
+        The Householder reflection that takes ``e_1`` to ``-+v/|v|`` takes the other unit
+        vectors to them.
+        """
+        u = self.v / np.linalg.norm(self.v)
+        u[0] += np.copysign(1.0, u[0])
+        return np.asarray((np.eye(len(u)) - np.outer(u, u) * (2.0 / (u @ u)))[1:])
+
+    def step_beside(self, t: float, half_gap: float, share: float = 0.1) -> float:
+        """Return a step orthogonal to the line that stays inside a piece, most likely.
+
+        In the lifted picture the point at angle theta moves by ``h / (|v| sqrt(1 + t^2))``
+        when ``x`` moves by ``h``; that is to be a share of the half-gap.
+
+        Parameters
+        ----------
+        t : float
+            Where on the line.
+        half_gap : float
+            Angle to the nearest kink.
+        share : float
+            Longer steps are more precise, and cross another neuron's kink more often.
+        """
+        return float(share * half_gap * np.linalg.norm(self.v) * np.hypot(1.0, t))
+
 
 def random_line(rng: np.random.Generator, d: int, through: FloatArray | None = None) -> Line:
     """Draw a line: ``x0 ~ N(0, I)`` or as given, ``v`` orthogonal to it.

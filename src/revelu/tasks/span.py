@@ -13,10 +13,9 @@ from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.oracle import NoiseFloor, Oracle, whole_number
 from revelu.oracle.sentinels import Sentinels
-from revelu.recover.span.adaptive import recover_span as recover_by_gradients
-from revelu.recover.span.averaged import recover_noisy_span
-from revelu.recover.span.labels import recover_label_span
-from revelu.recover.span.one_round import recover_span_at_once
+from revelu.recover.method import Why
+from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
+from revelu.recover.span.candidate import SpanCandidate
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
@@ -147,10 +146,10 @@ class _Job(Job):
             self.oracle.watch(Sentinels(X, Y, np.zeros(Y.shape), view))
 
         outer = Oracle(ask, self.oracle.dim_in, name=self.oracle.name, batch_rows=sys.maxsize)
-        found = recover_label_span(outer, self.for_search, tell=self.tell, watch=watch)
+        found = Labels().find(outer, np.random.default_rng(self.for_search), self.tell, watch)
         outer.budget = self.oracle.remaining
         with self.oracle.phase("verify"):
-            return self._verified(outer, found, None)
+            return self._verified(outer, found, "labels", None)
 
     def from_numbers(self, method: str, neurons: int | None) -> SpanRecovery:
         """Algorithm 1, by the way that the noise allows, then fresh moves."""
@@ -162,46 +161,64 @@ class _Job(Job):
         refused = refusal(replace(noise, curved=0.0))
         if refused is not None:
             return self._nothing(*refused)
-        seed, tell = self.for_search, self.tell
+        way: OneRound | Adaptive | Averaged
         if method == "at_once" and neurons is not None:
-            found = recover_span_at_once(self.oracle, noise, seed, neurons, smooth=smooth)
+            name, way = "at_once", OneRound(neurons, smooth=smooth)
         elif noise.is_exact:
-            found = recover_by_gradients(self.oracle, noise, seed, smooth=smooth, tell=tell)
+            name, way = "gradients", Adaptive(smooth=smooth)
         else:
-            found = recover_noisy_span(self.oracle, noise, seed, smooth=smooth, tell=tell)
-        if found.status is Status.PARTIAL and not found.span.rank:
-            found = replace(found, evidence=(*found.evidence, _PERHAPS_LABELS))
-        return self._verified(self.oracle, _with_guarantee(found, smooth=smooth), noise)
+            name, way = "noisy_gradients", Averaged(smooth=smooth)
+        found = way.find(self.oracle, noise, np.random.default_rng(self.for_search), self.tell)
+        notes, rank = found.notes, found.span.rank
+        if found.why is Why.UNRESOLVED and not rank:
+            notes = (*notes, _PERHAPS_LABELS)
+        if not smooth and 0 < rank < found.span.dim_in:
+            notes = (*notes, _PROMISE.format(rank=rank, most=2 * rank))
+        return self._verified(self.oracle, replace(found, notes=notes), name, noise)
 
     def _verified(
-        self, oracle: Oracle, found: SpanRecovery, noise: NoiseFloor | None
+        self, oracle: Oracle, found: SpanCandidate, method: str, noise: NoiseFloor | None
     ) -> SpanRecovery:
-        """Attach a certificate; a span that is all of the input needs none."""
-        if found.status is not Status.UNVERIFIED:
-            return found
+        """Say how a search ended, and check a span that it thinks is whole."""
+        angle = found.expected_angle
+        figures = {"expected_angle": angle if np.isfinite(angle) else None, "leak": found.leak}
+        recovery = SpanRecovery(
+            _STATUS[found.why],
+            found.span,
+            ledger=oracle.ledger(),
+            evidence=found.notes,
+            method=method,
+            details={**found.figures, **{k: v for k, v in figures.items() if v is not None}},
+            expected_angle=angle,
+        )
+        if found.why is not Why.EXPLAINED:
+            return recovery
         if found.span.rank == found.span.dim_in:
-            return replace(found, status=Status.RECOVERED, evidence=(*found.evidence, _FULL))
+            # All of the input: there is nothing to move in.
+            return replace(recovery, status=Status.RECOVERED, evidence=(*found.notes, _FULL))
         self.tell("moving fresh inputs inside the null space")
         rng = np.random.default_rng(self.for_checks)
-        angle = float(found.details.get("expected_angle", 0.0))
         # Of a weak direction that is far off a function sees as little as of the others.
-        leak = float(found.details.get("leak", angle))
+        leak = angle if found.leak is None else found.leak
         try:
             certificate = check_null_space(oracle, found.span, self.checks, rng, noise, leak)
         except LimitReachedError as error:
-            evidence = (*found.evidence, str(error))
-            return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
+            evidence = (*found.notes, str(error))
+            return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
         if certificate is None:
-            return replace(found, status=Status.BUDGET_EXHAUSTED)
+            return replace(recovery, status=Status.BUDGET_EXHAUSTED)
         passed = certificate.passed and angle < self.largest_angle
-        status = Status.RECOVERED if passed else Status.UNVERIFIED
         more = () if found.span.rank else (_DEAD,)
         if certificate.passed and not passed:
             more = (*more, _TOO_COARSE.format(angle=angle, limit=self.largest_angle))
         elif not passed and angle > self.coarse_angle:
             more = (*more, _COARSE.format(angle=angle))
-        evidence = (*found.evidence, *more)
-        return replace(found, status=status, certificate=certificate, evidence=evidence)
+        return replace(
+            recovery,
+            status=Status.RECOVERED if passed else Status.UNVERIFIED,
+            certificate=certificate,
+            evidence=(*found.notes, *more),
+        )
 
     def ended(self, found: SpanRecovery) -> SpanRecovery:
         """Attach the final ledger and advice."""
@@ -241,6 +258,16 @@ _DEAD = (
     "no answer changes anywhere on N(0, I): the target is constant, or dead there; scale or "
     "shift its inputs to where it is alive"
 )
+_PROMISE = (
+    "{rank} directions; Theorem 3.4 promises half of a ReLU network's, so it may have up to "
+    "{most} where narrow layers hide them"
+)
+_STATUS = {
+    Why.EXPLAINED: Status.UNVERIFIED,
+    Why.UNRESOLVED: Status.PARTIAL,
+    Why.REFUTED: Status.NOT_DETERMINISTIC,
+    Why.LIMIT: Status.BUDGET_EXHAUSTED,
+}
 _ADVICE = {
     Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are "
     "missing; another seed, more checks or answers of more digits may help",
@@ -248,17 +275,6 @@ _ADVICE = {
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness: labels and digits must repeat",
 }
-
-
-def _with_guarantee(found: SpanRecovery, *, smooth: bool) -> SpanRecovery:
-    """Say what Theorem 3.4 promises of a ReLU network."""
-    if smooth or not 0 < found.span.rank < found.span.dim_in:
-        return found
-    text = (
-        f"{found.span.rank} directions; Theorem 3.4 promises half of a ReLU network's, so it "
-        f"may have up to {2 * found.span.rank} where narrow layers hide them"
-    )
-    return replace(found, evidence=(*found.evidence, text))
 
 
 def _as_labels(Y: FloatArray, name: str) -> FloatArray:

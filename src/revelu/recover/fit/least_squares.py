@@ -27,7 +27,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.gradients import gradient_span
+from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
 from revelu.recover.fit.search import (

@@ -9,16 +9,12 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, affine_network
 from revelu.numerics.confidence import SIGMAS
-from revelu.probe.jacobian import complement_basis, directional_differences, step_length
+from revelu.probe.gradient import Stencil
 from revelu.probe.line import Askable
 from revelu.probe.scan import LineScan
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.blocks import Block, choose_blocks
 from revelu.types import BoolArray, FloatArray
-
-# Steps orthogonal to the line, as a fraction of the half-gap: longer ones are more
-# precise, and cross another neuron's kink more often.
-_RHO = 0.1
 
 # Signs and sizes of the steps with which a corrupted coordinate is asked again.
 _RETRY_STEPS = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
@@ -85,11 +81,12 @@ class _Peeler:
         self.columns = scan.jumps / np.where(self.slopes > 0, self.slopes, 1.0)[:, None]
         self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
         self.half_gaps = half_gaps_of(scan)
-        min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * _RHO)
+        # A step is a tenth of a half-gap.
+        min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * 0.1)
         self.first, self.blocks = choose_blocks(
             self.columns, self.half_gaps, scan.is_single, min_half_gap
         )
-        self.basis = complement_basis(scan.line.v)
+        self.basis = scan.line.complement()
         self.centres: dict[int, float] = {}
         self.steps: dict[int, FloatArray] = {}
         self.values: dict[int, FloatArray] = {}
@@ -123,14 +120,12 @@ class _Peeler:
                 t = float(np.clip(t, *self.scan.interval))
                 # A wide piece gains little by a longer step: the narrow ones set the error.
                 room = min(self.half_gaps[p], float(np.median(self.half_gaps)))
-                h = step_length(self.scan.line, t, room, _RHO)
+                h = self.scan.line.step_beside(t, room)
                 steps = np.full(len(self.basis), h)
                 self.centres[p] = t
-                if self.scan.n_faint:
-                    values = self._derivatives_anew(p, self.basis, steps)
-                else:
-                    values = self._derivatives(p, t, self.basis, steps)
-                self.steps[p], self.values[p] = steps, values
+                anew = self.scan.n_faint > 0
+                self.steps[p] = steps
+                self.values[p] = self._derivatives(p, self.basis, steps, anew=anew)
 
     def _mend(self) -> None:
         """Ask suspect coordinates again with shorter steps until none is left."""
@@ -146,22 +141,23 @@ class _Peeler:
             with self.target.round():
                 for p, mask in suspects.items():
                     h = np.full(int(mask.sum()), factor * np.abs(self.steps[p]).max())
-                    self.values[p][mask] = self._derivatives_anew(p, self.basis[mask], h)
+                    self.values[p][mask] = self._derivatives(p, self.basis[mask], h, anew=True)
                     self.steps[p][mask] = h
 
-    def _derivatives(self, p: int, t: float, directions: FloatArray, h: FloatArray) -> FloatArray:
-        """Differences at a point of piece ``p``, whose value the line already knows."""
-        x = self.scan.line.points(np.array([t]))[0]
-        return directional_differences(self.target, x, self._value(p, t), directions, h)
+    def _derivatives(
+        self, p: int, directions: FloatArray, h: FloatArray, *, anew: bool = False
+    ) -> FloatArray:
+        """Differences at the centre of a piece, whose value the line already knows.
 
-    def _derivatives_anew(self, p: int, directions: FloatArray, h: FloatArray) -> FloatArray:
-        """The same with the value asked too: short steps would magnify an error of it."""
-        x = self.scan.line.points(np.array([self.centres[p]]))[0]
-        moved = x + h[:, None] * directions
-        Y = self.target(np.vstack([x, moved]))
-        if not np.isfinite(Y).all():
+        It is asked anew where steps are short, which would magnify an error of it.
+        """
+        t = self.centres[p]
+        x = self.scan.line.points(np.array([t]))[0]
+        fx = None if anew else self._value(p, t)
+        slopes = Stencil(x, directions, h, fx).measure(self.target)
+        if not slopes.is_finite:
             raise SaturatedError("the target is saturated beside a line")
-        return np.asarray((Y[1:] - Y[0]) / h[:, None])
+        return slopes.values
 
     def _value(self, p: int, t: float) -> FloatArray:
         return np.asarray(self.scan.pieces[p].extrapolate(t)[0] * np.hypot(1.0, t))
@@ -247,7 +243,7 @@ class _Peeler:
                 u /= np.linalg.norm(u)
                 h = np.array([_CHECK_STEP * float(np.abs(self.steps[p]).min())])
                 direction = (u @ self.basis)[None]
-                found = self._derivatives(p, self.centres[p], direction, h)[0]
+                found = self._derivatives(p, direction, h)[0]
                 combined = float(np.linalg.norm(u * self._error(p, self.steps[p])))
                 atol = SIGMAS * self.scan.sigma * np.hypot(self._error(p, h)[0], combined)
                 if (np.abs(found - u @ self.values[p]) > atol).any():

@@ -21,15 +21,11 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import Box, Confined, inward_jacobian, segment
 from revelu.probe.hyperplane import kink_strengths
-from revelu.probe.jacobian import step_length
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
 from revelu.types import BoolArray, FloatArray
-
-# Steps off a segment, as a fraction of the half-gap.
-_RHO = 0.1
 
 # A jump along the segment must be the Jacobians' change to this share of its size.
 _JUMP_RTOL = 1e-4
@@ -238,7 +234,7 @@ class RestrictedSearch:
         t = float(np.tan((edges[p] + edges[p + 1]) / 2))
         room = min(float(half_gaps[p]), float(np.median(half_gaps)))
         x = self.box.clip(scan.line.points(np.array([t]))[0])
-        h = step_length(scan.line, t, room, _RHO)
+        h = scan.line.step_beside(t, room)
         error = self._error * np.sqrt(1.0 + t * t)
         return inward_jacobian(residual, x, h, self.box, error, self.rng)
 

@@ -12,104 +12,16 @@ magnifies errors 2^N-fold; orthogonal ones do not.  Its b_i = 1/c_i gives the gr
 negative; its loops run once too often; its line 7 restarts before the Gaussian is drawn.
 """
 
-import logging
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span
 from revelu.oracle import Oracle
-from revelu.recover.span.label_search import N_PLACES, Search, Watch
-from revelu.recovery import SpanRecovery, Status
-
-log = logging.getLogger(__name__)
-
-# Where none of two looks around has anything to add, less than a sixth of all places would
-# have, at 95% confidence.
-_N_EMPTY_LOOKS = 2
-
-
-def recover_label_span(
-    oracle: Oracle,
-    seed: int | np.random.SeedSequence,
-    *,
-    tell: Callable[[str], None] | None = None,
-    watch: Watch | None = None,
-) -> SpanRecovery:
-    """Recover the row span of the first layer of a classifier that answers labels.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Answers one number, the label: of 0/1 thresholds or of the largest of many outputs.
-    seed : int or SeedSequence
-    tell : callable, (str) -> None
-        Told what is being done.
-    watch : callable, ((m, n), (m,)) -> None
-        Told rows on both sides of borders, and their labels, once: another target would
-        answer them otherwise.
-
-    Returns
-    -------
-    SpanRecovery
-        ``UNVERIFIED`` where the search ended, for the caller to check; ``PARTIAL`` where no
-        border is found, or borders still move but no normal shows it; ``NOT_DETERMINISTIC``
-        where labels change at random; ``BUDGET_EXHAUSTED``.
-
-    Notes
-    -----
-    Source: JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
-    """
-    search = Search(oracle, np.random.default_rng(seed), watch)
-    status, reason = Status.UNVERIFIED, ""
-    try:
-        # 1. Inputs on both sides of a border.
-        status, reason = search.see_two_labels()
-        n_empty = n_failed = 0
-        while status is Status.UNVERIFIED and search.rank < oracle.dim_in:
-            if search.is_blurred:
-                status, reason = Status.PARTIAL, _HIDDEN.format(angle=search.angle)
-                break
-            # 2. Places on borders that a move inside the complement shifts.
-            places = search.look_around()
-            if search.n_rough * 2 > search.n_places:
-                status, reason = Status.NOT_DETERMINISTIC, _ROUGH
-                break
-            n_empty = 0 if places else n_empty + 1
-            if n_empty == _N_EMPTY_LOOKS:
-                break
-            # 3. The complement's coordinates of the normals there.
-            if tell is not None:
-                tell(f"{search.rank} directions")
-            before = search.rank
-            n_last = search.learn_from(places)
-            n_failed = n_last if search.rank > before else n_failed + n_last
-            # 4. Take the best of what is known less well.  A saturated activation's border is
-            # flat in one place and curved in another: where none will do, look the other way.
-            is_late = n_failed >= N_PLACES + 2 * (search.n_choices - 1)
-            if (search.has_enough or is_late) and search.learn_from_best():
-                n_failed = 0
-            elif is_late:
-                n_failed = 0
-                if not search.look_otherwise():
-                    status, reason = Status.PARTIAL, _STUCK
-                    break
-    except LimitReachedError as error:
-        status, reason = Status.BUDGET_EXHAUSTED, str(error)
-    return SpanRecovery(
-        status,
-        Span(search.rest.taken, errors=search.angles),
-        ledger=oracle.ledger(),
-        evidence=(reason,) if reason else (),
-        method="labels",
-        details={
-            "borders": search.n_places,
-            "smooth": search.smooth,
-            "expected_angle": search.angle,
-        },
-    )
-
+from revelu.recover.method import Tell, Why
+from revelu.recover.span.candidate import SpanCandidate
+from revelu.recover.span.label_search import Search, Watch
 
 _ROUGH = (
     "labels change back and forth beside most borders: they depend on the input as if at "
@@ -120,3 +32,75 @@ _HIDDEN = (
     "the directions found are off by about {angle:.1g} rad, which hides whether there are more: "
     "labels of a target that computes in float32, or rounds its inputs, tell no better"
 )
+
+
+@dataclass(frozen=True)
+class Labels:
+    """JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
+
+    Attributes
+    ----------
+    n_empty_looks : int
+        Looks around, of eight places each, that must find nothing to add: of all places fewer
+        than 17.1% would then, at 95% confidence (0.829^16 = 0.05).
+    """
+
+    n_empty_looks: int = 2
+
+    def find(
+        self, oracle: Oracle, rng: np.random.Generator, tell: Tell, watch: Watch | None = None
+    ) -> SpanCandidate:
+        """Recover the row span of the first layer of a classifier that answers labels.
+
+        Parameters
+        ----------
+        oracle : Oracle
+            Answers one number, the label: of 0/1 thresholds or of the largest of many outputs.
+        rng : numpy.random.Generator
+        tell : callable
+        watch : callable, ((m, n), (m,)) -> None
+            Told rows on both sides of borders, and their labels, once: another target would
+            answer them otherwise.
+        """
+        search = Search(oracle, rng, watch)
+        try:
+            why, note = self._run(search, tell)
+        except LimitReachedError as error:
+            why, note = Why.LIMIT, str(error)
+        return SpanCandidate(
+            Span(search.rest.taken, errors=search.angles),
+            why,
+            (note,) if note else (),
+            expected_angle=search.angle,
+            figures={"borders": search.n_borders, "smooth": search.smooth},
+        )
+
+    def _run(self, search: Search, tell: Tell) -> tuple[Why, str]:
+        # 1. Inputs on both sides of a border.
+        why, note = search.see_two_labels()
+        n_empty = n_failed = 0
+        while why is Why.EXPLAINED and search.rank < search.oracle.dim_in:
+            if search.is_blurred:
+                return Why.UNRESOLVED, _HIDDEN.format(angle=search.angle)
+            # 2. Places on borders that a move inside the complement shifts.
+            places = search.look_around()
+            if search.n_rough * 2 > search.n_borders:
+                return Why.REFUTED, _ROUGH
+            n_empty = 0 if places else n_empty + 1
+            if n_empty == self.n_empty_looks:
+                break
+            # 3. The complement's coordinates of the normals there.
+            tell(f"{search.rank} directions")
+            before = search.rank
+            n_last = search.learn_from(places)
+            n_failed = n_last if search.rank > before else n_failed + n_last
+            # 4. Take the best of what is known less well.  A saturated activation's border is
+            # flat in one place and curved in another: where none will do, look the other way.
+            is_late = n_failed >= search.n_places + 2 * (search.n_choices - 1)
+            if (search.has_enough or is_late) and search.learn_from_best():
+                n_failed = 0
+            elif is_late:
+                n_failed = 0
+                if not search.look_otherwise():
+                    return Why.UNRESOLVED, _STUCK
+        return why, note

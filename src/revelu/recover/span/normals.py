@@ -1,38 +1,19 @@
 """Normals of borders: a border's slopes along a basis, from heights that are checked.
 
-Beside a place on a border the height along ``u`` is ``t(u)`` (see
-:mod:`revelu.recover.span.boundary`),
-and ``t(h u) / h`` is the slope along ``u``.  On a piece of a plane the longest step is the best;
-on a smooth border one that balances curvature against noise.
+Beside a place on a border the height along ``u`` is ``t(u)``
+(:mod:`revelu.recover.span.boundary`), and ``t(h u) / h`` is the slope along ``u``.  On a piece
+of a plane the longest step is the best; on a smooth border one that balances curvature against
+noise.  On a plane, and nearly so on a smooth border, ``t(-u) = -t(u)``, and to ask whether it is
+takes two labels where a height takes a bisection.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.oracle import Oracle
-from revelu.recover.span.boundary import Bend, Border, heights
+from revelu.numerics.confidence import SIGMAS
+from revelu.recover.span.boundary import Bend, Border
 from revelu.types import BoolArray, FloatArray
-
-# A tolerance is this many standard errors of a height; bisection ends at a bracket of a few,
-# whose own error is a sqrt(12)th of it.
-SIGMAS = 16.0
-_BRACKET = 3.0
-HEIGHT_ERROR = (1.0 + _BRACKET**2 / 12.0) ** 0.5
-
-# Slopes that only weigh a place are told to this share of a step's height.
-_ROUGHLY = 0.01
-
-# Steps that are balanced, in units of an input's coordinates; curvature is measured at the
-# longest.
-COARSE, _NEAREST = 2e-2, 1e-7
-
-# Steps tried beside a place, in the same units, from the longest on.
-# Hundreds of directions follow the two lines that choose it, some steeper: the reserve.
-_LONGEST, _SHRINK, _SHORTEST = 0.4, 4.0, 1e-5
-_RESERVE = 16.0
-_MAX_RETRIES = 2
-_BLOCK, _N_MIXES = 64, 6
 
 
 @dataclass(frozen=True)
@@ -46,22 +27,17 @@ class Step:
         Of the border along the lines that chose it.
     noise : float
         Standard error of a height.
+    error : float
+        Standard error of a slope.
     curvature : float
         Largest even part of a height over h²; 0 where the border is a piece of a plane.
-    truncation : float
-        By how much curvature alone puts a slope off.
     """
 
     h: float
     slopes: FloatArray
     noise: float
+    error: float
     curvature: float = 0.0
-    truncation: float = 0.0
-
-    @property
-    def error(self) -> float:
-        """Standard error of a slope at this step."""
-        return float(np.hypot(self.noise * HEIGHT_ERROR / self.h, self.truncation))
 
     @property
     def steepest(self) -> float:
@@ -113,185 +89,175 @@ class Place:
         return float(np.hypot(self.error, self.leak)) / max(self.size, 1e-300)
 
 
-def flat_step(
-    oracle: Oracle, border: Border, lines: FloatArray, noise: float, radius: float
-) -> Step | None:
-    """Find the longest step whose heights on both sides are one plane's.
+@dataclass(frozen=True)
+class Normals:
+    """How slopes of borders are measured; lengths in units of an input's coordinates.
 
-    Parameters
+    Attributes
     ----------
-    oracle : Oracle
-    border : Border
-    lines : ndarray, shape (m, d)
-        Unit rows.
-    noise : float
-        Standard error of a height.
-    radius : float
-        Length of an input's coordinates.
-
-    Returns
-    -------
-    Step or None
-        None where even the shortest step crosses a kink.
+    sigmas : float
+        Standard errors of a height that pass for noise: twice as many as of an answer, for the
+        noise of a height is itself read off two lines.
+    bracket : float
+        Bisection ends at a bracket of so many, whose own error is a sqrt(12)th of it.
+    roughly : float
+        Slopes that only weigh a place are told to this share of a step's height.
+    longest, shrink, shortest : float
+        Steps tried beside a place, from the longest on, each ``shrink`` times shorter.
+    reserve : float
+        How much shorter a step is then made: hundreds of directions follow the two lines that
+        choose it, some steeper.
+    max_retries : int
+        How often heights where the border bends are measured again, nearer.
+    block, n_mixes : int
+        Heights that one query checks together, and how often each is checked.
+    coarse, nearest : float
+        The longest step where a border is smooth, at which its curvature is measured, and the
+        shortest.
     """
-    h = _LONGEST * radius
-    while h >= _SHORTEST * radius:
-        t = heights(oracle, border, h * lines, np.zeros(len(lines)), h, _BRACKET * noise)
-        if _is_mirrored(oracle, border, h * lines, t, noise).all():
-            return Step(h / _RESERVE, t / h, noise)
-        h /= _SHRINK
-    return None
 
+    sigmas: float = 2.0 * SIGMAS
+    bracket: float = 3.0
+    roughly: float = 0.01
+    longest: float = 0.4
+    shrink: float = 4.0
+    shortest: float = 1e-5
+    reserve: float = 16.0
+    max_retries: int = 2
+    block: int = 64
+    n_mixes: int = 6
+    coarse: float = 2e-2
+    nearest: float = 1e-7
 
-def balanced_step(bend: Bend, noise: float, radius: float) -> Step:
-    """Return the step where a smooth border's slope, in error by A h² + noise / (√2 h), errs least.
+    def flat_step(
+        self, border: Border, lines: FloatArray, noise: float, radius: float
+    ) -> Step | None:
+        """Find the longest step whose heights on both sides are one plane's.
 
-    Parameters
-    ----------
-    bend : Bend
-    noise : float
-        Standard error of a height.
-    radius : float
-        Length of an input's coordinates.
-    """
-    h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
-    h = min(max(h, _NEAREST * radius), COARSE * radius)
-    return Step(h, bend.slopes, noise, bend.curvature, bend.third * h * h)
+        Parameters
+        ----------
+        border : Border
+        lines : ndarray, shape (m, d)
+            Unit rows.
+        noise : float
+            Standard error of a height.
+        radius : float
+            Length of an input's coordinates.
 
-
-def flat_normal(
-    oracle: Oracle, rng: np.random.Generator, border: Border, basis: FloatArray, step: Step
-) -> FloatArray | None:
-    """Measure slopes of a border that is a piece of a plane; nearer, where it bends.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    rng : numpy.random.Generator
-    border : Border
-    basis : ndarray, shape (m, d)
-        Orthonormal rows.
-    step : Step
-
-    Returns
-    -------
-    ndarray, shape (m,), or None
-        None where kinks are too near, or heights are not those of one plane.
-    """
-    h, noise, steepest = step.h, step.noise, step.steepest
-    zeros = np.zeros(len(basis))
-    t = heights(oracle, border, h * basis, zeros, steepest * h, _BRACKET * noise)
-    steps = np.full(len(basis), h)
-    kinked = np.flatnonzero(~_is_mirrored(oracle, border, h * basis, t, noise))
-    for _ in range(_MAX_RETRIES):
-        if not len(kinked):
-            atol = 2.0 * SIGMAS * noise
-            mixes = _mixes(rng, len(t))
-            flat = _adds_up(oracle, border, mixes @ (steps[:, None] * basis), mixes @ t, atol)
-            return np.asarray(t / steps) if flat else None
-        # A border bent there: once more, nearer.
-        h /= _SHRINK
-        near = basis[kinked] * h
-        t[kinked] = heights(oracle, border, near, zeros[kinked], steepest * h, _BRACKET * noise)
-        steps[kinked] = h
-        kinked = kinked[~_is_mirrored(oracle, border, near, t[kinked], noise)]
-    return None
-
-
-def smooth_normal(
-    oracle: Oracle, rng: np.random.Generator, border: Border, basis: FloatArray, step: Step
-) -> FloatArray | None:
-    """Measure slopes of a smooth border, by the odd part of its heights.
-
-    Parameters
-    ----------
-    oracle, rng, border, basis, step
-        As of :func:`flat_normal`.
-
-    Returns
-    -------
-    ndarray, shape (m,), or None
-        None where the odd parts are not linear.
-    """
-    h, noise = step.h, step.noise
-    offsets, zeros = h * basis, np.zeros(len(basis))
-    t = heights(oracle, border, offsets, zeros, step.steepest * h, _BRACKET * noise)
-    # Heights on the other side are near -t, for the border is smooth.
-    room = max(3.0 * step.curvature * h * h, 4.0 * SIGMAS * noise)
-    back = heights(oracle, border, -offsets, -t, room, _BRACKET * noise)
-    odd = (t - back) / 2.0
-    if np.isnan(odd).any():
+        Returns
+        -------
+        Step or None
+            None where even the shortest step crosses a kink.
+        """
+        h = self.longest * radius
+        while h >= self.shortest * radius:
+            t = border.heights(h * lines, np.zeros(len(lines)), h, self.bracket * noise)
+            if self._is_mirrored(border, h * lines, t, noise).all():
+                reach = h / self.reserve
+                return Step(reach, t / h, noise, self._height_error(noise) / reach)
+            h /= self.shrink
         return None
-    mixes = _mixes(rng, len(odd))
-    beside, expected = mixes @ offsets, mixes @ odd
-    # Where a mix curves more than the lines that told the curvature did, its own odd part
-    # is measured, too: what is curved that much is no reason to give a place up.
-    if _adds_up(oracle, border, beside, expected, room) or _odd_parts_are(
-        oracle, border, beside, expected, room, noise
-    ):
+
+    def balanced_step(self, bend: Bend, noise: float, radius: float) -> Step:
+        """Return the step where a smooth border's slope errs least, by A h² + noise / (√2 h)."""
+        h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
+        h = min(max(h, self.nearest * radius), self.coarse * radius)
+        error = float(np.hypot(self._height_error(noise) / h, bend.third * h * h))
+        return Step(h, bend.slopes, noise, error, bend.curvature)
+
+    def measure(
+        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Measure the border's slopes along a basis, and check them.
+
+        Parameters
+        ----------
+        border : Border
+        basis : ndarray, shape (m, d)
+            Orthonormal rows.
+        step : Step
+        rng : numpy.random.Generator
+            Draws the combinations of heights that are checked.
+
+        Returns
+        -------
+        ndarray, shape (m,), or None
+            None where kinks are too near, or heights are not those of one plane; of a smooth
+            border, where its odd parts are not linear.
+        """
+        slopes = self._smooth_slopes if step.curvature else self._flat_slopes
+        return slopes(border, basis, step, rng)
+
+    def rough_slopes(self, border: Border, basis: FloatArray, step: Step) -> FloatArray:
+        """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,).
+
+        Along directions that are known they may be far more than along those that chose the step.
+        """
+        room = max(step.steepest, 1.0) * step.h
+        zeros = np.zeros(len(basis))
+        return border.heights(step.h * basis, zeros, room, self.roughly * room) / step.h
+
+    def _flat_slopes(
+        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Slopes of a piece of a plane; nearer, where it bends."""
+        t, steps = np.empty(len(basis)), np.full(len(basis), step.h)
+        kinked = np.arange(len(basis))
+        for _ in range(1 + self.max_retries):
+            near = steps[kinked, None] * basis[kinked]
+            room = step.steepest * float(steps[kinked].max())
+            t[kinked] = border.heights(near, np.zeros(len(kinked)), room, self.bracket * step.noise)
+            kinked = kinked[~self._is_mirrored(border, near, t[kinked], step.noise)]
+            if not len(kinked):
+                mixes = self._mixes(rng, len(t))
+                atol = 2.0 * self.sigmas * step.noise
+                beside = mixes @ (steps[:, None] * basis)
+                flat = border.passes_through(beside, mixes @ t, atol).all()
+                return np.asarray(t / steps) if flat else None
+            steps[kinked] /= self.shrink
+        return None
+
+    def _smooth_slopes(
+        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Slopes of a smooth border, by the odd part of its heights."""
+        h, precision = step.h, self.bracket * step.noise
+        offsets = h * basis
+        t = border.heights(offsets, np.zeros(len(basis)), step.steepest * h, precision)
+        # Heights on the other side are near -t, for the border is smooth.
+        room = max(3.0 * step.curvature * h * h, 4.0 * self.sigmas * step.noise)
+        odd = (t - border.heights(-offsets, -t, room, precision)) / 2.0
+        if np.isnan(odd).any():
+            return None
+        mixes = self._mixes(rng, len(odd))
+        beside, expected = mixes @ offsets, mixes @ odd
+        if not border.passes_through(beside, expected, room).all():
+            # Where a mix curves more than the lines that told the curvature did, its own odd
+            # part (t(u) - t(-u)) / 2 is measured, too: what is curved that much is no reason to
+            # give a place up.  Heights err by twice the noise.
+            t = border.heights(beside, expected, room, precision)
+            atol = 4.0 * self.sigmas * step.noise
+            if not border.passes_through(-beside, t - 2.0 * expected, atol).all():
+                return None
         return np.asarray(odd / h)
-    return None
 
+    def _height_error(self, noise: float) -> float:
+        return noise * float(np.sqrt(1.0 + self.bracket**2 / 12.0))
 
-def rough_slopes(oracle: Oracle, border: Border, basis: FloatArray, step: Step) -> FloatArray:
-    """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,).
+    def _is_mirrored(
+        self, border: Border, offsets: FloatArray, t: FloatArray, noise: float
+    ) -> BoolArray:
+        """Whether the border is as far down on one side as it is up on the other."""
+        return border.passes_through(-offsets, -t, self.sigmas * noise)
 
-    Along directions that are known they may be far more than along those that chose the step.
-    """
-    room = max(step.steepest, 1.0) * step.h
-    zeros = np.zeros(len(basis))
-    return heights(oracle, border, step.h * basis, zeros, room, _ROUGHLY * room) / step.h
+    def _mixes(self, rng: np.random.Generator, m: int) -> FloatArray:
+        """Random signs of blocks of rows, a unit vector a row, shape (some, m).
 
-
-def _is_mirrored(
-    oracle: Oracle, border: Border, offsets: FloatArray, t: FloatArray, noise: float
-) -> BoolArray:
-    """Whether the border is as far down on one side as it is up on the other.
-
-    On a plane t(-u) = -t(u), and each is a free test for the kinks of ReLU.
-    """
-    return _passes_through(oracle, border, -offsets, -t, SIGMAS * noise)
-
-
-def _mixes(rng: np.random.Generator, m: int) -> FloatArray:
-    """Random signs of blocks of rows, a unit vector a row, shape (some, m).
-
-    Where borders are stairs, of rounded scores, each height may be of another step, and
-    such sums of them are no height.
-    """
-    blocks = _N_MIXES * np.array_split(np.arange(m), -(-m // _BLOCK))
-    mixes = np.zeros((len(blocks), m))
-    for mix, block in zip(mixes, blocks, strict=True):
-        mix[block] = rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block))
-    return mixes
-
-
-def _adds_up(
-    oracle: Oracle, border: Border, offsets: FloatArray, expected: FloatArray, atol: float
-) -> bool:
-    """Whether all heights beside a place are as expected."""
-    return bool(_passes_through(oracle, border, offsets, expected, atol).all())
-
-
-def _odd_parts_are(
-    oracle: Oracle,
-    border: Border,
-    offsets: FloatArray,
-    expected: FloatArray,
-    room: float,
-    noise: float,
-) -> bool:
-    """Whether odd parts (t(u) - t(-u)) / 2 of heights are as expected, to within noise."""
-    t = heights(oracle, border, offsets, expected, room, _BRACKET * noise)
-    # Heights err by twice the noise, and t(-u) is to be t(u) less twice what is expected.
-    return _adds_up(oracle, border, -offsets, t - 2.0 * expected, 4.0 * SIGMAS * noise)
-
-
-def _passes_through(
-    oracle: Oracle, border: Border, offsets: FloatArray, t: FloatArray, atol: float
-) -> BoolArray:
-    """Whether the border's heights beside a place are ``t`` to within ``atol``, shape (m,)."""
-    ends = np.concatenate([t - atol, t + atol])
-    known = np.where(np.isnan(ends), 0.0, ends)
-    inside = border.is_inside(oracle, np.vstack([offsets, offsets]), known)
-    return np.asarray(inside[: len(t)] & ~inside[len(t) :] & ~np.isnan(t))
+        Where borders are stairs, of rounded scores, each height may be of another step, and
+        such sums of them are no height.
+        """
+        blocks = self.n_mixes * np.array_split(np.arange(m), -(-m // self.block))
+        mixes = np.zeros((len(blocks), m))
+        for mix, block in zip(mixes, blocks, strict=True):
+            mix[block] = rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block))
+        return mixes

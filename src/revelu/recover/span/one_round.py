@@ -6,20 +6,19 @@ anything is known of a point.  Errata: the loop runs from 1 to r, and Lemma 3.2'
 drawn from N(0, I_n).
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.slopes import error_at, unit_of, unit_rows
-from revelu.recover.span.span_of_rows import span_of, with_errors
-from revelu.recovery import SpanRecovery, Status
+from revelu.probe.gradient import Differences, Stencil, both_sides, unit_rows
+from revelu.recover.method import Tell, Why
+from revelu.recover.span.candidate import SpanCandidate
+from revelu.recover.span.span_of_rows import NO_GAP, span_of, with_errors
 from revelu.types import FloatArray
-
-# Steps in advance: where kinks are, a share of the root of the floor, which a thousandth of
-# all points' differences cross; where all is smooth, the cube root balances.
-_STEP = 1e3
 
 
 def n_gradients(n_neurons: int) -> int:
@@ -34,93 +33,64 @@ def n_gradients(n_neurons: int) -> int:
     return int(np.ceil(k * np.log(k)))
 
 
-def recover_span_at_once(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    seed: int | np.random.SeedSequence,
-    n_neurons: int,
-    *,
-    smooth: bool = False,
-) -> SpanRecovery:
-    """Recover the row span of the first layer in one round of queries.
+@dataclass(frozen=True)
+class OneRound:
+    """JWZ20, Algorithm 1, Lemma 3.2 and Theorem 3.4, of a ReLU network at least k/2 directions.
 
-    Parameters
+    Attributes
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    seed : int or SeedSequence
     n_neurons : int
         The k of the algorithm: it fixes how many gradients are asked for.
     smooth : bool
-        Whether the target curves everywhere: differences are then central.
-
-    Returns
-    -------
-    SpanRecovery
-        ``UNVERIFIED`` where the rank stands out by a gap, for the caller to check;
-        ``PARTIAL`` where it does not; ``BUDGET_EXHAUSTED``.
-
-    Notes
-    -----
-    Source: JWZ20, Algorithm 1, Lemma 3.2, Theorem 3.4: of a ReLU network at least k/2
-    directions are guaranteed.
+        Whether the target curves everywhere: differences are then central, with the cube root
+        of the noise floor, which balances, for a step.
+    step : float
+        Else the step in units of the floor's root: one in a thousand differences crosses a
+        kink.
     """
-    rng = np.random.default_rng(seed)
-    nu = float(noise.nu.max())
-    h = float(np.cbrt(nu)) if smooth else min(_STEP * np.sqrt(nu), 1.0)
-    rows: list[FloatArray] = []
-    n_dropped = 0
-    try:
-        with oracle.round():
-            for _ in range(n_gradients(n_neurons)):
-                gradient = _gradient(oracle, noise, rng, h, smooth=smooth)
-                n_dropped += gradient is None
-                rows += [] if gradient is None else [gradient]
-    except LimitReachedError as error:
-        empty = Span(np.empty((0, oracle.dim_in)))
-        return SpanRecovery(
-            Status.BUDGET_EXHAUSTED,
-            empty,
-            ledger=oracle.ledger(),
-            evidence=(str(error),),
-            method="at_once",
+
+    n_neurons: int
+    smooth: bool = False
+    step: float = 1e3
+
+    def find(
+        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
+    ) -> SpanCandidate:
+        """Recover the row span of the first layer in one round of queries."""
+        nu = float(noise.nu.max())
+        h = float(np.cbrt(nu)) if self.smooth else min(self.step * np.sqrt(nu), 1.0)
+        target = Differences(oracle, noise)
+        rows: list[FloatArray] = []
+        n_points = n_gradients(self.n_neurons)
+        tell(f"{n_points} gradients")
+        try:
+            with oracle.round():
+                found = [self._gradient(target, rng, h) for _ in range(n_points)]
+        except LimitReachedError as error:
+            return SpanCandidate(Span(np.empty((0, oracle.dim_in))), Why.LIMIT, (str(error),))
+        rows = [gradient for gradient in found if gradient is not None]
+        gradients = np.vstack([np.empty((0, oracle.dim_in)), *rows])
+        span, clear = span_of(gradients / (target.error_at(np.ones(1)) * 2.0**0.5 / h))
+        span = with_errors(span, gradients)
+        return SpanCandidate(
+            span,
+            Why.EXPLAINED if clear else Why.UNRESOLVED,
+            () if clear else (NO_GAP,),
+            expected_angle=float(np.linalg.norm(span.errors)),
+            figures={"gradients": len(gradients), "dropped": n_points - len(rows)},
         )
-    gradients = np.vstack([np.empty((0, oracle.dim_in)), *rows])
-    sigma = error_at(noise, np.ones(1)) * 2.0**0.5 / h
-    span, clear = span_of(gradients / sigma)
-    span = with_errors(span, gradients)
-    reason = (
-        "the singular values have no gap: there may be more directions, and the weakest that "
-        "were found may be noise"
-    )
-    return SpanRecovery(
-        Status.UNVERIFIED if clear else Status.PARTIAL,
-        span,
-        ledger=oracle.ledger(),
-        evidence=() if clear else (reason,),
-        method="at_once",
-        details={
-            "gradients": len(gradients),
-            "dropped": n_dropped,
-            "expected_angle": float(np.linalg.norm(span.errors)),
-        },
-    )
 
-
-def _gradient(
-    oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, h: float, *, smooth: bool
-) -> FloatArray | None:
-    """One gradient of each output, shape (k, n); None where a kink is near."""
-    n = oracle.dim_in
-    x = rng.standard_normal(n)
-    v = unit_rows(rng, 1, n)
-    back = x - h * np.eye(n) if smooth else np.empty((0, n))
-    Y = oracle(np.vstack([x[None], x + h * np.eye(n), x + 2.0 * h * v, back])) / unit_of(noise)
-    if not np.isfinite(Y).all():
-        return None
-    if smooth:
-        return np.asarray((Y[1 : n + 1] - Y[n + 2 :]).T / (2.0 * h))
-    slopes = (Y[1 : n + 1] - Y[0]) / h
-    wrong = np.abs(Y[n + 1] - Y[0] - 2.0 * h * (v @ slopes)[0])
-    error = error_at(noise, x) * np.sqrt(2.0 + 8.0)
-    return None if (wrong > SIGMAS * error).any() else np.asarray(slopes.T)
+    def _gradient(
+        self, target: Differences, rng: np.random.Generator, h: float
+    ) -> FloatArray | None:
+        """One gradient of each output, shape (k, n); None where a kink is near."""
+        n = target.oracle.dim_in
+        x = rng.standard_normal(n)
+        v = unit_rows(rng, 1, n)[0]
+        if self.smooth:
+            slopes = np.subtract(*both_sides(target.answers, x, h * np.eye(n))) / (2.0 * h)
+            return slopes.T if np.isfinite(slopes).all() else None
+        found = Stencil(x, np.eye(n), np.full(n, h), aside=2.0 * h * v).measure(target.answers)
+        # Two answers, and twice the error of a unit combination of differences.
+        atol = SIGMAS * target.error_at(x) * np.sqrt(2.0 + 8.0)
+        return found.values.T if found.is_finite and (found.apart <= atol).all() else None

@@ -8,6 +8,11 @@ from revelu.network.span import Span
 from revelu.numerics.confidence import SIGMAS
 from revelu.types import FloatArray
 
+NO_GAP = (
+    "the singular values run into the noise: there may be more directions, and the weakest that "
+    "were found may be noise"
+)
+
 
 def span_of(gradients: FloatArray) -> tuple[Span, bool]:
     """Span the rows of a matrix whose entries err by 1, and tell whether a gap shows its rank.

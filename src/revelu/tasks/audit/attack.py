@@ -124,9 +124,8 @@ class Finding:
 
 def is_known(found: SpanRecovery) -> bool:
     """Whether a span is given away: certified, or blurred but told from noise."""
-    angle = float(found.details.get("expected_angle", np.inf))
     return found.status is Status.RECOVERED or (
-        found.status is Status.UNVERIFIED and angle < _BLURRED_ANGLE
+        found.status is Status.UNVERIFIED and found.expected_angle < _BLURRED_ANGLE
     )
 
 

@@ -11,24 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.gradient import Stencil
 from revelu.types import FloatArray
-
-# The step that balances the noise of a difference, nu / h, against the kinks that it
-# crosses, a share of about h of the coordinates.
-_STEP_FACTOR = 2.0
-
-# Rows over and above the rank: they show where it ends.
-_SPARE_ROWS = 2
-
-# Pairs of inputs that differ outside the span only.  A neuron that fires at one input in
-# 50 is on at one of a pair's in all but 1% of such sets.
-_N_PAIRS = 128
-
-# A basis is as good as the gradients it is of: between such a pair answers change by the
-# gradients' error, which is of deviation ``2 nu / h`` a coordinate, along as long a way
-# as ``sqrt(2 d)``.  So many times that is a direction that is missing.
-_MISSING = 8.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +33,13 @@ class GradientSpan:
 
 
 def gradient_span(
-    oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, max_rank: int
+    oracle: Oracle,
+    noise: NoiseFloor,
+    rng: np.random.Generator,
+    max_rank: int,
+    *,
+    spare_rows: int = 2,
+    n_pairs: int = 128,
 ) -> GradientSpan | None:
     """Measure gradients until they add no direction.
 
@@ -63,6 +55,11 @@ def gradient_span(
     rng : numpy.random.Generator
     max_rank : int
         Give up beyond it.
+    spare_rows : int
+        Gradients over and above the rank, which show where it ends.
+    n_pairs : int
+        Pairs of inputs that differ outside the span only.  A neuron that fires at one input
+        in 50 is on at one of a pair's in all but 1% of such sets.
 
     Returns
     -------
@@ -70,13 +67,15 @@ def gradient_span(
         None where there are more than ``max_rank`` directions.
     """
     d = oracle.dim_in
-    h = _STEP_FACTOR * float(np.cbrt(noise.nu.max()))
-    unit = np.where(noise.scale > 0, noise.scale, 1.0)
+    # Balances the noise of a difference, nu / h, against the kinks that it crosses, a share of
+    # about h of the coordinates.
+    h = 2.0 * float(np.cbrt(noise.nu.max()))
+    unit = noise.unit
     slope_error = 2.0 * float((noise.nu * noise.scale / unit).max()) / h
     x = rng.standard_normal(d)
     points = np.vstack([x, -x])
     gradients, rank_before = np.empty((0, d)), 0
-    while len(gradients) < max_rank + 2 * len(unit) + _SPARE_ROWS:
+    while len(gradients) < max_rank + 2 * len(unit) + spare_rows:
         with oracle.round():
             new = [_gradient(oracle, x, h) / unit[:, None] for x in points]
         gradients = np.vstack([gradients, *new])
@@ -87,11 +86,13 @@ def gradient_span(
         sides = np.sqrt(len(gradients)) + np.sqrt(d)
         rank = int((values > slope_error * sides).sum())
         points = rng.standard_normal((1, d))
-        if rank > min(len(values) - _SPARE_ROWS, max_rank):
+        if rank > min(len(values) - spare_rows, max_rank):
             continue
         if rank > rank_before:
-            allowed = _MISSING * slope_error * np.sqrt(2.0 * d)
-            points = _missing(oracle, rng, vt[:rank], unit, allowed, h)
+            # Between such a pair answers change by the gradients' error a coordinate, along a
+            # way as long as sqrt(2 d), unless a direction is missing.
+            allowed = SIGMAS * slope_error * np.sqrt(2.0 * d)
+            points = _missing(oracle, rng, vt[:rank], unit, allowed, h, n_pairs)
         # What a gradient taken where something is missing does not add is not linear there.
         if rank == rank_before or not len(points):
             return GradientSpan(vt[:rank], values)
@@ -101,9 +102,9 @@ def gradient_span(
 
 def _gradient(oracle: Oracle, x: FloatArray, h: float) -> FloatArray:
     """Take the gradient of each output by forward differences, shape (k, d)."""
-    X = _as_float32(np.vstack([x, x + h * np.eye(len(x))]))
-    Y = oracle(X)
-    return np.asarray((Y[1:] - Y[0]).T / np.diag(X[1:] - X[0]))
+    start = _as_float32(x)
+    steps = np.diag(_as_float32(x + h * np.eye(len(x)))) - start
+    return Stencil(start, np.eye(len(x)), steps).measure(oracle).values.T
 
 
 def _missing(
@@ -113,9 +114,10 @@ def _missing(
     unit: FloatArray,
     allowed: float,
     h: float,
+    n_pairs: int,
 ) -> FloatArray:
     """Where the function depends on what is outside the span, shape (1 or 0, d)."""
-    X, Z = rng.standard_normal((2, _N_PAIRS, basis.shape[1]))
+    X, Z = rng.standard_normal((2, n_pairs, basis.shape[1]))
     Z += (X - Z) @ basis.T @ basis
     change = _changes(oracle, X, Z) / unit
     most = int(change.max(axis=1).argmax())

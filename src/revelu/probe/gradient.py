@@ -1,0 +1,290 @@
+"""Derivatives by differences, each with its error.
+
+A difference over a step h errs by the noise of two answers over h.  On a piecewise affine
+function nothing else falls with h, and the longest step that crosses no kink is the best; on a
+smooth one the step balances noise against curvature.  A :class:`Stencil` is for those who know
+a step, from a line's pieces or a box; :class:`Differences` finds one.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.line import Ask
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives at one point.
+
+    Attributes
+    ----------
+    values : ndarray, shape (m, k)
+        Along each direction; not finite where the target is saturated.
+    errors : ndarray, shape (m,)
+        Standard errors, in units of an answer's.
+    apart : ndarray, shape (k,)
+        How far the answer aside is off the one that the derivatives predict; 0 if not asked.
+    """
+
+    values: FloatArray
+    errors: FloatArray
+    apart: FloatArray
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the target answered with numbers everywhere."""
+        return bool(np.isfinite(self.values).all() and np.isfinite(self.apart).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Stencil:
+    """Points around ``x`` whose answers tell its derivatives along some directions.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    directions : ndarray, shape (m, d)
+        Orthonormal rows.
+    steps : ndarray, shape (m,)
+        Signed; differences are forward.
+    fx : ndarray, shape (k,), optional
+        The answer at ``x``, where it is known and need not be asked.
+    aside : ndarray, shape (d,), optional
+        A move within the directions whose answer the derivatives predict, unless a kink came
+        between.
+    """
+
+    x: FloatArray
+    directions: FloatArray
+    steps: FloatArray
+    fx: FloatArray | None = None
+    aside: FloatArray | None = None
+
+    def points(self) -> FloatArray:
+        """Return what is to be asked, in one round."""
+        parts = [self.x + self.steps[:, None] * self.directions]
+        if self.fx is None:
+            parts.insert(0, self.x[None])
+        if self.aside is not None:
+            parts.append((self.x + self.aside)[None])
+        return np.concatenate(parts)
+
+    def read(self, Y: FloatArray) -> Slopes:
+        """Derivatives from the answers at :meth:`points`."""
+        fx = Y[0] if self.fx is None else self.fx
+        m = len(self.steps)
+        with np.errstate(invalid="ignore"):
+            values = (Y[len(Y) - m - (self.aside is not None) :][:m] - fx) / self.steps[:, None]
+            apart = np.zeros(Y.shape[1])
+            if self.aside is not None:
+                apart = np.abs(Y[-1] - fx - self.directions @ self.aside @ values)
+        return Slopes(values, 2.0**0.5 / np.abs(self.steps), apart)
+
+    def measure(self, ask: Ask) -> Slopes:
+        """Ask and read."""
+        return self.read(ask(self.points()))
+
+
+def both_sides(ask: Ask, X: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ask at ``X + moves`` and at ``X - moves``, (m, d) each, in one round."""
+    Y = ask(np.concatenate([X + moves, X - moves]))
+    return Y[: len(moves)], Y[len(moves) :]
+
+
+def unit_rows(rng: np.random.Generator, m: int, n: int) -> FloatArray:
+    """Draw random unit vectors, shape (m, n)."""
+    rows = rng.standard_normal((m, n))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A point, and a step for differences there; answers in units of the outputs.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    fx : ndarray, shape (k,)
+        The answer.
+    h : float
+    slopes : ndarray, shape (m, k)
+        Derivatives along the lines that chose the step.
+    error : float
+        Standard error of a derivative at this step.
+    """
+
+    x: FloatArray
+    fx: FloatArray
+    h: float
+    slopes: FloatArray
+    error: float
+
+    def scaled(self, factor: float) -> "Step":
+        """Return a step so many times as long, where noise is all that errs."""
+        return replace(self, h=self.h * factor, error=self.error / factor)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Derivatives of a target where nothing is known of it, in units of its outputs.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    smooth : bool
+        Whether the target curves everywhere: differences are then central.
+    shrink : float
+        Steps are divided by this until random lines through a point show no kink.
+    reserve : float
+        A step is made this much shorter than those lines allow: of hundreds of directions
+        some are steeper.
+    max_tries : int
+        How often a direction is measured, each time at a step ``reserve`` times shorter.
+    block : int
+        Directions that one query checks together.  A kink that moves one derivative by e
+        moves the check, over two steps, by ``2 h e / sqrt(block)``, h e / 6: what escapes is
+        about 100 errors of a derivative, a few times what noise makes of a gradient of
+        hundreds of coordinates.
+    coarse : float
+        Curvature is read off central differences at this step and its double; the longest
+        step for a smooth target.
+    """
+
+    oracle: Oracle
+    noise: NoiseFloor
+    smooth: bool = False
+    shrink: float = 3.0
+    reserve: float = 4.0
+    max_tries: int = 3
+    block: int = 128
+    coarse: float = 1e-2
+
+    def answers(self, X: FloatArray) -> FloatArray:
+        """Ask one round, (n, d) -> (n, k), in units."""
+        return self.oracle(X) / self.noise.unit
+
+    def error_at(self, x: FloatArray) -> float:
+        """Return the standard error of an answer at ``x``, in units, of the worst output."""
+        share = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+        return share * float(np.sqrt(1.0 + (x**2).mean()))
+
+    def find_step(
+        self, x: FloatArray, fx: FloatArray, directions: FloatArray, shortest: float, longest: float
+    ) -> Step | None:
+        """Find a step at ``x``.
+
+        Parameters
+        ----------
+        x : ndarray, shape (d,)
+        fx : ndarray, shape (k,)
+            The answer there, in units.
+        directions : ndarray, shape (m, d)
+            Unit rows: the lines to look along.
+        shortest, longest : float
+            Steps worth trying.
+
+        Returns
+        -------
+        Step or None
+            None where no step is short enough, or the target is saturated.
+        """
+        sigma = self.error_at(x)
+        if self.smooth:
+            return self._balanced_step(x, fx, directions, sigma, shortest)
+        h = longest * self.reserve
+        while h >= shortest * self.reserve:
+            after, before = both_sides(self.answers, x, h * directions)
+            if not (np.isfinite(after).all() and np.isfinite(before).all()):
+                return None
+            # The norm of (1, -2, 1) is sqrt(6).
+            if (np.abs(after + before - 2.0 * fx) <= SIGMAS * 6.0**0.5 * sigma).all():
+                far = Step(x, fx, h, (after - before) / (2.0 * h), 2.0**0.5 * sigma / h)
+                return far.scaled(1.0 / self.reserve)
+            h /= self.shrink
+        return None
+
+    def _balanced_step(
+        self, x: FloatArray, fx: FloatArray, directions: FloatArray, sigma: float, shortest: float
+    ) -> Step | None:
+        """The step of a central difference whose error A h² + sigma / (√2 h) is least.
+
+        D(2h) - D(h) is 3 A h² to leading order; the least is where h³ = sigma / (2 √2 A).
+        """
+        with self.oracle.round():
+            near, far = (
+                np.subtract(*both_sides(self.answers, x, h * directions)) / (2.0 * h)
+                for h in (self.coarse, 2.0 * self.coarse)
+            )
+        if not (np.isfinite(near).all() and np.isfinite(far).all()):
+            return None
+        bend = np.abs(far - near).max() / (3.0 * self.coarse**2)
+        h = self.coarse if bend == 0 else float(np.cbrt(sigma / (2.0 * 2.0**0.5 * bend)))
+        h = min(max(h, shortest), self.coarse)
+        # At the least the truncation is half of the noise.
+        return Step(x, fx, h, near, 1.5 * sigma / (2.0**0.5 * h))
+
+    def along(self, step: Step, directions: FloatArray) -> FloatArray | None:
+        """Derivatives along unit rows (m, d) in one round, (m, k); None where saturated."""
+        if self.smooth:
+            sides = both_sides(self.answers, step.x, step.h * directions)
+            slopes = np.subtract(*sides) / (2.0 * step.h)
+        else:
+            steps = np.full(len(directions), step.h)
+            slopes = Stencil(step.x, directions, steps, step.fx).measure(self.answers).values
+        return np.asarray(slopes) if np.isfinite(slopes).all() else None
+
+    def gradient(
+        self, step: Step, basis: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, Step] | None:
+        """Measure derivatives along a basis and check them; once more, nearer, beside a kink.
+
+        A difference that crossed a kink is wrong by far more than noise, and so is a
+        combination of many, which one more query checks.  A smooth function has no kinks.
+
+        Parameters
+        ----------
+        step : Step
+        basis : ndarray, shape (m, d)
+            Orthonormal rows.
+        rng : numpy.random.Generator
+            Draws the combinations.
+
+        Returns
+        -------
+        (slopes, step) or None
+            Derivatives (m, k), and the shortest step that was taken, with the root mean square
+            of their errors; None where a kink is too near, or the target is saturated.
+        """
+        m = len(basis)
+        slopes, errors = np.empty((m, len(step.fx))), np.empty(m)
+        if not m:
+            return slopes, step
+        blocks = np.array_split(np.arange(m), -(-m // self.block))
+        for _ in range(self.max_tries):
+            rows = np.concatenate(blocks)
+            found = self.along(step, basis[rows])
+            if found is None:
+                return None
+            slopes[rows], errors[rows] = found, step.error
+            # Signs weigh every direction of a block alike.
+            mixes = [rng.choice([-1.0, 1.0], len(block)) / np.sqrt(len(block)) for block in blocks]
+            if self.smooth:
+                blocks = []
+            else:
+                lines = np.array([mix @ basis[b] for mix, b in zip(mixes, blocks, strict=True)])
+                mixed = np.array([mix @ slopes[b] for mix, b in zip(mixes, blocks, strict=True)])
+                Y = self.answers(step.x + 2.0 * step.h * lines)
+                # Two answers, and twice the error of a unit combination of differences.
+                atol = SIGMAS * self.error_at(step.x) * np.sqrt(2.0 + 8.0)
+                with np.errstate(invalid="ignore"):
+                    bad = ~(np.abs(Y - step.fx - 2.0 * step.h * mixed) <= atol).all(axis=1)
+                blocks = [block for block, is_bad in zip(blocks, bad, strict=True) if is_bad]
+            if not blocks:
+                return slopes, replace(step, error=float(np.sqrt((errors**2).mean())))
+            step = step.scaled(1.0 / self.reserve)
+        return None
