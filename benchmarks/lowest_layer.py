@@ -11,6 +11,7 @@ there, and a run goes on where it stopped.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -25,7 +26,6 @@ from revelu.network.zoo.thresholds import ThresholdNetwork, halfspaces, threshol
 from revelu.numerics.high_threshold import coefficient
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
-from revelu.recover.rare.landscape import balanced, directions_at_once, directions_one_by_one
 from revelu.recover.rare.rare_directions import estimate_directions
 from revelu.recover.rare.rare_samples import (
     RareSamples,
@@ -34,6 +34,8 @@ from revelu.recover.rare.rare_samples import (
     rare_samples,
     second_moment,
 )
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 FIRST_SEED = 13_200_000
 
@@ -222,6 +224,12 @@ def ways(
     samples: RareSamples, activation: str, k: int, t: float, seed: int
 ) -> Iterator[np.ndarray]:
     """Directions by joint diagonalisation, one by one, and all at once."""
+    from listings.landscape import (  # noqa: PLC0415 - from the tests
+        balanced,
+        directions_at_once,
+        directions_one_by_one,
+    )
+
     rng = np.random.default_rng(seed)
     start = estimate_directions(samples, activation, k, rng)
     yield start.directions if start is not None else np.empty((0, samples.X.shape[1]))

@@ -6,6 +6,7 @@ from scipy.optimize import check_grad
 
 import revelu
 from listings.gp18 import estimate_jump, is_direction, jump_of_samples
+from listings.landscape import correlation
 from revelu import Status
 from revelu.network.polynomial import Polynomial
 from revelu.network.zoo.thresholds import (
@@ -16,7 +17,6 @@ from revelu.network.zoo.thresholds import (
 )
 from revelu.numerics.high_threshold import coefficient
 from revelu.oracle import Oracle
-from revelu.recover.rare.landscape import correlation
 from revelu.tasks.rules.upper_part import composed, estimate_terms, upper_oracle
 
 
