@@ -18,36 +18,18 @@ from itertools import combinations
 
 import numpy as np
 
-from revelu.numerics.matching import match_rows
+from revelu.numerics.confidence import standard_errors
 from revelu.probe.moments import Moments
-from revelu.recover.rare.rare_samples import RareSamples, rare_moments, second_moment
-from revelu.recovery import LayerRecovery, Ledger, Status
+from revelu.recover.method import Why
+from revelu.recover.rare.rare_directions import half_angles, leading_eigenvectors
+from revelu.recover.rare.rare_samples import CLEAR, RareSamples, rare_moments, second_moment
+from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.types import FloatArray
 
-# Standard errors at which a difference is clear; at which numbers that must be equal, or
-# nought, are not.
-_CLEAR = 4.0
-_CERTAIN = 6.0
 
-# Starts and steps of an ascent on the sphere.
-_N_STARTS = 8
-_ASCENT = 300
-
-# A ratio below minus this is taken for a failure in disguise unless that is ruled out; and
-# E[f He_2] may be so far off the diagonal, in units of what differs on it.
-_NEGATIVE = 0.3
-_TOLERATED = 0.2
-
-# Errors beyond this are guesses.
-_GUESS = 0.5
-
-# Rows whose features are held at a time.
-_ROWS = 8192
-
-
-def recover_even(
+def recover_even_units(
     X: FloatArray, y: FloatArray, n_units: int, rng: np.random.Generator
-) -> LayerRecovery:
+) -> UnitsCandidate:
     """Find orthonormal rows under an even activation without a threshold (Theorem 10).
 
     Parameters
@@ -59,50 +41,31 @@ def recover_even(
 
     Returns
     -------
-    LayerRecovery
-        ``PARTIAL``, with the errors of the directions; the theorem's condition, measured, is
-        ``details["condition"]``, and directions are left out where it is seen to fail.
+    UnitsCandidate
+        ``UNRESOLVED``, with the errors of the directions; they are left out where the theorem's
+        condition, measured, is seen to fail.
     """
-    d = X.shape[1]
-    centred = y - y.mean()
-    values, U = np.linalg.eigh(second_moment(_plain(X, centred)))
-    basis = U[:, np.argsort(-np.abs(values))[:n_units]].T
-    half = rng.permutation(len(y))
-    parts = half[: len(y) // 2], half[len(y) // 2 :]
-    moments = [rare_moments(_plain(X[p], centred[p]), basis, 4) for p in parts]
+    (n, d), centred = X.shape, y - y.mean()
+    basis = leading_eigenvectors(second_moment(RareSamples.plain(X, centred)))[1][:n_units]
+    order = rng.permutation(n)
+    moments = [
+        rare_moments(RareSamples.plain(X[part], centred[part]), basis, 4)
+        for part in (order[: n // 2], order[n // 2 :])
+    ]
     if not _is_even(moments):
-        return LayerRecovery(
-            Status.NOT_IN_CLASS,
-            np.empty((0, d)),
-            np.empty(0),
-            np.empty(0),
-            ledger=Ledger(0, 0, {}),
-            evidence=(_NOT_EVEN,),
-            method="even",
-        )
-    fourth = (moments[0].tensor(4) + moments[1].tensor(4)) / 2.0
-    W = _maxima(fourth, rng)
-    errors = _halves(moments, W, rng)
+        return UnitsCandidate.none(d, Why.REFUTED, _NOT_EVEN, "even")
+    first, second = (part.tensor(4) for part in moments)
+    W = _maxima((first + second) / 2.0, rng)
+    errors = half_angles(_maxima(first, rng), _maxima(second, rng), W)
     rows = W @ basis
     condition = _check(_weights(X, centred, rows))
-    kept = errors <= _GUESS if condition.holds else np.zeros(len(W), dtype=np.bool_)
-    evidence = [condition.statement]
-    if not kept.all():
-        evidence.append(f"{int((~kept).sum())} directions are left out as guesses")
-    return LayerRecovery(
-        Status.PARTIAL,
-        rows[kept],
-        np.zeros(int(kept.sum())),
-        errors[kept],
-        ledger=Ledger(0, 0, {}),
-        evidence=tuple(evidence),
-        method="even",
-        details={"condition": condition.ratio, "n_units": len(W), "inputs": d},
-    )
-
-
-def _plain(X: FloatArray, values: FloatArray) -> RareSamples:
-    return RareSamples(X, values, len(X), float(len(X)))
+    units = Units(rows, np.zeros(len(rows)), errors, np.full(len(rows), np.nan))
+    kept = units.told & condition.holds
+    notes: tuple[str, ...] = (condition.statement,)
+    if left_out := int((~kept).sum()):
+        notes = (*notes, f"{left_out} directions are left out as guesses")
+    figures = {"condition": condition.ratio, "n_units": len(W), "inputs": d}
+    return UnitsCandidate(Why.UNRESOLVED, units[kept], notes, "even", figures=figures)
 
 
 def _is_even(moments: list[Moments]) -> bool:
@@ -110,44 +73,33 @@ def _is_even(moments: list[Moments]) -> bool:
     for order in (1, 3):
         value = sum(part.values[order] for part in moments) / len(moments)
         error = sum(part.errors[order] for part in moments) / len(moments) ** 1.5
-        if (np.abs(value) > _CERTAIN * error).any():
+        if (np.abs(value) > standard_errors(1e3) * error).any():
             return False
     return True
 
 
-def _maxima(fourth: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Orthonormal maxima of ``|T_4[z, z, z, z]|``, the largest first."""
+def _maxima(
+    fourth: FloatArray, rng: np.random.Generator, n_starts: int = 8, n_steps: int = 300
+) -> FloatArray:
+    """Orthonormal maxima of ``|T_4[z, z, z, z]|``, the largest first.
+
+    Each is the best of several ascents on the sphere across the maxima before, by symmetric
+    power iteration.  A shift above the curvature keeps every step from going down; it is 0.3
+    of the bound that row sums of |T| give, for fewer steps.
+    """
     k = len(fourth)
-    trace = float(np.einsum("iijj->", fourth))
-    T = fourth if trace >= 0 else -fourth
-    # An ascent never steps back with a shift over the curvature.
-    shift = float(np.abs(T).sum(axis=(1, 2, 3)).max())
-    found: list[FloatArray] = []
-    for _ in range(k):
-        rest = np.eye(k) - sum((np.outer(w, w) for w in found), np.zeros((k, k)))
-        best, value = np.zeros(k), -np.inf
-        for start in rng.standard_normal((_N_STARTS, k)):
-            z = rest @ start
-            for _ in range(_ASCENT):
-                z = rest @ (np.einsum("ijkl,j,k,l", T, z, z, z) + 0.3 * shift * z)
-                z = z / np.linalg.norm(z)
-            height = float(np.einsum("ijkl,i,j,k,l", T, z, z, z, z))
-            if height > value:
-                best, value = z, height
-        found.append(best)
-    return np.array(found)
-
-
-def _halves(moments: list[Moments], W: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Half of the angle between the directions of two halves."""
-    found = []
-    for part in moments:
-        own = _maxima(part.tensor(4), rng)
-        rows, signs = match_rows(own, W, up_to_sign=True)
-        found.append(signs[:, None] * own[rows])
-    cosines = np.sum(found[0] * found[1], axis=1)
-    angles = np.arccos(np.clip(cosines, 0.0, 1.0)) / 2.0
-    return np.asarray(np.maximum(angles, np.sqrt(np.mean(angles**2))))
+    T = fourth if np.einsum("iijj->", fourth) >= 0 else -fourth
+    shift = 0.3 * float(np.abs(T).sum(axis=(1, 2, 3)).max())
+    found = np.empty((0, k))
+    while len(found) < k:
+        rest = np.eye(k) - found.T @ found
+        Z = rng.standard_normal((n_starts, k)) @ rest
+        for _ in range(n_steps):
+            Z = (np.einsum("ijkl,aj,ak,al->ai", T, Z, Z, Z) + shift * Z) @ rest
+            Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+        heights = np.einsum("ijkl,ai,aj,ak,al->a", T, Z, Z, Z, Z)
+        found = np.vstack([found, Z[heights.argmax()]])
+    return found
 
 
 @dataclass(frozen=True)
@@ -164,8 +116,18 @@ class _Weights:
     both: FloatArray
     covariance: FloatArray
 
-    def error(self, gradient: FloatArray) -> float:
-        """The standard error of what has this gradient in the moments."""
+    def error(
+        self,
+        B: dict[int, float] | None = None,
+        A: dict[int, float] | None = None,
+        off: dict[int, float] | None = None,
+        both: dict[int, float] | None = None,
+    ) -> float:
+        """The standard error of what has these derivatives by the moments, others being 0."""
+        parts = (self.B, B), (self.A, A), (self.off, off), (self.both, both)
+        gradient = np.concatenate(
+            [[(slopes or {}).get(i, 0.0) for i in range(len(values))] for values, slopes in parts]
+        )
         return float(np.sqrt(gradient @ self.covariance @ gradient))
 
 
@@ -174,11 +136,12 @@ def _weights(X: FloatArray, values: FloatArray, rows: FloatArray) -> _Weights:
     a, b = np.triu_indices(k, 1)
     size = 2 * k + 2 * len(a)
     total, squares = np.zeros(size), np.zeros((size, size))
-    for start in range(0, n, _ROWS):
-        Z = X[start : start + _ROWS] @ rows.T
+    block = 8192  # rows whose features are held at a time
+    for start in range(0, n, block):
+        Z = X[start : start + block] @ rows.T
         H = Z**2 - 1.0
         features = np.hstack([H, Z**4 - 6.0 * Z**2 + 3.0, Z[:, a] * Z[:, b], H[:, a] * H[:, b]])
-        features *= values[start : start + _ROWS, None]
+        features *= values[start : start + block, None]
         total += features.sum(axis=0)
         squares += features.T @ features
     mean = total / n
@@ -197,44 +160,41 @@ class _Condition:
 
 
 def _check(weights: _Weights) -> _Condition:
-    """Judge Theorem 10's condition, and whether rows could lie half-way between units."""
-    k = len(weights.B)
-    pairs = list(combinations(range(k), 2))
-    sums = np.array([weights.A[a] + weights.A[b] for a, b in pairs])
+    """Measure Theorem 10's condition, and whether rows could lie half-way between units."""
+    A, pairs = weights.A, list(combinations(range(len(weights.A)), 2))
+    sums = np.array([A[a] + A[b] for a, b in pairs])
     sums[sums == 0.0] = np.finfo(np.float64).tiny
     ratios = 6.0 * weights.both / sums
     ratio = float(ratios[np.abs(ratios).argmax()]) if pairs else 0.0
-    mixtures = [not _is_no_mixture(weights, p, a, b) for p, (a, b) in enumerate(pairs)]
-    told = ~np.array(mixtures, dtype=np.bool_)
+    told = np.array([_is_no_mixture(weights, p, a, b) for p, (a, b) in enumerate(pairs)], bool)
     unlike = not _count_alike(weights)
-    holds = (
-        bool((ratios < 1.0).all())
-        and _is_diagonal(weights)
-        and not unlike
-        and bool((told | (ratios > -_NEGATIVE)).all())
-    )
+    # Rows half-way between two units show s = (3 - r) / (1 + r), negative where r > 3: a ratio
+    # that is clearly negative is taken for one, unless that is ruled out.
+    hidden = ~told & (ratios <= -0.3)
+    holds = bool((ratios < 1.0).all()) and _is_diagonal(weights) and not (unlike or hidden.any())
     statement = _EVEN.format(ratio=ratio, verdict="holds" if holds else "fails")
     remark = _UNLIKE if unlike else _ALL_TOLD if told.all() else _UNSEEN
     return _Condition(ratio, holds, statement + remark)
 
 
 def _is_diagonal(weights: _Weights) -> bool:
-    """Whether E[f z_a z_b] is nought; of rows that are off by their errors, nearly so."""
+    """Whether E[f z_a z_b] is 0; of rows that are off by their errors, nearly so.
+
+    Rows turned by an angle φ have sin 2φ / 2 of what B differs by: a fifth of it is 0.2 rad.
+    """
     first = 2 * len(weights.B)
     errors = np.sqrt(np.diag(weights.covariance))[first : first + len(weights.off)]
-    spread = float(np.ptp(weights.B))
-    return bool((np.abs(weights.off) <= _CLEAR * errors + _TOLERATED * spread).all())
+    return bool((np.abs(weights.off) <= CLEAR * errors + 0.2 * float(np.ptp(weights.B))).all())
 
 
 def _count_alike(weights: _Weights) -> bool:
     """Whether A / B is the same for all rows: ``A_a B_c = A_c B_a``."""
-    A, B, k = weights.A, weights.B, len(weights.A)
-    for a, c in combinations(range(k), 2):
-        gradient = np.zeros(len(weights.covariance))
-        gradient[[a, c, k + a, k + c]] = -A[c], A[a], B[c], -B[a]
-        if abs(A[a] * B[c] - A[c] * B[a]) > _CERTAIN * weights.error(gradient):
-            return False
-    return True
+    A, B = weights.A, weights.B
+    return all(
+        abs(A[a] * B[c] - A[c] * B[a])
+        <= standard_errors(1e3) * weights.error({a: -A[c], c: A[a]}, {a: B[c], c: -B[a]})
+        for a, c in combinations(range(len(A)), 2)
+    )
 
 
 def _is_no_mixture(weights: _Weights, p: int, a: int, b: int) -> bool:
@@ -244,26 +204,22 @@ def _is_no_mixture(weights: _Weights, p: int, a: int, b: int) -> bool:
     2 E[f z_a z_b] has sin 2φ, of the same.  Or by the others: half-way, ``A / B`` of another one
     is ``(1 + s) / 2`` of theirs, ``2 A_c (B_a + B_b) = B_c (A_a + A_b + 6 G)``.
     """
-    A, B, k = weights.A, weights.B, len(weights.A)
-    n_pairs = len(weights.off)
-    both, apart = np.zeros(len(weights.covariance)), np.zeros(len(weights.covariance))
-    apart[[a, b]] = 1.0, -1.0
-    both[2 * k + p] = 2.0
-    turned = weights.error(apart) + weights.error(both)
-    if abs(B[a] - B[b]) - 2.0 * abs(weights.off[p]) > _CLEAR * turned:
+    A, B = weights.A, weights.B
+    turned = weights.error({a: 1.0, b: -1.0}) + weights.error(off={p: 2.0})
+    if abs(B[a] - B[b]) - 2.0 * abs(weights.off[p]) > CLEAR * turned:
         return True
-    others = [c for c in range(k) if c not in (a, b)]
-    for c in others:
-        mixed = A[a] + A[b] + 6.0 * weights.both[p]
-        gradient = np.zeros(len(weights.covariance))
-        gradient[[c, k + c]] = mixed, -2.0 * (B[a] + B[b])
-        gradient[[a, b]] = -2.0 * A[c]
-        gradient[[k + a, k + b]] = B[c]
-        gradient[2 * k + n_pairs + p] = 6.0 * B[c]
-        gap = B[c] * mixed - 2.0 * A[c] * (B[a] + B[b])
-        if abs(gap) <= _CLEAR * weights.error(gradient):
-            return False
-    return bool(others)
+    both, mixed = B[a] + B[b], A[a] + A[b] + 6.0 * weights.both[p]
+    others = [c for c in range(len(A)) if c not in (a, b)]
+    return bool(others) and all(
+        abs(B[c] * mixed - 2.0 * A[c] * both)
+        > CLEAR
+        * weights.error(
+            {a: -2.0 * A[c], b: -2.0 * A[c], c: mixed},
+            {a: B[c], b: B[c], c: -2.0 * both},
+            both={p: 6.0 * B[c]},
+        )
+        for c in others
+    )
 
 
 _NOT_EVEN = "moments of odd order are there: the activation is not even, or a threshold is not 0"

@@ -3,32 +3,28 @@
 From samples of N(0, I) (GP18, Section 4, Theorems 8 and 9).
 
 Where this differs from print.  Theorem 8 has ``mu = exp(-rho t + rho^2 d / 2)``, d the size of a
-block; the diagonal of the correlations says nothing and is skipped; correlating log f, its
-linear part removed, in place of f needs a tenth of the samples, and no threshold: it does for
-Theorem 9, too, whose own objective is unbounded above, and whose estimate tilts samples until
-few are left.  Theorem 10's constant is sqrt(6) for normalised Hermite polynomials, not 6.
+block.  The diagonal of the correlations says nothing and is skipped.  In place of f, log f is
+correlated, its linear part removed, which needs a tenth of the samples and no threshold: so it
+serves for Theorem 9, too, whose own objective is unbounded above, and whose estimate tilts
+samples until few are left.
 """
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from revelu.recovery import LayerRecovery, Ledger, Status
+from revelu.numerics.confidence import standard_errors
+from revelu.recover.method import Why
+from revelu.recover.rare.rare_samples import CLEAR, RareSamples, second_moment
+from revelu.recover.rare.units import GUESS, Units, UnitsCandidate
 from revelu.types import BoolArray, FloatArray
-
-# Standard errors between the correlations of a block and the rest, at least.
-_CLEAR = 4.0
-
-# Standard errors at which coefficients that must be equal, or 0, are not.
-_CERTAIN = 6.0
-
-# Errors beyond this are guesses.
-_GUESS = 0.5
 
 Blocks = list[list[int]]
 
 
-def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) -> LayerRecovery:
+def recover_exponential_units(
+    X: FloatArray, y: FloatArray, rng: np.random.Generator
+) -> UnitsCandidate:
     """Find the blocks of exponential units with 0/1 rows and disjoint supports.
 
     Parameters
@@ -39,72 +35,48 @@ def recover_exponential(X: FloatArray, y: FloatArray, rng: np.random.Generator) 
 
     Returns
     -------
-    LayerRecovery
-        ``RECOVERED`` where two halves of the samples give the same blocks, clearly; their
+    UnitsCandidate
+        ``EXPLAINED`` where two halves of the samples give the same blocks, clearly; their
         rows are exact then.  A unit of one coordinate correlates with none and is not found.
         Thresholds are NaN: a coefficient takes them up.
     """
-    d = X.shape[1]
-    order = rng.permutation(len(y))
-    parts = order[: len(y) // 2], order[len(y) // 2 :]
-    found = [cliques(correlation_graph(X[part], y[part])) for part in parts]
-    if found[0] and found[0] == found[1]:
-        objection = counted_alike(X, y, found[0])
-        rows = np.array([[float(j in block) for j in range(d)] for block in found[0]])
-        return LayerRecovery(
-            Status.PARTIAL if objection else Status.RECOVERED,
-            rows / np.linalg.norm(rows, axis=1, keepdims=True),
-            np.full(len(rows), np.nan),
-            np.full(len(rows), _GUESS if objection == _UNLIKE else 0.0),
-            ledger=Ledger(0, 0, {}),
-            evidence=(
-                f"two halves of {len(y):,} samples show the same blocks",
-                *((objection,) if objection else ()),
-            ),
-            method="graph",
-            details={"blocks": found[0]},
-        )
-    return LayerRecovery(
-        Status.PARTIAL,
-        np.empty((0, d)),
-        np.empty(0),
-        np.empty(0),
-        ledger=Ledger(0, 0, {}),
-        evidence=(_NO_BLOCKS.format(n=len(y), more=4 * len(y)),),
-        method="graph",
+    n, d = X.shape
+    order = rng.permutation(n)
+    blocks, others = (
+        cliques(correlation_graph(X[part], y[part])) for part in (order[: n // 2], order[n // 2 :])
     )
+    if not blocks or blocks != others:
+        return UnitsCandidate.none(d, Why.UNRESOLVED, _NO_BLOCKS.format(n=n, more=4 * n), "graph")
+    objection = _counted_unlike(X, y, blocks)
+    rows = np.array([[float(j in block) for j in range(d)] for block in blocks])
+    unknown = np.full(len(rows), np.nan)
+    units = Units(
+        rows / np.linalg.norm(rows, axis=1, keepdims=True),
+        unknown,
+        np.full(len(rows), GUESS if objection == _UNLIKE else 0.0),
+        unknown,
+    )
+    seen = f"two halves of {n:,} samples show the same blocks"
+    why, notes = (Why.UNRESOLVED, (seen, objection)) if objection else (Why.EXPLAINED, (seen,))
+    return UnitsCandidate(why, units, notes, "graph", figures={"blocks": blocks})
 
 
-def counted_alike(X: FloatArray, y: FloatArray, blocks: Blocks) -> str:
-    """Whether a function sees of each block no more than its sum, to second order.
+def _counted_unlike(X: FloatArray, y: FloatArray, blocks: Blocks) -> str:
+    """Say what speaks against a function that sees no more of each block than its sum.
 
-    Then its first and second Hermite coefficients, those on the diagonal too, are the same
-    for all coordinates of a block; and those in no block have none.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    y : ndarray, shape (n,)
-    blocks : list of list of int
-
-    Returns
-    -------
-    str
-        What speaks against it; empty where nothing does.
+    Of such a function the first and second Hermite coefficients, those on the diagonal
+    included, are the same for all coordinates of a block; coordinates in no block have none.
     """
     n, d = X.shape
-    values = np.log(y) if (y > 0).all() else y
+    sigmas = standard_errors(1e3)  # some hundred coefficients are compared
+    values = _logarithms(y)
     values = values - values.mean()
     first = values @ X / n
     first_error = np.sqrt(np.maximum(values**2 @ X**2 / n - first**2, 0.0) / n)
-    # The linear part is known, and only makes noise.
-    rest = values - X @ np.linalg.lstsq(X, values, rcond=None)[0]
-    second = X.T @ (rest[:, None] * X) / n - rest.mean() * np.eye(d)
-    squares = (X**2).T @ (rest[:, None] ** 2 * X**2) / n
-    second_error = np.sqrt(np.maximum(squares - second**2, 0.0) / n)
+    second, second_error = _second_order(X, y)
 
     def differ(part: FloatArray, error: FloatArray) -> bool:
-        return bool(np.abs(part - part.mean()).max() > _CERTAIN * error.max())
+        return bool(np.abs(part - part.mean()).max() > sigmas * error.max())
 
     for a in blocks:
         unlike = differ(first[a], first_error[a]) or any(
@@ -113,8 +85,8 @@ def counted_alike(X: FloatArray, y: FloatArray, blocks: Blocks) -> str:
         if unlike:
             return _UNLIKE
     single = np.setdiff1d(np.arange(d), np.concatenate(blocks))
-    seen = np.abs(first) > _CERTAIN * first_error
-    seen |= np.abs(np.diag(second)) > _CERTAIN * np.diag(second_error)
+    seen = np.abs(first) > sigmas * first_error
+    seen |= np.abs(np.diag(second)) > sigmas * np.diag(second_error)
     if seen[single].any():
         return _SINGLE.format(which=", ".join(f"{j}" for j in single[seen[single]]))
     return ""
@@ -134,25 +106,39 @@ def correlation_graph(X: FloatArray, y: FloatArray) -> BoolArray:
     ndarray of bool, shape (d, d)
         Symmetric; all False where no gap in the correlations is clear.
     """
-    n, d = X.shape
-    values = np.log(y) if (y > 0).all() else y
-    A = np.column_stack([np.ones(n), X])
-    values = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
-    alpha = X.T @ (values[:, None] * X) / n
-    error = np.sqrt(np.maximum((X**2).T @ (values[:, None] ** 2 * X**2) / n - alpha**2, 0.0) / n)
+    d = X.shape[1]
+    alpha, error = _second_order(X, y)
     i, j = np.triu_indices(d, 1)
     order = np.argsort(alpha[i, j])
     sizes, noise = alpha[i, j][order], float(np.median(error[i, j])) if d > 1 else 0.0
     gaps = np.diff(sizes)
     # A block's correlations are positive: the gap is above 0, or ends there.
-    gaps = np.where(sizes[1:] > _CLEAR * noise, gaps, 0.0)
+    gaps = np.where(sizes[1:] > CLEAR * noise, gaps, 0.0)
     cut = int(gaps.argmax()) if len(gaps) else 0
     graph = np.zeros((d, d), dtype=np.bool_)
-    if not len(gaps) or gaps[cut] < _CLEAR * noise:
+    if not len(gaps) or gaps[cut] < CLEAR * noise:
         return graph
     high = order[cut + 1 :]
     graph[i[high], j[high]] = graph[j[high], i[high]] = True
     return graph
+
+
+def _logarithms(y: FloatArray) -> FloatArray:
+    return np.log(y) if (y > 0).all() else y
+
+
+def _second_order(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Second Hermite coefficients of log y and their standard errors, both (d, d).
+
+    The linear part, which has none, is taken out: it only makes noise.
+    """
+    n = len(X)
+    A = np.column_stack([np.ones(n), X])
+    values = _logarithms(y)
+    values = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
+    alpha = second_moment(RareSamples.plain(X, values))
+    squares = (X**2).T @ (values[:, None] ** 2 * X**2) / n
+    return alpha, np.sqrt(np.maximum(squares - alpha**2, 0.0) / n)
 
 
 def cliques(graph: BoolArray) -> Blocks:

@@ -14,27 +14,7 @@ import numpy as np
 from revelu.types import BoolArray, FloatArray
 
 Inside = Callable[[FloatArray], BoolArray]
-
-# Steps beside a crossing for the rough normal, in units of its distance, the farthest first,
-# and how precisely heights are wanted, in units of the step.
-_ROUGH_STEPS = (0.01, 0.001, 0.0001)
-_ROUGH = 0.02
-_ROUGH_REACH = 4.0
-
-# The same for the fine normal; the reach is what the rough one's error may make.
-_FINE_STEPS = (0.3, 0.06, 0.01, 0.001)
-_FINE_REACH = 0.15
-
-# Places on a face beyond those that determine it.
-_SPARE = 3
-
-# What spare places may be off, in units of the step: flat, as far as float32 heights tell.
-_FLAT = 1e-5
-_ROUGHLY_FLAT = 0.1
-
-# Rounding of a point x, in units of |x|; bisection ends there.
-_ROUNDING = 16.0 * np.finfo(np.float64).eps
-_MAX_HALVINGS = 80
+"""Tells which inputs are inside the region, (m, d) -> (m,); asks."""
 
 
 @dataclass(frozen=True)
@@ -58,35 +38,119 @@ class Facet:
 
 
 def crossings(
-    inside: Inside, centre: FloatArray, V: FloatArray, lo: FloatArray, hi: FloatArray, rtol: float
+    inside: Inside,
+    base: FloatArray,
+    V: FloatArray,
+    lo: FloatArray,
+    hi: FloatArray,
+    atol: float,
 ) -> FloatArray:
-    """Bisect rays ``centre + r v`` between a radius inside and one outside, all together.
+    """Bisect rays ``base + r v`` between a radius inside and one outside, all together.
 
     Parameters
     ----------
     inside : callable, (m, d) -> (m,) of bool
-    centre : ndarray, shape (d,)
+    base : ndarray, shape (d,) or (m, d)
     V : ndarray, shape (m, d)
-        Directions of norm 1.
     lo, hi : ndarray, shape (m,)
         Radii, inside and outside.
-    rtol : float
-        How precisely radii are wanted, relative to ``hi``.
+    atol : float
+        Length at which an interval is short enough.
 
     Returns
     -------
     ndarray, shape (m,)
     """
-    lo, hi = lo.copy(), hi.copy()
-    atol = rtol * hi
-    for _ in range(_MAX_HALVINGS):
-        open_ = np.flatnonzero(hi - lo > atol)
-        if not len(open_):
+    base, lo, hi = np.broadcast_to(base, V.shape), lo.copy(), hi.copy()
+    # An interval that began near 0 ends after some 60 halvings, whatever ``atol`` says.
+    for _ in range(80):
+        wide = np.flatnonzero(hi - lo > atol)
+        if not len(wide):
             break
-        middle = (lo[open_] + hi[open_]) / 2.0
-        within = inside(centre + middle[:, None] * V[open_])
-        lo[open_[within]], hi[open_[~within]] = middle[within], middle[~within]
+        middle = (lo[wide] + hi[wide]) / 2.0
+        within = inside(base[wide] + middle[:, None] * V[wide])
+        lo[wide[within]], hi[wide[~within]] = middle[within], middle[~within]
     return np.asarray((lo + hi) / 2.0)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Measures the border beside a place, by its heights along a direction.
+
+    Lengths are in units of the step: how far the places beside the base are.
+
+    Attributes
+    ----------
+    steps : tuple of float
+        In units of the border's distance, the farthest first: far places give a precise normal,
+        near ones are on a small face, too.
+    reach : float
+        Heights are sought so far up and down.
+    rtol : float
+        How precisely heights are wanted; 0 where rounding alone limits them.
+    flat : float
+        What spare places may be off.
+    n_spare : int
+        Places beyond those that determine the plane.
+    """
+
+    steps: tuple[float, ...]
+    reach: float
+    rtol: float
+    flat: float
+    n_spare: int = 3
+
+    def plane(
+        self,
+        inside: Inside,
+        base: FloatArray,
+        e: FloatArray,
+        h: float,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, float, float] | None:
+        """Normal, height along e above the base, and angle error of the border near a base.
+
+        None where a height is out of reach, or the border is not flat.
+
+        Parameters
+        ----------
+        inside : callable
+        base : ndarray, shape (d,)
+        e : ndarray, shape (d,)
+            Direction of norm 1 along which heights are measured.
+        h : float
+            The step.
+        rng : numpy.random.Generator
+        """
+        d = len(base)
+        U = np.linalg.qr(np.column_stack([e, rng.standard_normal((d, d - 1))]))[0][:, 1:].T
+        spare = rng.standard_normal((self.n_spare, d - 1))
+        # Opposite places: whatever d, a bend between them shows.
+        spare[1] = -spare[0]
+        spare /= np.linalg.norm(spare, axis=1, keepdims=True)
+        places = h * np.vstack([np.zeros((1, d - 1)), np.eye(d - 1), spare])
+        atol = max(self.rtol * h, rounding(float(np.linalg.norm(base)) + h))
+        heights = _heights(inside, base, e, U, places, self.reach * h, atol)
+        if heights is None:
+            return None
+        # height = height_0 + slope . place, by least squares over all places.
+        A = np.column_stack([np.ones(len(places)), places])
+        solution = np.linalg.lstsq(A, heights, rcond=None)[0]
+        rest = A @ solution - heights
+        if np.abs(rest).max() > self.flat * h:
+            return None
+        noise = max(float(np.sqrt(np.sum(rest**2) / self.n_spare)), atol)
+        normal = e - solution[1:] @ U
+        size = float(np.linalg.norm(normal))
+        # Each of d - 1 slopes errs by that of two heights over the step.
+        return normal / size, float(solution[0]), float(np.sqrt(2.0 * d) * noise / h)
+
+
+ROUGH = Look(steps=(0.01, 0.001, 0.0001), reach=4.0, rtol=0.02, flat=0.1)
+"""From where a ray leaves: a face seen at up to 75 degrees, its normal to a few hundredths."""
+
+FINE = Look(steps=(0.3, 0.06, 0.01, 0.001), reach=0.15, rtol=0.0, flat=1e-5)
+"""Along the rough normal, within what its error may make; flat as far as float32 tells."""
 
 
 def find_facet(
@@ -112,66 +176,29 @@ def find_facet(
         None where the border is not flat at any step tried: an edge, or a curve.
     """
     x = centre + radius * v
-    rough = None
-    for step in _ROUGH_STEPS:
-        rough = _plane(inside, x, v, step * radius, _ROUGH_REACH, _ROUGH, _ROUGHLY_FLAT, rng)
-        if rough is not None:
-            break
+    looks = (ROUGH.plane(inside, x, v, step * radius, rng) for step in ROUGH.steps)
+    rough = next((plane for plane in looks if plane is not None), None)
     if rough is None:
         return None
     w = rough[0]
     distance = float(w @ (x - centre))
     # The foot of the perpendicular is far from edges, where it is on the face at all.
     for base in (centre + distance * w, x):
-        for step in _FINE_STEPS:
+        for step in FINE.steps:
             h = step * distance
-            atol = _ROUNDING * (np.linalg.norm(base) + h) / h
-            fine = _plane(inside, base, w, h, _FINE_REACH, atol, _FLAT, rng)
+            fine = FINE.plane(inside, base, w, h, rng)
             if fine is not None:
                 normal, height, angle = fine
                 threshold = float(normal @ (base + height * w))
                 # The face is known at the base; beside it the angle's error counts.
                 aside = float(np.linalg.norm(base - (normal @ base) * normal))
-                error = angle * (h + aside) + _ROUNDING * abs(threshold)
-                return Facet(normal, threshold, angle, error)
+                return Facet(normal, threshold, angle, angle * (h + aside) + rounding(threshold))
     return None
 
 
-def _plane(
-    inside: Inside,
-    base: FloatArray,
-    e: FloatArray,
-    h: float,
-    reach: float,
-    rtol: float,
-    flat: float,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, float, float] | None:
-    """Normal, height along e above the base, and angle error of the border near a base.
-
-    Heights are sought within ``reach * h``, at ``rtol * h``, beside the base at ``h``; None
-    where the spare ones are off by more than ``flat * h``.
-    """
-    d = len(base)
-    U = np.linalg.qr(np.column_stack([e, rng.standard_normal((d, d - 1))]))[0][:, 1:].T
-    spare = rng.standard_normal((_SPARE, d - 1))
-    # Opposite places: whatever d, a bend between them shows.
-    spare[1] = -spare[0]
-    spare /= np.linalg.norm(spare, axis=1, keepdims=True)
-    places = h * np.vstack([np.zeros((1, d - 1)), np.eye(d - 1), spare])
-    heights = _heights(inside, base, e, U, places, reach * h, rtol * h)
-    if heights is None:
-        return None
-    # height = height_0 + slope . place, by least squares over all places.
-    A = np.column_stack([np.ones(len(places)), places])
-    solution = np.linalg.lstsq(A, heights, rcond=None)[0]
-    rest = A @ solution - heights
-    if np.abs(rest).max() > flat * h:
-        return None
-    noise = max(float(np.sqrt(np.sum(rest**2) / _SPARE)), rtol * h)
-    normal = e - solution[1:] @ U
-    size = float(np.linalg.norm(normal))
-    return normal / size, float(solution[0]), float(np.sqrt(2.0 * d) * noise / h)
+def rounding(size: float) -> float:
+    """How far rounding may move a point of this norm: it is a sum of terms, each rounded."""
+    return 16.0 * float(np.finfo(np.float64).eps) * abs(size)
 
 
 def _heights(
@@ -200,12 +227,5 @@ def _heights(
         if attempt or todo[0] == 0:
             return None
         places[todo] *= -0.5
-    points = base + places @ U
-    lo, hi = np.full(n, -reach), np.full(n, reach)
-    for _ in range(_MAX_HALVINGS):
-        if hi[0] - lo[0] <= atol:
-            break
-        middle = (lo + hi) / 2.0
-        within = inside(points + middle[:, None] * e)
-        lo, hi = np.where(within, middle, lo), np.where(within, hi, middle)
-    return np.asarray((lo + hi) / 2.0)
+    ends = np.full(n, reach)
+    return crossings(inside, base + places @ U, np.tile(e, (n, 1)), -ends, ends, atol)

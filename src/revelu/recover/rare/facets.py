@@ -1,169 +1,186 @@
 """All faces of a convex region, from yes and no: what is inside, ray by ray.
 
 The complement of a union of halfspaces is convex, and so is an intersection (GP18, Section
-2.3).  Where the paper estimates directions from samples and refines them by chance moves
+2.3).  Where the paper estimates directions from samples and refines them by random moves
 (Algorithm 1), a ray from inside meets exactly one face, which is measured there and then to
 the last digits.  A ray whose face is known costs one query: just before the predicted
 crossing it must still be inside.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.numerics.confidence import upper_bound
+from revelu.recover.method import Tell, Why
 from revelu.recover.rare.face import Facet, Inside, crossings, find_facet
+from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.types import FloatArray
 
-# Rays of a look; so many in a row without a new face end the search.
-_LOOK = 64
-_LAST_LOOK = 512
-
-# N(0, I) in d dimensions ends at about sqrt(d) and so much more.
-_BEYOND = 6.0
-
-# A predicted crossing is checked so much before it, relative to its radius, or so many
-# standard errors of the face; a face within as many of a known one is that one.
-_BEFORE = 1e-6
+# Standard errors of a face that its error explains.  The error comes from three spare places:
+# Student's t of 3 degrees of freedom passes 30 once in 12,000.
 _SIGMAS = 30.0
-
-# A ray's radius is wanted to so much; it stands beside the smallest step of a face's search.
-_RTOL = 1e-7
-
-# Failures to measure a face, in a row, after which the border is taken to be no face.
-_MAX_FAILURES = 12
-
-_CONFIDENCE = 0.95
-
-
-@dataclass
-class Facets:
-    """What was found.
-
-    Attributes
-    ----------
-    normals : ndarray, shape (k, d)
-        Rows of norm 1, leading out of the region.
-    thresholds, errors, threshold_errors : ndarray, shape (k,)
-    n_quiet : int
-        Rays in a row, the last ones, that met no face that was not known.
-    n_failures : int
-        Rays at whose crossings the border was not flat, since the last face.
-    ending : {"complete", "bent", "budget"}
-    """
-
-    normals: FloatArray
-    thresholds: FloatArray
-    errors: FloatArray
-    threshold_errors: FloatArray
-    n_quiet: int = 0
-    n_failures: int = 0
-    ending: str = "complete"
-    reason: str = field(default="")
-
-    @property
-    def missed(self) -> float:
-        """Share of rays that may meet an unknown face, at 95% confidence."""
-        return upper_bound(0, self.n_quiet, _CONFIDENCE)
 
 
 def recover_facets(
     inside: Inside,
-    centre: FloatArray,
+    d: int,
     rng: np.random.Generator,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Facets:
+    tell: Tell,
+    *,
+    n_rays: int = 64,
+    n_quiet_rays: int = 512,
+    beyond: float = 6.0,
+    rtol: float = 1e-7,
+    max_failures: int = 12,
+) -> UnitsCandidate:
     """Find the faces of a convex region as far as N(0, I) reaches.
 
     Parameters
     ----------
     inside : callable, (m, d) -> (m,) of bool
         Asks; may raise LimitReachedError.
-    centre : ndarray, shape (d,)
-        Inside, and best not near a face.
+    d : int
     rng : numpy.random.Generator
-    tell : callable, (str) -> None
+    tell : callable
+    n_rays : int
+        Rays of a look; all are asked in one round.
+    n_quiet_rays : int
+        Rays in a row without a new face that end the search: at 95% confidence less than 0.6%
+        of the rays meet another one then.
+    beyond : float
+        The norm of N(0, I) is sqrt(d) but for a deviation of less than 1: no ray is followed
+        farther than so much beyond that.
+    rtol : float
+        How precisely the radius of a crossing is wanted: a thousandth of the smallest step
+        beside it.
+    max_failures : int
+        Crossings in a row, without a face, at which the border is not flat; then it is no
+        border of halfspaces.  A few rays may meet edges.
 
     Returns
     -------
-    Facets
-        ``ending`` is ``"bent"`` where the border is not made of faces, ``"budget"`` where
-        queries ran out.
+    UnitsCandidate
+        Its units fire outside.  ``REFUTED`` where the border is not made of faces, ``LIMIT``
+        where queries ran out, ``UNRESOLVED`` where no face is seen.
     """
-    d = len(centre)
-    far = np.linalg.norm(centre) + np.sqrt(d) + _BEYOND
     found: list[Facet] = []
     n_quiet = n_failures = 0
-    ending, reason = "complete", ""
+    centre: FloatArray | None = None
+    why = Why.EXPLAINED
+    notes: tuple[str, ...] = ()
     try:
-        while n_quiet < _LAST_LOOK:
-            V = rng.standard_normal((_LOOK, d))
+        centre = find_centre(inside, d, rng)
+        if centre is None:
+            return UnitsCandidate.none(d, Why.UNRESOLVED, _ONE_ANSWER, "facets")
+        far = np.linalg.norm(centre) + np.sqrt(d) + beyond
+        while n_quiet < n_quiet_rays and n_failures < max_failures:
+            V = rng.standard_normal((n_rays, d))
             V /= np.linalg.norm(V, axis=1, keepdims=True)
-            before = np.minimum(before_crossing(found, centre, V), far)
+            before = np.minimum(_before_crossing(found, centre, V), far)
             new = np.flatnonzero(~inside(centre + before[:, None] * V))
             if not len(new):
-                n_quiet += _LOOK
+                n_quiet += n_rays
                 continue
-            n_quiet, v = 0, V[new[:1]]
-            radius = crossings(inside, centre, v, np.zeros(1), before[new[:1]], _RTOL)[0]
-            facet = find_facet(inside, centre, v[0], float(radius), rng)
-            if facet is not None and not any(_are_one(facet, known) for known in found):
-                found.append(facet)
-                n_failures = 0
-                tell(f"{len(found)} faces")
+            n_quiet, v, hi = 0, V[new[:1]], before[new[:1]]
+            radius = crossings(inside, centre, v, np.zeros(1), hi, rtol * float(hi[0]))
+            facet = find_facet(inside, centre, v[0], float(radius[0]), rng)
+            if facet is None or any(_are_one(facet, known) for known in found):
+                n_failures += 1
                 continue
-            n_failures += 1
-            if n_failures == _MAX_FAILURES:
-                ending = "bent"
-                break
+            found.append(facet)
+            n_failures = 0
+            tell(f"{len(found)} faces")
+        if n_failures == max_failures:
+            why, notes = Why.REFUTED, (_BENT.format(n=n_failures, k=len(found)),)
+        elif not found:
+            why, notes = Why.UNRESOLVED, (_NO_FACE.format(n=n_quiet),)
     except LimitReachedError as error:
-        ending, reason = "budget", str(error)
-    return Facets(
+        why, notes = Why.LIMIT, (str(error),)
+    units = Units(
         np.array([f.normal for f in found]).reshape(-1, d),
         np.array([f.threshold for f in found]),
         np.array([f.error for f in found]),
         np.array([f.threshold_error for f in found]),
-        n_quiet,
-        n_failures,
-        ending,
-        reason,
     )
+    return UnitsCandidate(why, units, notes, "facets", centre, n_quiet)
 
 
-def before_crossing(found: list[Facet], centre: FloatArray, V: FloatArray) -> FloatArray:
-    """Radii just before rays leave the region that is known so far, infinite if they do not.
+def find_centre(
+    inside: Inside,
+    d: int,
+    rng: np.random.Generator,
+    *,
+    radii: tuple[float, ...] = (1.0, 0.1, 10.0),
+    n_inputs: int = 256,
+    n_around: int = 64,
+    beside: float = 1e-6,
+) -> FloatArray | None:
+    """Find a place inside a convex region: the origin, or the mean of what is found.
 
     Parameters
     ----------
-    found : list of Facet
-    centre : ndarray, shape (d,)
-    V : ndarray, shape (m, d)
-        Directions of norm 1.
+    inside : callable, (m, d) -> (m,) of bool
+    d : int
+    rng : numpy.random.Generator
+    radii : tuple of float
+        Standard deviations of the inputs among which an inside one is sought.
+    n_inputs : int
+        For each radius.
+    n_around, beside : int, float
+        Inputs around the origin, and their standard deviation, that tell whether it is on a
+        border: there it is taken only where nothing else is found.
 
     Returns
     -------
-    ndarray, shape (m,)
+    ndarray, shape (d,), or None
+    """
+    origin = np.zeros(d)
+    labels = inside(np.vstack([origin, beside * rng.standard_normal((n_around, d))]))
+    if labels.all():
+        return origin
+    for radius in radii:
+        X = radius * rng.standard_normal((n_inputs, d))
+        within = inside(X)
+        if within.any():
+            return np.asarray(X[within].mean(axis=0))
+    return origin if labels[0] else None
+
+
+def _before_crossing(
+    found: list[Facet], centre: FloatArray, V: FloatArray, before: float = 1e-6
+) -> FloatArray:
+    """Radii just before rays leave the region that is known so far, infinite if they do not.
+
+    That is before the crossing by ``before``, relative to the radius, or by what the errors
+    of the face explain.
     """
     if not found:
         return np.full(len(V), np.inf)
     W = np.array([f.normal for f in found])
+    errors = np.array([f.error for f in found])
+    moved = np.array([f.threshold_error for f in found]) + errors * np.linalg.norm(centre)
     room = np.array([f.threshold for f in found]) - W @ centre
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = room / (V @ W.T)
         # (w + dw) (centre + r v) = t + dt moves r by (dt - r dw v) / (w v).
-        moved = [f.threshold_error + f.error * np.linalg.norm(centre) for f in found]
-        slack = np.maximum(
-            _BEFORE, _SIGMAS * (np.array(moved) + np.array([f.error for f in found]) * reach) / room
-        )
+        slack = np.maximum(before, _SIGMAS * (moved + errors * reach) / room)
         radius = reach * (1.0 - slack)
     return np.asarray(np.where(reach > 0, np.maximum(radius, 0.0), np.inf).min(axis=1))
 
 
 def _are_one(a: Facet, b: Facet) -> bool:
-    near = float(np.linalg.norm(a.normal - b.normal)) <= _SIGMAS * (a.error + b.error)
-    apart = abs(a.threshold - b.threshold)
-    reach = 1.0 + abs(a.threshold)
-    errors = a.threshold_error + b.threshold_error + reach * (a.error + b.error)
-    return near and apart <= _SIGMAS * errors
+    """Whether two measured faces differ by no more than their errors explain."""
+    error = a.error + b.error
+    apart = a.threshold_error + b.threshold_error + (1.0 + abs(a.threshold)) * error
+    near = float(np.linalg.norm(a.normal - b.normal)) <= _SIGMAS * error
+    return near and abs(a.threshold - b.threshold) <= _SIGMAS * apart
+
+
+_ONE_ANSWER = (
+    "all inputs, near and far, got the same label, that of the side that must be rare: no "
+    "halfspace is known; shift the inputs to where labels differ, or try the other way to combine"
+)
+_NO_FACE = "no ray of {n:,} met a border within reach of N(0, I): the labels are constant there"
+_BENT = (
+    "at {n} crossings in a row the border was not flat, after {k} faces: this is no union or "
+    "intersection of halfspaces combined that way; try the other one"
+)

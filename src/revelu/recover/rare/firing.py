@@ -1,7 +1,7 @@
 """Where units fire, from samples: a union of halfspaces, from yes and no alone.
 
 GP18, Section 2.3: whatever a monotone polynomial does above, the set where an answer leaves
-its constant is the union of ``w_i x >= t_i``.  In place of RefineEstimate's chance moves a
+its constant is the union of ``w_i x >= t_i``.  In place of RefineEstimate's random moves a
 noisy OR of falling temperature is fitted to all units at once, and each unit is then the mean
 of all halfspaces that agree with the samples it decides.
 """
@@ -12,16 +12,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from revelu.recover.rare.union_fit import fit_union
+from revelu.recover.rare.units import Units, largest_other
 from revelu.recover.rare.version_space import version_space
 from revelu.types import BoolArray, FloatArray
-
-# A sample that fires is another unit's where that unit's margin passes this many times the
-# width of the border as n samples show it: d k / n; and no unit's where all of them fail it.
-_BORDER = 20.0
-
-# Samples beside a border whose share is taken, and the shares that the width is read from.
-_WINDOW = 40
-_SHARES = (0.4, 0.6)
 
 
 @dataclass(frozen=True)
@@ -30,26 +23,23 @@ class Firing:
 
     Attributes
     ----------
-    directions : ndarray, shape (k, d)
-    thresholds, errors, threshold_errors : ndarray, shape (k,)
+    units : Units
         Infinite errors where samples contradict a unit.
     unexplained : ndarray of bool, shape (n,)
         Samples whose label the units do not give, and that are beside no border.
     """
 
-    directions: FloatArray
-    thresholds: FloatArray
-    errors: FloatArray
-    threshold_errors: FloatArray
+    units: Units
     unexplained: BoolArray
 
 
 def fit_firing(
     X: FloatArray,
     fires: BoolArray,
-    W: FloatArray,
-    t: FloatArray,
+    start: Units,
     rng: np.random.Generator,
+    *,
+    border: float = 20.0,
 ) -> Firing:
     """Fit the union of halfspaces from a start, and walk among those that agree.
 
@@ -57,35 +47,74 @@ def fit_firing(
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    W : ndarray, shape (k, d)
-        Rows of norm 1.
-    t : ndarray, shape (k,)
+    start : Units
     rng : numpy.random.Generator
+    border : float
+        Half of a border's width, in units of the distance ``k d / n`` at which n samples that
+        fire place one of k borders in d dimensions.  Beyond it a sample that fires is a
+        unit's for certain, and a label that is not given is contradicted.
     """
-    W, t = fit_union(X, fires, W, t)
+    W, t = fit_union(X, fires, start.directions, start.thresholds)
     k, d = W.shape
-    width = _BORDER * d * k / max(int(fires.sum()), 1)
+    width = border * d * k / max(int(fires.sum()), 1)
     margins = X @ W.T - t
     found = []
     for i in range(k):
-        others = np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf)
-        decides = ~fires | ((others < -width) & (margins[:, i] > -width))
+        decides = ~fires | ((largest_other(margins, i) < -width) & (margins[:, i] > -width))
         found.append(version_space(X[decides], fires[decides], W[i], float(t[i]), rng))
-    directions = np.array([v.w for v in found]).reshape(k, d)
-    thresholds = np.array([v.t for v in found])
-    margins = X @ directions.T - thresholds
-    wrong = (margins >= 0).any(axis=1) != fires
-    return Firing(
-        directions,
-        thresholds,
+    units = Units(
+        np.array([v.w for v in found]).reshape(k, d),
+        np.array([v.t for v in found]),
         np.array([v.angle for v in found]),
         np.array([v.deviation for v in found]),
-        np.asarray(wrong & (np.abs(margins).min(axis=1) > width)),
     )
+    margins = units.margins(X)
+    wrong = (margins >= 0).any(axis=1) != fires
+    return Firing(units, np.asarray(wrong & (np.abs(margins).min(axis=1) > width)))
+
+
+def with_start(
+    X: FloatArray,
+    fires: BoolArray,
+    found: Firing,
+    start: Units,
+    *,
+    max_unexplained: float = 0.02,
+) -> tuple[Units, tuple[str, ...]]:
+    """Replace units that labels contradict by their start, and say so.
+
+    Labels with noise, a wrong number of units, or no halfspace at all: how softly samples
+    begin to fire tells how far off a direction is, whatever moments or few labels say.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    fires : ndarray of bool, shape (n,)
+    found : Firing
+    start : Units
+    max_unexplained : float
+        Share of the samples that fire beyond which those unexplained put every unit in doubt,
+        and not only the ones that labels contradict.
+    """
+    failed = ~np.isfinite(found.units.errors)
+    W = np.where(failed[:, None], start.directions, found.units.directions)
+    t = np.where(failed, start.thresholds, found.units.thresholds)
+    errors = np.where(failed, start.errors, found.units.errors)
+    threshold_errors = np.where(failed, start.errors, found.units.threshold_errors)
+    many = found.unexplained.sum() > max_unexplained * fires.sum()
+    for i in np.flatnonzero(failed | many):
+        soft = float(np.arctan(estimate_tan_alpha(X, fires, W, t, int(i))))
+        errors[i], threshold_errors[i] = max(errors[i], soft), max(threshold_errors[i], soft)
+    notes = []
+    if failed.any():
+        notes.append(_CONTRADICTED.format(m=int(failed.sum()), k=len(failed)))
+    if found.unexplained.any():
+        notes.append(_UNEXPLAINED.format(m=int(found.unexplained.sum())))
+    return Units(W, t, errors, threshold_errors), tuple(notes)
 
 
 def estimate_tan_alpha(
-    X: FloatArray, fires: BoolArray, W: FloatArray, t: FloatArray, i: int
+    X: FloatArray, fires: BoolArray, W: FloatArray, t: FloatArray, i: int, *, window: int = 40
 ) -> float:
     """How far a unit's direction may be off, by how softly samples begin to fire along it.
 
@@ -101,21 +130,31 @@ def estimate_tan_alpha(
     t : ndarray, shape (k,)
     i : int
         The unit.
+    window : int
+        Neighbouring samples whose share is taken: of 40 it errs by 0.08, less than the 0.1 from
+        a half to either level.
 
     Returns
     -------
     float
         Infinite where the share never passes 0.6.
     """
+    low, high = 0.4, 0.6
     margins = X @ W.T - t
-    alone = np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf) < 0
+    alone = largest_other(margins, i) < 0
     order = np.argsort(margins[alone, i])
     places, count = margins[alone, i][order], np.cumsum(np.append(0, fires[alone][order]))
-    share = (count[_WINDOW:] - count[:-_WINDOW]) / _WINDOW
-    rises, full = np.flatnonzero(share >= _SHARES[0]), np.flatnonzero(share >= _SHARES[1])
+    share = (count[window:] - count[:-window]) / window
+    rises, full = np.flatnonzero(share >= low), np.flatnonzero(share >= high)
     if not len(full):
         return np.inf
     # From centre to centre, and half a window, which is what it blurs.
-    low, high = rises[0] + _WINDOW // 4, full[0] + 3 * _WINDOW // 4
-    apart = float(places[high] - places[low])
-    return apart / float(ndtri(_SHARES[1]) - ndtri(_SHARES[0]))
+    first, last = rises[0] + window // 4, full[0] + 3 * window // 4
+    return float(places[last] - places[first]) / float(ndtri(high) - ndtri(low))
+
+
+_CONTRADICTED = (
+    "{m} of {k} halfspaces are contradicted by labels, and known by their moments alone: labels "
+    "with noise, more halfspaces than were fitted, or another function"
+)
+_UNEXPLAINED = "{m:,} labels are not explained: halfspaces are missing, or labels have noise"

@@ -1,8 +1,8 @@
 """Rare events: moments of functions that are constant but for a small part of the inputs.
 
-Only the rows where the function leaves its constant count; with an oracle they are drawn
-from a wider Gaussian, with exact weights, and from stored samples biased towards large
-values they come as they are (GP18, B.6).
+Only the rows at which the function leaves its constant count.  With an oracle they are drawn
+from a wider Gaussian, with exact weights; stored samples that were kept in proportion to their
+values come as they are (GP18, B.6).
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,13 @@ from math import comb
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import Oracle
-from revelu.probe.moments import Moments, hermite_features
+from revelu.probe.moments import Moments, hermite_features, monomials
 from revelu.types import BoolArray, FloatArray
 
-# Features that are formed at a time, and rows at least and at most.
-_FEATURES = 8_000_000
-_FEWEST_ROWS, _MOST_ROWS = 16, 4096
-
-# Answers this near to each other, relative to the largest, may differ by float32's rounding
-# alone; what this share of them differs by, times so much, is rounding.
-_ROUNDING = 1e-5
-_MOST = 0.9
-_SIGMAS = 8.0
+CLEAR = 4.0
+"""Standard errors at which a difference of moments is clear: chance makes it in 6 of 100,000."""
 
 
 @dataclass(frozen=True)
@@ -48,33 +42,47 @@ class Constant:
 
     def widened(self, Y: FloatArray) -> "Constant":
         """Take more answers that are the constant, (n, k), into account."""
-        worst = _SIGMAS * float(np.abs(Y - self.value).max(initial=0.0))
+        worst = SIGMAS * float(np.abs(Y - self.value).max(initial=0.0))
         return Constant(self.value, max(self.tolerance, worst), self.share)
 
 
-def find_constant(Y: FloatArray) -> Constant:
+def find_constant(Y: FloatArray, *, rtol: float = 1e-5, typical: float = 0.9) -> Constant:
     """Find the answer given most often: the median, where units fire rarely.
 
     Parameters
     ----------
     Y : ndarray, shape (n, k)
+    rtol : float
+        Answers that differ by no more, relative to the largest, may be one number in float32,
+        whose unit roundoff of 6e-8 some hundred operations add up.
+    typical : float
+        The share of such answers whose largest deviation is rounding for certain; the rest may
+        belong to units that hardly fire.
     """
     value = np.median(Y, axis=0)
     scale = max(float(np.abs(Y).max()), np.finfo(np.float64).tiny)
     near = np.abs(Y - value).max(axis=1)
-    if np.mean(near <= _ROUNDING * scale) <= 0.5:
+    if np.mean(near <= rtol * scale) <= 0.5:
         rows, counts = np.unique(Y, axis=0, return_counts=True)
         value = rows[counts.argmax()]
         near = np.abs(Y - value).max(axis=1)
-    cluster = near[near <= _ROUNDING * scale]
-    # A few answers beside the constant belong to units that hardly fire: no largest one.
-    tolerance = _SIGMAS * float(np.quantile(cluster, _MOST))
+    cluster = near[near <= rtol * scale]
+    tolerance = SIGMAS * float(np.quantile(cluster, typical))
     return Constant(value, tolerance, float(np.mean(near <= tolerance)))
+
+
+def no_constant(share: float) -> str:
+    """Say that no constant was seen, but for an answer of this share."""
+    return (
+        f"no answer is given to more than {share:.1%} of the inputs, so that units do not fire "
+        "rarely: the threshold is too low for the method, answers have noise, or the activation "
+        "is smooth (activation='sigmoid')"
+    )
 
 
 @dataclass(frozen=True)
 class RareSamples:
-    """Rows where a function leaves its constant, weighted as under N(0, I).
+    """Rows at which a function leaves its constant, weighted as under N(0, I).
 
     Attributes
     ----------
@@ -82,7 +90,7 @@ class RareSamples:
     values : ndarray, shape (m,)
         Of the function less its constant, times the weight of the row.
     n : int
-        Rows drawn, those that are not kept included.
+        Rows drawn, including those that are not kept.
     effective : float
         How many plain samples the rows drawn are worth: ``(sum w)^2 / sum w^2``.
     """
@@ -92,9 +100,14 @@ class RareSamples:
     n: int
     effective: float
 
+    @classmethod
+    def plain(cls, X: FloatArray, values: FloatArray) -> "RareSamples":
+        """Take all rows as they are, each of weight 1."""
+        return cls(X, values, len(X), float(len(X)))
+
 
 def rare_samples(X: FloatArray, y: FloatArray, constant: float) -> RareSamples:
-    """Keep the rows of plain samples where ``y`` differs from the constant."""
+    """Keep the rows of plain samples at which ``y`` differs from the constant."""
     kept = y != constant
     return RareSamples(X[kept], y[kept] - constant, len(X), float(len(X)))
 
@@ -106,7 +119,6 @@ def draw_rare(
     rng: np.random.Generator,
     *,
     width: float = 1.0,
-    basis: FloatArray | None = None,
 ) -> RareSamples:
     """Ask at points of a widened Gaussian, with exact weights.
 
@@ -121,19 +133,14 @@ def draw_rare(
     rng : numpy.random.Generator
     width : float
         Standard deviation; 1 is plain.
-    basis : ndarray, shape (m, d), optional
-        Orthonormal rows: the directions that are widened; all where left out.
 
     Notes
     -----
-    With r directions widened by s, ``w = s^r exp(-|z|^2 (1 - 1 / s^2) / 2)``, z being the
-    point in those directions.
+    The density of N(0, I) over that of N(0, s^2 I) is ``s^d exp(-|x|^2 (1 - 1 / s^2) / 2)``.
     """
-    B = np.eye(oracle.dim_in) if basis is None else basis
-    X = rng.standard_normal((n, oracle.dim_in))
-    X += (width - 1.0) * (X @ B.T) @ B
-    squares = np.sum((X @ B.T) ** 2, axis=1)
-    weights = width ** len(B) * np.exp(-0.5 * squares * (1.0 - width**-2.0))
+    X = width * rng.standard_normal((n, oracle.dim_in))
+    squares = np.sum(X**2, axis=1)
+    weights = width**oracle.dim_in * np.exp(-0.5 * squares * (1.0 - width**-2.0))
     values = (oracle(X)[:, 0] - constant) * weights
     kept = values != 0.0
     effective = weights.sum() ** 2 / np.sum(weights**2)
@@ -145,7 +152,7 @@ def biased_samples(X: FloatArray) -> RareSamples:
 
     GP18, B.6: ``E[h(x)]`` over such samples is ``E[f(x) h(x)] / E[f(x)]`` over N(0, I).
     """
-    return RareSamples(X, np.ones(len(X)), len(X), float(len(X)))
+    return RareSamples.plain(X, np.ones(len(X)))
 
 
 def rare_moments(samples: RareSamples, basis: FloatArray, order: int) -> Moments:
@@ -158,25 +165,43 @@ def rare_moments(samples: RareSamples, basis: FloatArray, order: int) -> Moments
         Orthonormal rows: the coordinates of the tensors.
     order : int
     """
-    Z, n = samples.X @ basis.T, samples.n
-    first: list[FloatArray] = []
-    second: list[FloatArray] = []
-    n_features = comb(len(basis) + order - 1, order)
-    size = int(np.clip(_FEATURES // n_features, _FEWEST_ROWS, _MOST_ROWS))
-    for start in range(0, max(len(Z), 1), size):
-        rows, v = Z[start : start + size], samples.values[start : start + size]
-        features = hermite_features(rows, order)
-        sums, squares = [v @ F for F in features], [v**2 @ F**2 for F in features]
-        first = sums if not start else [a + b for a, b in zip(first, sums, strict=True)]
-        second = squares if not start else [a + b for a, b in zip(second, squares, strict=True)]
-    values = tuple(s / n for s in first)
+    Z, n, m = samples.X @ basis.T, samples.n, len(basis)
+    sums = [np.zeros(len(monomials(m, k).factorials)) for k in range(order + 1)]
+    squares = [np.zeros_like(s) for s in sums]
+    # The features of a block take 64 MB, unless that were a handful of rows.
+    size = int(np.clip(8_000_000 // comb(m + order - 1, order), 16, 4096))
+    for start in range(0, len(Z), size):
+        v = samples.values[start : start + size]
+        for k, F in enumerate(hermite_features(Z[start : start + size], order)):
+            sums[k] += v @ F
+            squares[k] += v**2 @ F**2
+    values = tuple(s / n for s in sums)
     errors = tuple(
-        np.sqrt(np.maximum(q / n - v**2, 0.0) / n) for q, v in zip(second, values, strict=True)
+        np.sqrt(np.maximum(q / n - v**2, 0.0) / n) for q, v in zip(squares, values, strict=True)
     )
-    return Moments(len(basis), n, values, errors)
+    return Moments(m, n, values, errors)
 
 
 def second_moment(samples: RareSamples) -> FloatArray:
     """Estimate ``E[f(x) (x x' - I)]``, shape (d, d)."""
     X, v = samples.X, samples.values
     return np.asarray((X.T @ (v[:, None] * X) - v.sum() * np.eye(X.shape[1])) / samples.n)
+
+
+def fewest_samples(d: int, n_units: int = 1) -> int:
+    """Samples that fire, below which nothing is said of so many units in ``d`` dimensions.
+
+    Four for each parameter: with one the estimate is arbitrary, and the error falls with the
+    root of the number.
+    """
+    return 4 * n_units * (d + 1)
+
+
+def too_few(n_rare: int, needed: int, n: int) -> str:
+    """Say how many more samples would do, where ``n_rare`` of ``n`` leave the constant."""
+    if not n_rare:
+        share, advice = "none", "draw where it is not constant, or ask an oracle"
+    else:
+        more = max(int(n * (needed / n_rare - 1.0)), n)
+        share, advice = f"{n_rare:,}", f"about {more:,} more samples would do"
+    return f"of {n:,} samples {share} leave the constant, and some {needed:,} are needed: {advice}"

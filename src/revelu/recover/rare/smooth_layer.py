@@ -6,169 +6,149 @@ moments bends them by more than chance does.  So units and a polynomial of low d
 them are fitted together; where nothing is left of the answers, both are exact.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.oracle import Ledger, Oracle
-from revelu.recover.rare.rare_directions import Start, estimate_directions
+from revelu.oracle import Oracle
+from revelu.recover.method import Tell, Why
+from revelu.recover.rare.rare_directions import estimate_directions
 from revelu.recover.rare.rare_samples import RareSamples, draw_rare
 from revelu.recover.rare.smooth_units import SmoothFit, fit_smooth_units, sets_of
-from revelu.recovery import LayerRecovery, Status
+from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.types import FloatArray
-
-# The widened Gaussian of importance sampling, its queries where the budget sets none, and
-# the plain ones that measure the mean.
-_WIDTH = 1.25
-_N_QUERIES = 1_000_000
-_N_PILOT = 20_000
-
-# Of the polynomial; samples for each parameter of a fit; parameters at most.
-_MOST_DEGREE = 3
-_SAMPLES = 6
-_MOST_PARAMETERS = 600
-
-# What a fit leaves of exact answers, relative to their deviation.
-_EXACT = 1e-9
-
-# A unit of an exact fit that is off by more, in radians, is one that answers do not tell.
-_SPARE = 1e-3
-
-# Where moments do not tell a threshold, a fit starts here.
-_THRESHOLD = 3.0
-
-# Errors beyond this are guesses.
-_GUESS = 0.5
-
-Tell = Callable[[str], None]
 
 
 def ask_smooth_layer(
-    oracle: Oracle, n_units: int | None, seed: int | np.random.SeedSequence, tell: Tell
-) -> LayerRecovery:
-    """Recover the layer by importance sampling; see :func:`learn_smooth_layer`."""
-    rng = np.random.default_rng(seed)
-    n = _N_QUERIES if oracle.remaining is None else min(_N_QUERIES, oracle.remaining)
-    n -= 2 * _N_PILOT
-    if n < _N_PILOT:
-        reason = f"{3 * _N_PILOT:,} queries at least are needed for a smooth activation"
-        return nothing(oracle.dim_in, Status.BUDGET_EXHAUSTED, reason, oracle)
+    oracle: Oracle,
+    n_units: int | None,
+    rng: np.random.Generator,
+    tell: Tell,
+    *,
+    width: float = 1.25,
+    n_queries: int = 1_000_000,
+    n_pilot: int = 20_000,
+) -> UnitsCandidate:
+    """Recover the layer by importance sampling; see :func:`learn_smooth_layer`.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    n_units : int, optional
+    rng : numpy.random.Generator
+    tell : callable
+    width : float
+        Of the Gaussian that is drawn from: wider ones see rare events more often, but their
+        weights vary more, as ``width^d``.
+    n_queries : int
+        Where the budget sets no fewer.
+    n_pilot : int
+        Queries of N(0, I) itself, which measure the mean and are fitted; as many are left to
+        the certificate.
+    """
+    d = oracle.dim_in
+    n = n_queries if oracle.remaining is None else min(n_queries, oracle.remaining)
+    n -= 2 * n_pilot
+    if n < n_pilot:
+        reason = f"{3 * n_pilot:,} queries at least are needed for a smooth activation"
+        return UnitsCandidate.none(d, Why.LIMIT, reason)
     try:
         tell("measuring the mean")
-        X = rng.standard_normal((_N_PILOT, oracle.dim_in))
+        X = rng.standard_normal((n_pilot, d))
         y = oracle(X)[:, 0]
         tell("drawing from a widened Gaussian")
-        samples = draw_rare(oracle, n, float(y.mean()), rng, width=_WIDTH)
+        samples = draw_rare(oracle, n, float(y.mean()), rng, width=width)
     except LimitReachedError as error:
-        return nothing(oracle.dim_in, Status.BUDGET_EXHAUSTED, str(error), oracle)
-    tell("estimating directions")
-    start = estimate_directions(samples, "sigmoid", n_units, rng)
-    return _refined(start, X, y, samples, oracle)
+        return UnitsCandidate.none(d, Why.LIMIT, str(error))
+    return _recover(X, y, samples, n_units, rng, tell)
 
 
 def learn_smooth_layer(
-    X: FloatArray,
-    y: FloatArray,
-    n_units: int | None,
-    seed: int | np.random.SeedSequence,
-    tell: Tell,
-) -> LayerRecovery:
+    X: FloatArray, y: FloatArray, n_units: int | None, rng: np.random.Generator, tell: Tell
+) -> UnitsCandidate:
     """Recover a layer of sigmoids from samples of N(0, I).
 
     Returns
     -------
-    LayerRecovery
-        ``UNVERIFIED`` where a fit explains the answers, for the caller to check, with the fit
-        in ``details["fit"]``; else ``PARTIAL``.
+    UnitsCandidate
+        ``EXPLAINED`` with the fit where one explains the answers; else ``UNRESOLVED``.
     """
-    tell("estimating directions")
-    samples = RareSamples(X, y - y.mean(), len(y), float(len(y)))
-    start = estimate_directions(samples, "sigmoid", n_units, np.random.default_rng(seed))
-    return _refined(start, X, y, samples, None)
+    return _recover(X, y, RareSamples.plain(X, y - y.mean()), n_units, rng, tell)
 
 
-def _refined(
-    start: Start | None,
+def _recover(
     X: FloatArray,
     y: FloatArray,
     samples: RareSamples,
-    oracle: Oracle | None,
-) -> LayerRecovery:
-    d = X.shape[1]
+    n_units: int | None,
+    rng: np.random.Generator,
+    tell: Tell,
+) -> UnitsCandidate:
+    tell("estimating directions")
+    start = estimate_directions(samples, "sigmoid", n_units, rng)
     if start is None:
         reason = f"{samples.n:,} samples show no direction above their noise"
-        return nothing(d, Status.PARTIAL, reason, oracle)
-    details = {"constant": float(y.mean()), "effective_samples": samples.effective, "start": start}
-    t = np.where(np.isfinite(start.thresholds), start.thresholds, _THRESHOLD)
+        return UnitsCandidate.none(X.shape[1], Why.UNRESOLVED, reason)
+    figures = {"constant": float(y.mean()), "effective_samples": samples.effective, "start": start}
+    # Where moments do not tell a threshold, a fit starts at a typical one.
+    t = np.where(np.isfinite(start.thresholds), start.thresholds, 3.0)
     fit = _fit(X, y, start.directions, t)
-    spare = np.zeros(len(t), dtype=np.bool_)
-    if fit is not None and fit.rms <= _EXACT * float(y.std()):
-        spare = fit.errors > _SPARE
+    # A unit of an exact fit that is off by more, in radians, is one that answers do not tell.
+    most_off, m_spare = 1e-3, 0
+    if fit is not None and _explains(fit, y):
+        spare = fit.errors > most_off
         if spare.any() and not spare.all():
-            # Units that answers do not tell: what is left without them?
-            fit = _fit(X, y, fit.W[~spare], fit.t[~spare])
-    ledger = Ledger(0, 0, {}) if oracle is None else oracle.ledger()
-    is_exact = fit is not None and fit.rms <= _EXACT * float(y.std())
-    if fit is not None and is_exact and fit.errors.max() <= _SPARE:
-        return LayerRecovery(
-            Status.UNVERIFIED,
-            fit.W,
-            fit.t,
-            fit.errors,
-            ledger=ledger,
-            evidence=(_SPARE_UNITS.format(m=spare.sum()),) if spare.any() else (),
-            method="fit",
-            details={**details, "threshold_errors": fit.threshold_errors, "fit": fit},
-        )
+            # What is left without them?
+            fit, m_spare = _fit(X, y, fit.W[~spare], fit.t[~spare]), int(spare.sum())
+    if fit is not None and _explains(fit, y) and fit.errors.max() <= most_off:
+        units = Units(fit.W, fit.t, fit.errors, fit.threshold_errors)
+        spared = (_SPARE_UNITS.format(m=m_spare),) if m_spare else ()
+        return UnitsCandidate(Why.EXPLAINED, units, spared, "fit", fit=fit, figures=figures)
     errors = start.errors
     if fit is not None and len(fit.W) == len(errors):
         # How far products of units bend the moments, as far as a fit tells.
         bent = np.arccos(np.clip(np.sum(fit.W * start.directions, axis=1), -1.0, 1.0))
         errors = np.hypot(errors, bent)
-    kept = errors <= _GUESS
-    evidence = [_INEXACT]
-    if not kept.all():
-        evidence.append(
-            f"{int((~kept).sum())} of {len(kept)} directions are left out as guesses; more "
-            "samples, or the right number of units, may show them"
-        )
-    return LayerRecovery(
-        Status.PARTIAL,
-        start.directions[kept],
-        start.thresholds[kept],
-        errors[kept],
-        ledger=ledger,
-        evidence=tuple(evidence),
-        method="moments",
-        details=details,
-    )
+    unknown = np.full(len(errors), np.nan)
+    units = Units(start.directions, start.thresholds, errors, unknown)
+    left_out: tuple[str, ...] = ()
+    if guesses := int((~units.told).sum()):
+        left_out = (_GUESSES.format(m=guesses, k=len(units)),)
+    notes = (_INEXACT, *left_out)
+    return UnitsCandidate(Why.UNRESOLVED, units[units.told], notes, "moments", figures=figures)
+
+
+def _explains(fit: SmoothFit, y: FloatArray) -> bool:
+    """Whether a fit leaves nothing of exact answers.
+
+    Relative to their deviation that is 1e-16, but for the rounding of sums and products of units
+    and what the last step of a fit leaves.
+    """
+    return fit.rms <= 1e-9 * float(y.std())
 
 
 def _fit(X: FloatArray, y: FloatArray, W: FloatArray, t: FloatArray) -> SmoothFit | None:
     """Fit polynomials of rising degree until nothing is left; None where none is afforded."""
     k, d = W.shape
     best = None
-    for degree in range(1, _MOST_DEGREE + 1):
+    for degree in (1, 2, 3):
+        # Six samples for each parameter leave no room for a fit by chance, and a Jacobian of
+        # 600 parameters takes seconds a step.
         p = k * (d + 1) + len(sets_of(k, degree))
-        if p > _MOST_PARAMETERS or _SAMPLES * p > len(X):
+        if p > 600 or 6 * p > len(X):
             break
-        rows = slice(0, 2 * _SAMPLES * p)
+        rows = slice(0, 12 * p)
         best = fit_smooth_units(X[rows], y[rows], W, t, degree)
-        if best.rms <= _EXACT * float(y.std()):
+        if _explains(best, y):
             break
     return best
-
-
-def nothing(d: int, status: Status, reason: str, oracle: Oracle | None = None) -> LayerRecovery:
-    """No direction at all, and why."""
-    ledger = Ledger(0, 0, {}) if oracle is None else oracle.ledger()
-    empty = np.empty(0)
-    return LayerRecovery(status, np.empty((0, d)), empty, empty, ledger=ledger, evidence=(reason,))
 
 
 _SPARE_UNITS = "{m} units of those fitted count for nothing, or are there twice: they are left out"
 _INEXACT = (
     "no polynomial of low degree above smooth units explains the answers: directions come from "
     "moments, to the errors given, and nothing certifies them"
+)
+_GUESSES = (
+    "{m} of {k} directions are left out as guesses; more samples, or the right number of units, "
+    "may show them"
 )

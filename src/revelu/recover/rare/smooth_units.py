@@ -14,11 +14,6 @@ from scipy.special import expit
 
 from revelu.types import FloatArray
 
-_STEPS = 200
-
-# Rows are kept at norm 1 by equations of this weight beside those of the answers.
-_NORM_WEIGHT = 10.0
-
 
 @dataclass(frozen=True)
 class SmoothFit:
@@ -76,6 +71,9 @@ def fit_smooth_units(
     """
     k, d = W.shape
     terms = sets_of(k, degree)
+    # Equations beside those of the answers keep rows at norm 1.  Only the scale of a row is
+    # theirs: a weight above that of the answers, by which the fit is scaled, holds them.
+    norm_weight = 10.0
     scale = max(float(y.std()), np.finfo(np.float64).tiny)
 
     def unpack(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -84,7 +82,7 @@ def fit_smooth_units(
     def residual(p: FloatArray) -> FloatArray:
         V, s, c = unpack(p)
         rest = (_monomials(expit(X @ V.T - s), terms) @ c - y) / scale
-        return np.concatenate([rest, _NORM_WEIGHT * (np.sum(V**2, axis=1) - 1.0)])
+        return np.concatenate([rest, norm_weight * (np.sum(V**2, axis=1) - 1.0)])
 
     def jacobian(p: FloatArray) -> FloatArray:
         V, s, c = unpack(p)
@@ -94,17 +92,17 @@ def fit_smooth_units(
         top = np.hstack([inner, -slopes, _monomials(U, terms) / scale])
         norms = np.zeros((k, len(p)))
         for i in range(k):
-            norms[i, i * d : (i + 1) * d] = 2.0 * _NORM_WEIGHT * V[i]
+            norms[i, i * d : (i + 1) * d] = 2.0 * norm_weight * V[i]
         return np.vstack([top, norms])
 
     c = np.linalg.lstsq(_monomials(expit(X @ W.T - t), terms), y, rcond=None)[0]
     start = np.concatenate([W.ravel(), t, c])
-    options = {"max_nfev": _STEPS, "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    options = {"max_nfev": 200, "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     fit = least_squares(residual, start, jac=jacobian, x_scale="jac", **options)
     V, s, c = unpack(fit.x)
     norms = np.linalg.norm(V, axis=1)
     rms = float(np.sqrt(np.mean(fit.fun[: len(y)] ** 2)))
-    variance = _inverse_diagonal(fit.jac) * max(rms, _EPS) ** 2
+    variance = _inverse_diagonal(fit.jac) * max(rms, float(np.finfo(np.float64).eps)) ** 2
     return SmoothFit(
         V / norms[:, None],
         s,
@@ -116,20 +114,15 @@ def fit_smooth_units(
     )
 
 
-# Eigenvalues below this share of the largest are rounding's.
-_RANK = 1e-12
-
-_EPS = float(np.finfo(np.float64).eps)
-
-
 def _inverse_diagonal(J: FloatArray) -> FloatArray:
     """The diagonal of ``(J' J)^-1``, infinite where J does not tell a parameter, shape (p,)."""
     # Columns of norm 1: what counts for little is told badly, and not left out.
     norms = np.maximum(np.linalg.norm(J, axis=0), np.finfo(np.float64).tiny)
     values, V = np.linalg.eigh((J / norms).T @ (J / norms))
-    known = values > _RANK * values[-1]
+    rtol = 1e-12  # smaller eigenvalues are rounding's: some thousand sums of products
+    known = values > rtol * values[-1]
     diagonal = (V[:, known] ** 2 / values[known]).sum(axis=1) / norms**2
-    lost = (V[:, ~known] ** 2).sum(axis=1) > _RANK
+    lost = (V[:, ~known] ** 2).sum(axis=1) > rtol
     return np.asarray(np.where(lost, np.inf, diagonal))
 
 

@@ -11,25 +11,17 @@ from scipy.special import expit
 
 from revelu.types import BoolArray, FloatArray
 
-# beta times a distance beyond which a sample says nothing.
-_REACH = 14.0
-
-# Factor between two values of beta, and the first one.
-_SHARPER = 2.5
-_FIRST = 6.0
-
-# A sharp fit leaves a loss of a few units: what ends a search must be far below one.
-_OPTIONS = {"maxiter": 300, "ftol": 1e-7}
-
-# Samples near borders for each parameter, at the least, and as many as a step uses.
-_FEWEST = 8.0
-_MOST = 300_000
-
-_TINY = 1e-300
-
 
 def fit_union(
-    X: FloatArray, inside: BoolArray, W: FloatArray, t: FloatArray
+    X: FloatArray,
+    inside: BoolArray,
+    W: FloatArray,
+    t: FloatArray,
+    *,
+    first: float = 6.0,
+    sharper: float = 2.5,
+    fewest: float = 8.0,
+    most: int = 300_000,
 ) -> tuple[FloatArray, FloatArray]:
     """Fit ``any(W x >= t)`` to labels.
 
@@ -42,31 +34,33 @@ def fit_union(
     W : ndarray, shape (k, d)
         A start, rows of norm 1.
     t : ndarray, shape (k,)
+    first : float
+        The first beta: a border is soft over 1 / 6, about the error of a start in a threshold.
+    sharper : float
+        Factor between two values of beta, small enough for one fit to lead to the next.
+    fewest : float
+        Samples near borders that a sharper fit needs for each number in ``W``; with fewer the
+        labels say no more.
+    most : int
+        Samples that one fit uses.
 
     Returns
     -------
     W, t : ndarray
         Rows of norm 1.
     """
-    beta, fewest = _FIRST, _FEWEST * W.size
-    while True:
-        near = np.flatnonzero(_near(X, inside, W, t, _REACH / beta))
-        # Where hardly a sample is left near the borders a sharper fit says no more.
-        if beta > _FIRST and len(near) < fewest:
-            return W, t
-        near = near[:_MOST]
+    beta = first
+    while beta <= len(X) or beta == first:
+        # At 14 / beta from every border the loss is exp(-14) = 1e-6: such a sample counts only
+        # where it is on the wrong side.
+        margin = (X @ W.T - t).max(axis=1)
+        near = np.flatnonzero((np.abs(margin) < 14.0 / beta) | ((margin > 0) != inside))
+        if beta > first and len(near) < fewest * W.size:
+            break
+        near = near[:most]
         W, t = _fit(X[near], inside[near], W, t, beta)
-        beta *= _SHARPER
-        if beta > len(X):
-            return W, t
-
-
-def _near(
-    X: FloatArray, inside: BoolArray, W: FloatArray, t: FloatArray, reach: float
-) -> BoolArray:
-    """Samples that are near a border, or on its wrong side."""
-    margin = (X @ W.T - t).max(axis=1)
-    return np.asarray((np.abs(margin) < reach) | ((margin > 0) != inside))
+        beta *= sharper
+    return W, t
 
 
 def _fit(
@@ -74,6 +68,7 @@ def _fit(
 ) -> tuple[FloatArray, FloatArray]:
     k, d = W.shape
     X1 = np.column_stack([X, -np.ones(len(X))])
+    tiny = 1e-300  # stands for 0 in logarithms and quotients
 
     def loss(p: FloatArray) -> tuple[float, FloatArray]:
         V = p.reshape(k, d + 1)
@@ -84,16 +79,18 @@ def _fit(
         outside = np.logaddexp(0.0, score).sum(axis=1)
         # -log p of each label; for those inside -log(1 - exp(-a)), a = sum softplus.
         covered = -np.expm1(-outside)
-        value = outside[~inside].sum() - np.log(covered[inside] + _TINY).sum()
-        pull = np.where(inside, -np.exp(-outside) / (covered + _TINY), 1.0)
+        value = outside[~inside].sum() - np.log(covered[inside] + tiny).sum()
+        pull = np.where(inside, -np.exp(-outside) / (covered + tiny), 1.0)
         slope = beta * (pull[:, None] * expit(score)).T @ X1
         # The derivative of a row of norm 1 is across it.
         along = np.sum(slope[:, :d] * unit[:, :d], axis=1)
         slope[:, :d] = (slope[:, :d] - along[:, None] * unit[:, :d]) / norms[:, None]
         return float(value), slope.ravel()
 
+    # A sharp fit leaves a loss of a few units: the search ends far below one.
+    options = {"maxiter": 300, "ftol": 1e-7}
     start = np.column_stack([W, t]).ravel()
-    fit = minimize(loss, start, jac=True, method="L-BFGS-B", options=_OPTIONS)
+    fit = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     V = fit.x.reshape(k, d + 1)
     norms = np.linalg.norm(V[:, :d], axis=1)
     return V[:, :d] / norms[:, None], V[:, d]

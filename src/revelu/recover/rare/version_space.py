@@ -11,26 +11,6 @@ from scipy.optimize import linprog
 
 from revelu.types import BoolArray, FloatArray
 
-# Samples that may touch the polytope, for each of its dimensions and at most; the rest is
-# checked after.
-_NEAREST = 60
-_MOST_NEAREST = 4000
-
-# Steps of the walk, for each dimension squared; as many as so many operations allow, but some
-# for each dimension; and the share that only warms up.
-_STEPS = 40
-_MOST_OPERATIONS = 3e9
-_FEWEST_STEPS = 10
-_WARM_UP = 0.25
-
-# Stretches of a walk whose means tell how far its mean is off.
-_STRETCHES = 10
-
-# A hyperplane is moved at most so far from where the search begins, in units of the start.
-_BOX = 1.0
-
-_ROUNDS = 12
-
 
 @dataclass(frozen=True)
 class VersionSpace:
@@ -57,8 +37,70 @@ class VersionSpace:
     n_wrong: int
 
 
+@dataclass(frozen=True)
+class HitAndRun:
+    """A walk in a polytope ``rows @ p + gaps >= 0``; directions follow the spread seen so far.
+
+    Attributes
+    ----------
+    steps : int
+        For each dimension squared: a walk of d^2 steps forgets where it began.
+    most_operations : float
+        Multiplications at most, some seconds; fewer steps are taken where rows are many.
+    fewest_steps : int
+        For each dimension, whatever they cost.
+    warm_up : float
+        Share of the steps that only learn the polytope's shape.
+    """
+
+    steps: int = 40
+    most_operations: float = 3e9
+    fewest_steps: int = 10
+    warm_up: float = 0.25
+
+    def points(
+        self, rows: FloatArray, gaps: FloatArray, start: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Points of the polytope from one inside, (m, d)."""
+        d = len(start)
+        affordable = int(self.most_operations / rows.size)
+        n_steps = max(min(self.steps * d * d, affordable), self.fewest_steps * d)
+        n_warm = int(self.warm_up * n_steps)
+        points = np.empty((n_steps, d))
+        shape, p, depth = np.eye(d), start, rows @ start + gaps
+        directions = rng.standard_normal((n_steps, d))
+        shares = rng.random(n_steps)
+        for i in range(n_steps):
+            if i in (n_warm // 4, n_warm):
+                seen = points[i // 4 : i]
+                scale = np.cov(seen.T) + np.eye(d) * np.finfo(np.float64).tiny
+                # A thousandth of the mean variance on top: no direction is given up.
+                shape = np.linalg.cholesky(scale + 1e-3 * np.trace(scale) / d * np.eye(d))
+                depth = rows @ p + gaps
+            v = shape @ directions[i]
+            slope = rows @ v
+            with np.errstate(divide="ignore"):
+                reach = -depth / slope
+            lo = np.max(reach, where=slope > 0, initial=-np.inf)
+            hi = np.min(reach, where=slope < 0, initial=np.inf)
+            step = lo + shares[i] * (hi - lo)
+            p, depth = p + step * v, depth + step * slope
+            points[i] = p
+        return points[n_warm:]
+
+
 def version_space(
-    X: FloatArray, inside: BoolArray, w: FloatArray, t: float, rng: np.random.Generator
+    X: FloatArray,
+    inside: BoolArray,
+    w: FloatArray,
+    t: float,
+    rng: np.random.Generator,
+    *,
+    walk: HitAndRun | None = None,
+    box: float = 1.0,
+    nearest: int = 60,
+    most_nearest: int = 4000,
+    rounds: int = 12,
 ) -> VersionSpace:
     """Walk among the halfspaces that agree with labels.
 
@@ -69,6 +111,16 @@ def version_space(
     w, t : ndarray, shape (d,), and float
         Near one of them, ``|w| = 1``.
     rng : numpy.random.Generator
+    walk : HitAndRun, optional
+    box : float
+        What the normal and the threshold may differ from the start by, in each coordinate:
+        where labels bound nothing, the error is 1 and not infinite.
+    nearest, most_nearest : int
+        Samples that the walk respects, for each dimension and at most: those nearest to the
+        start's border.  The rest is checked afterwards, and what the mean breaks is respected
+        in the next round.
+    rounds : int
+        Rounds at most.
     """
     d = X.shape[1]
     # Coordinates: w + U' a, t + s; the row's norm is put right at the end.
@@ -78,17 +130,16 @@ def version_space(
     lengths = np.linalg.norm(rows, axis=1)
     gaps = side * (X @ w - t)
     rows, gaps = rows / lengths[:, None], gaps / lengths
-    # rows @ p + gaps >= 0, and a box, so that nothing is without end.
     rows = np.vstack([rows, np.eye(d), -np.eye(d)])
-    gaps = np.append(gaps, np.full(2 * d, _BOX))
-    box = np.arange(len(X), len(gaps))
-    near = np.union1d(np.argsort(np.abs(gaps))[: min(_NEAREST * d, _MOST_NEAREST)], box)
-    for _ in range(_ROUNDS):
-        near = np.union1d(near, np.flatnonzero(gaps < 0)) if len(near) < len(gaps) else near
+    gaps = np.append(gaps, np.full(2 * d, box))
+    near = np.argsort(np.abs(gaps))[: min(nearest * d, most_nearest)]
+    near = np.union1d(near, np.arange(len(X), len(gaps)))
+    for _ in range(rounds):
+        near = np.union1d(near, np.flatnonzero(gaps < 0))
         centre = _deepest(rows[near], gaps[near])
         if centre is None:
             return VersionSpace(w, t, np.inf, np.inf, int((gaps < 0).sum()))
-        points = _walk(rows[near], gaps[near], centre, rng)
+        points = (walk or HitAndRun()).points(rows[near], gaps[near], centre, rng)
         p = points.mean(axis=0)
         broken = np.flatnonzero(rows @ p + gaps < 0)
         if not len(broken):
@@ -98,15 +149,11 @@ def version_space(
         return VersionSpace(w, t, np.inf, np.inf, len(broken))
     mean = w + U.T @ p[:-1]
     norm = float(np.linalg.norm(mean))
-    means = [part.mean(axis=0) for part in np.array_split(points, _STRETCHES)]
-    spread = np.hypot(points.std(axis=0), np.std(means, axis=0) / np.sqrt(_STRETCHES))
-    return VersionSpace(
-        mean / norm,
-        (t + p[-1]) / norm,
-        float(np.sqrt(np.sum(spread[:-1] ** 2))),
-        float(spread[-1]),
-        0,
-    )
+    # The means of ten stretches of the walk tell how far its own mean is off.
+    means = [part.mean(axis=0) for part in np.array_split(points, 10)]
+    spread = np.hypot(points.std(axis=0), np.std(means, axis=0) / np.sqrt(len(means)))
+    angle = float(np.sqrt(np.sum(spread[:-1] ** 2)))
+    return VersionSpace(mean / norm, (t + p[-1]) / norm, angle, float(spread[-1]), 0)
 
 
 def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
@@ -120,33 +167,3 @@ def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
     if best.status != 0 or best.x[-1] <= 0:
         return None
     return np.asarray(best.x[:-1] * unit)
-
-
-def _walk(
-    rows: FloatArray, gaps: FloatArray, start: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Points of the polytope, (m, d); directions follow the spread seen in the warm-up."""
-    d = len(start)
-    affordable = int(_MOST_OPERATIONS / rows.size)
-    n_steps = max(min(_STEPS * d * d, affordable), _FEWEST_STEPS * d)
-    n_warm = int(_WARM_UP * n_steps)
-    points = np.empty((n_steps, d))
-    shape, p, depth = np.eye(d), start, rows @ start + gaps
-    directions = rng.standard_normal((n_steps, d))
-    shares = rng.random(n_steps)
-    for i in range(n_steps):
-        if i in (n_warm // 4, n_warm):
-            seen = points[i // 4 : i]
-            scale = np.cov(seen.T) + np.eye(d) * np.finfo(np.float64).tiny
-            shape = np.linalg.cholesky(scale + 1e-3 * np.trace(scale) / d * np.eye(d))
-            depth = rows @ p + gaps
-        v = shape @ directions[i]
-        slope = rows @ v
-        with np.errstate(divide="ignore"):
-            reach = -depth / slope
-        lo = np.max(reach, where=slope > 0, initial=-np.inf)
-        hi = np.min(reach, where=slope < 0, initial=np.inf)
-        step = lo + shares[i] * (hi - lo)
-        p, depth = p + step * v, depth + step * slope
-        points[i] = p
-    return points[n_warm:]

@@ -8,23 +8,33 @@ import numpy as np
 
 from revelu.certify.firing import Borders, certify_labels, check_by_queries
 from revelu.errors import LimitReachedError
-from revelu.oracle import Oracle
-from revelu.recovery import Certificate, HalfspaceRecovery, LayerRecovery, Status
+from revelu.numerics.gaussianity import Law
+from revelu.recover.method import Why
+from revelu.recover.rare.units import Units, UnitsCandidate
+from revelu.recovery import HalfspaceRecovery, LayerRecovery, Ledger, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS
+from revelu.tasks.job import Job
 from revelu.tasks.learn.samples import Drawn
 from revelu.types import BoolArray, FloatArray
 
 Found = TypeVar("Found", HalfspaceRecovery, LayerRecovery)
 
-# Samples on the rare side that are kept apart, if they are no more than this share of all.
-_N_RARE = 100
-_MOST_APART = 0.2
+NO_QUERIES = Ledger(0, 0, {})
+
+
+def status_of(why: Why) -> Status:
+    """Return the status of what is not checked, by why its search ended."""
+    return {
+        Why.EXPLAINED: Status.UNVERIFIED,
+        Why.UNRESOLVED: Status.PARTIAL,
+        Why.LIMIT: Status.BUDGET_EXHAUSTED,
+    }.get(why, Status.NOT_IN_CLASS)
 
 
 def checked_by_queries(
+    job: Job,
     found: Found,
-    borders: Borders,
-    oracle: Oracle,
+    candidate: UnitsCandidate,
     fires: Callable[[FloatArray], BoolArray],
     checks: int,
     seed: np.random.SeedSequence,
@@ -33,72 +43,90 @@ def checked_by_queries(
 
     Parameters
     ----------
+    job : Job
     found : HalfspaceRecovery or LayerRecovery
-        With the place inside of all borders as ``details["centre"]``.
-    borders : Borders
-        Of what fires.
-    oracle : Oracle
-        Counts the queries that ``fires`` asks.
+    candidate : UnitsCandidate
+        What it is made of; ``found`` is left as it is unless this explains all that was asked.
     fires : callable, (m, d) -> (m,) of bool
+        Asks the oracle of the job.
     checks : int
         Inputs; a budget may leave fewer.
     seed : SeedSequence
     """
+    if candidate.why is not Why.EXPLAINED or candidate.centre is None:
+        return found
+    job.tell("checking fresh inputs")
+    oracle = job.oracle
     left = checks if oracle.remaining is None else min(checks, oracle.remaining // 2)
     if left < 1:
         return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(NO_CHECK,))
-    rng = np.random.default_rng(seed)
+    borders, rng = borders_of(candidate.units), np.random.default_rng(seed)
     try:
         with oracle.phase("verify"):
-            certificate: Certificate = check_by_queries(
-                fires, borders, found.details["centre"], left, rng
-            )
+            certificate = check_by_queries(fires, borders, candidate.centre, left, rng)
     except LimitReachedError as error:
-        out = (*found.evidence, str(error))
-        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=out, ledger=oracle.ledger())
+        evidence = (*found.evidence, str(error))
+        return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
     status: Status = Status.RECOVERED
-    evidence: tuple[str, ...] = found.evidence
+    reasons: tuple[str, ...] = found.evidence
     if not certificate.passed:
-        status, evidence = Status.UNVERIFIED, (*evidence, _DISAGREE)
+        status, reasons = Status.UNVERIFIED, (*reasons, _DISAGREE)
     elif left < min(FEWEST_CHECKS, checks):
-        status, evidence = Status.BUDGET_EXHAUSTED, (*evidence, _FEW_CHECKS)
-    return replace(
-        found, status=status, certificate=certificate, evidence=evidence, ledger=oracle.ledger()
-    )
+        status, reasons = Status.BUDGET_EXHAUSTED, (*reasons, _FEW_CHECKS)
+    return replace(found, status=status, certificate=certificate, evidence=reasons)
 
 
 def checked_by_samples(
-    found: Found, borders: Borders, drawn: Drawn, fires: Callable[[FloatArray], BoolArray]
+    found: Found,
+    candidate: UnitsCandidate,
+    drawn: Drawn,
+    fires: Callable[[FloatArray], BoolArray],
 ) -> Found:
     """Attach a certificate from samples kept apart, and look for contradictions in the others.
 
     Parameters
     ----------
     found : HalfspaceRecovery or LayerRecovery
-        Left as it is, but for the certificate, unless it is ``UNVERIFIED``.
-    borders : Borders
-        Of what fires.
+    candidate : UnitsCandidate
+        What it is made of; unless this explains all samples, the status is left as it is.
     drawn : Drawn
     fires : callable, (n,) answers -> (n,) of bool
     """
-    certificate: Certificate = certify_labels(drawn.X_held, fires(drawn.y_held), borders)
+    borders = borders_of(candidate.units)
+    certificate = certify_labels(drawn.X_held, fires(drawn.y_held), borders)
     found = replace(found, certificate=certificate)
-    if found.status is not Status.UNVERIFIED:
+    if candidate.why is not Why.EXPLAINED:
         return found
-    if certificate.passed:
-        n_bad = int(borders.contradicted(drawn.X, fires(drawn.y)).sum())
-        if not n_bad:
-            return replace(found, status=Status.RECOVERED)
-        reason = _CONTRADICTED.format(m=n_bad, n=len(drawn.X))
-        return replace(found, status=Status.PARTIAL, evidence=(*found.evidence, reason))
-    reason = _TOO_FEW if certificate.fraction_within == 1.0 else _DISAGREE
-    return replace(found, evidence=(*found.evidence, reason))
+    if not certificate.passed:
+        reason = _TOO_FEW if certificate.fraction_within == 1.0 else _DISAGREE
+        return replace(found, evidence=(*found.evidence, reason))
+    n_bad = int(borders.contradicted(drawn.X, fires(drawn.y)).sum())
+    if not n_bad:
+        return replace(found, status=Status.RECOVERED)
+    reason = _CONTRADICTED.format(m=n_bad, n=len(drawn.X))
+    return replace(found, status=Status.PARTIAL, evidence=(*found.evidence, reason))
 
 
-def with_rare_ones_apart(drawn: Drawn, fires: Callable[[FloatArray], BoolArray]) -> Drawn:
-    """Keep more samples apart, where few of those that are leave the constant."""
+def with_rare_ones_apart(
+    drawn: Drawn,
+    fires: Callable[[FloatArray], BoolArray],
+    *,
+    n_rare: int = 100,
+    most_apart: float = 0.2,
+) -> Drawn:
+    """Keep more samples apart, where few of those that are leave the constant.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    fires : callable, (n,) answers -> (n,) of bool
+    n_rare : int
+        Samples kept apart that leave the constant.
+    most_apart : float
+        No more than this share of all that do.
+    """
     rare = np.flatnonzero(fires(drawn.y))
-    wanted = min(_N_RARE - int(fires(drawn.y_held).sum()), int(_MOST_APART * len(rare)))
+    wanted = min(n_rare - int(fires(drawn.y_held).sum()), int(most_apart * len(rare)))
     if wanted < 1:
         return drawn
     cut = int(rare[wanted - 1]) + 1
@@ -108,6 +136,22 @@ def with_rare_ones_apart(drawn: Drawn, fires: Callable[[FloatArray], BoolArray])
         y=drawn.y[cut:],
         X_held=np.vstack([drawn.X_held, drawn.X[:cut]]),
         y_held=np.append(drawn.y_held, drawn.y[:cut]),
+    )
+
+
+def borders_of(units: Units) -> Borders:
+    """Where units that rarely fire begin to."""
+    return Borders(units.directions, units.thresholds, units.errors, units.threshold_errors)
+
+
+def in_original_inputs(candidate: UnitsCandidate, law: Law) -> UnitsCandidate:
+    """Turn units of whitened inputs into those of the inputs themselves, and note their law."""
+    units = candidate.units
+    W, t, scale = law.original_rows(units.directions, units.thresholds)
+    return replace(
+        candidate,
+        units=Units(W, t, units.errors * scale, units.threshold_errors * scale),
+        notes=(*candidate.notes, law.objection) if law.objection else candidate.notes,
     )
 
 

@@ -1,31 +1,36 @@
 """Halfspaces: rules with rare positives, read back from labels."""
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters import open_oracle
-from revelu.certify.firing import Borders
 from revelu.errors import InputError
+from revelu.numerics.confidence import upper_bound
 from revelu.numerics.gaussianity import measure_law
-from revelu.oracle import Oracle, whole_number
-from revelu.recover.rare.halfspaces import recover_by_queries, recover_from_labels
-from revelu.recovery import HalfspaceRecovery, Status
+from revelu.oracle import whole_number
+from revelu.recover.rare import recover_facets, recover_union
+from revelu.recover.rare.units import UnitsCandidate
+from revelu.recovery import HalfspaceRecovery, Ledger
+from revelu.tasks.job import Job, check_progress, open_target, random_seeds
 from revelu.tasks.learn.samples import gather
 from revelu.tasks.progress import Listener, teller
-from revelu.tasks.rules.firing import checked_by_queries, checked_by_samples, with_rare_ones_apart
+from revelu.tasks.rules.firing import (
+    NO_QUERIES,
+    checked_by_queries,
+    checked_by_samples,
+    in_original_inputs,
+    status_of,
+    with_rare_ones_apart,
+)
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
 WAYS = ("or", "and")
 
-# Keeps the random choices apart from those that drew the target with the same seed.
-_STREAM = 0x6861_6C66
-
-_WHOLE = 2**62
+_STREAM = "half"
+"""Of the random choices."""
 
 
 def recover_halfspaces(
@@ -81,7 +86,7 @@ def recover_halfspaces(
 
     Notes
     -----
-    After Goel and Panigrahy (2018), Theorem 6; see :mod:`revelu.recover.rare.halfspaces`.
+    After Goel and Panigrahy (2018), Theorem 6; see :mod:`revelu.recover.rare`.
 
     Examples
     --------
@@ -99,35 +104,41 @@ def recover_halfspaces(
         n_halfspaces = whole_number("n_halfspaces", n_halfspaces, 1)
     if (target is None) == (X is None):
         raise InputError("give either a target to ask, or samples X and y")
-    seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
     if target is None:
-        return _from_samples(X, y, combine, n_halfspaces, seeds, progress)
-    oracle = open_oracle(target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds)
-    if oracle.box is not None:
-        raise InputError("halfspaces are asked for everywhere; a box is not supported")
-    return _from_queries(oracle, combine, checks, seeds, progress)
+        check_progress(progress)
+        return _from_samples(X, y, combine, n_halfspaces, seed, progress)
+    oracle = open_target(
+        target,
+        seed,
+        progress,
+        everywhere="the search for halfspaces",
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        max_seconds=max_seconds,
+    )
+    return _from_queries(Job(oracle, seed, progress, "halfspaces", _STREAM), combine, checks)
 
 
-def _from_queries(
-    oracle: Oracle,
-    combine: str,
-    checks: int,
-    seeds: list[np.random.SeedSequence],
-    progress: Listener | None,
-) -> HalfspaceRecovery:
-    def ask(points: FloatArray) -> FloatArray:
-        return as_labels(oracle(points), oracle.name)[:, None].astype(np.float64)
+def _from_queries(job: Job, combine: str, checks: int) -> HalfspaceRecovery:
+    oracle = job.oracle
+    for_search, for_checks = job.seeds.spawn(2)
 
     def fires(points: FloatArray) -> BoolArray:
         return np.asarray(as_labels(oracle(points), oracle.name) == (combine == "or"))
 
-    tell = teller(log, progress, oracle)
-    outer = Oracle(ask, oracle.dim_in, name=oracle.name, batch_rows=_WHOLE)
-    found = replace(recover_by_queries(outer, combine, seeds[0], tell), ledger=oracle.ledger())
-    if found.status is not Status.UNVERIFIED:
-        return found
-    tell("checking fresh inputs")
-    return checked_by_queries(found, borders_of(found), oracle, fires, checks, seeds[1])
+    def inside(points: FloatArray) -> BoolArray:
+        return ~fires(points)
+
+    rng = np.random.default_rng(for_search)
+    candidate = recover_facets(inside, oracle.dim_in, rng, job.tell)
+    details = {
+        "centre": candidate.centre,
+        "rays_without_news": candidate.n_quiet,
+        "missed": upper_bound(0, candidate.n_quiet),
+    }
+    found = _result(candidate, combine, oracle.ledger(), details)
+    return job.finished(checked_by_queries(job, found, candidate, fires, checks, for_checks))
 
 
 def _from_samples(
@@ -135,9 +146,11 @@ def _from_samples(
     y: Any,
     combine: str,
     n_halfspaces: int | None,
-    seeds: list[np.random.SeedSequence],
+    seed: int,
     progress: Listener | None,
 ) -> HalfspaceRecovery:
+    for_search, for_samples = random_seeds(_STREAM, seed).spawn(2)
+
     def fires(answers: FloatArray) -> BoolArray:
         return np.asarray(as_labels(answers[:, None], "y") == (combine == "or"))
 
@@ -145,33 +158,36 @@ def _from_samples(
     tell("reading samples")
     if isinstance(y, np.ndarray) and y.dtype == np.bool_:
         y = y.astype(np.float64)
-    drawn = gather(X, y, seeds[1], None)
+    drawn = gather(X, y, for_samples, None)
     if drawn.disagreement > 0:
         raise InputError("an input that repeats has both labels: they are no function of it")
     as_labels(np.append(drawn.y, drawn.y_held)[:, None], "y")
     drawn = with_rare_ones_apart(drawn, fires)
-    law = measure_law(drawn.X)
-    labels = as_labels(drawn.y[:, None], "y")
-    found = recover_from_labels(law.whiten(drawn.X), labels, combine, n_halfspaces, seeds[0], tell)
-    normals, thresholds, scale = law.original_rows(found.normals, found.thresholds)
-    found = replace(
-        found,
-        normals=normals,
-        thresholds=thresholds,
-        errors=found.errors * scale,
-        threshold_errors=found.threshold_errors * scale,
-        evidence=(*found.evidence, *((law.objection,) if law.objection else ())),
-    )
-    if not len(normals):
-        return found
-    return checked_by_samples(found, borders_of(found), drawn, fires)
+    law, rare = measure_law(drawn.X), fires(drawn.y)
+    rng = np.random.default_rng(for_search)
+    candidate = recover_union(law.whiten(drawn.X), rare, n_halfspaces, rng, tell)
+    candidate = in_original_inputs(candidate, law)
+    details = {"n_samples": len(rare), "n_rare": int(rare.sum())}
+    found = _result(candidate, combine, NO_QUERIES, details)
+    return checked_by_samples(found, candidate, drawn, fires) if len(candidate.units) else found
 
 
-def borders_of(found: HalfspaceRecovery) -> Borders:
-    """Turn halfspaces to the rare side: into the union, out of the intersection."""
-    side = 1.0 if found.combine == "or" else -1.0
-    return Borders(
-        side * found.normals, side * found.thresholds, found.errors, found.threshold_errors
+def _result(
+    candidate: UnitsCandidate, combine: str, ledger: Ledger, details: dict[str, Any]
+) -> HalfspaceRecovery:
+    """Halfspaces of a candidate, whose units fire in the union, or outside of the intersection."""
+    side, units = 1.0 if combine == "or" else -1.0, candidate.units
+    return HalfspaceRecovery(
+        status_of(candidate.why),
+        side * units.directions,
+        side * units.thresholds,
+        units.errors,
+        units.threshold_errors,
+        combine,
+        ledger=ledger,
+        evidence=candidate.notes,
+        method=candidate.method,
+        details=details,
     )
 
 

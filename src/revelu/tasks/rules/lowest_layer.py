@@ -1,31 +1,40 @@
 """The lowest layer: directions and thresholds of units that rarely fire."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters import open_oracle
-from revelu.certify.firing import Borders
 from revelu.certify.held_out import certify_held_out
 from revelu.errors import InputError, LimitReachedError
 from revelu.formats.samples import check_samples
+from revelu.numerics.confidence import upper_bound
 from revelu.numerics.gaussianity import measure_law
-from revelu.oracle import Oracle, whole_number
-from revelu.recover.rare.even_units import recover_even
-from revelu.recover.rare.exponential_units import recover_exponential
-from revelu.recover.rare.lowest_layer import recover_by_queries
+from revelu.oracle import whole_number
+from revelu.recover.method import Why
+from revelu.recover.rare import (
+    recover_biased_layer,
+    recover_even_units,
+    recover_exponential_units,
+    recover_layer,
+    recover_sampled_layer,
+)
 from revelu.recover.rare.rare_directions import MOST_UNITS
 from revelu.recover.rare.rare_samples import find_constant
-from revelu.recover.rare.sampled_layer import recover_from_biased, recover_from_samples
-from revelu.recovery import LayerRecovery, Status
+from revelu.recover.rare.units import UnitsCandidate
+from revelu.recovery import LayerRecovery, Ledger, Status
+from revelu.tasks.job import Job, check_progress, open_target, random_seeds
 from revelu.tasks.learn.samples import gather
 from revelu.tasks.progress import Listener, teller
 from revelu.tasks.rules.firing import (
     NO_CHECK,
+    NO_QUERIES,
     checked_by_queries,
     checked_by_samples,
+    in_original_inputs,
+    status_of,
     with_rare_ones_apart,
 )
 from revelu.types import BoolArray, FloatArray
@@ -37,8 +46,8 @@ KINDS = ("relu", "sign", "sigmoid", "exp", "even")
 # These come from samples alone; the last one needs the number of units.
 _STRUCTURED = ("exp", "even")
 
-# Keeps the random choices apart from those that drew the target with the same seed.
-_STREAM = 0x6C61_7965
+_STREAM = "laye"
+"""Of the random choices."""
 
 
 def recover_lowest_layer(
@@ -99,7 +108,7 @@ def recover_lowest_layer(
 
     Notes
     -----
-    After Goel and Panigrahy (2018); see :mod:`revelu.recover.rare.lowest_layer`.
+    After Goel and Panigrahy (2018); see :mod:`revelu.recover.rare`.
 
     Examples
     --------
@@ -123,43 +132,52 @@ def recover_lowest_layer(
         raise InputError(f"{activation!r} units come from samples X and y only")
     if activation == "even" and n_neurons is None:
         raise InputError("'even' units need n_neurons")
-    seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
-    if biased:
-        return _from_biased(target, X, y, activation, n_neurons, seeds)
-    if activation in _STRUCTURED:
-        return _structured(X, y, activation, n_neurons, seeds)
     if target is None:
-        return _from_samples(X, y, activation, n_neurons, seeds, progress)
-    oracle = open_oracle(target, dim_in=dim_in, budget=budget, trust=trust, max_seconds=max_seconds)
-    if oracle.box is not None:
-        raise InputError("the lowest layer is asked for everywhere; a box is not supported")
+        check_progress(progress)
+    for_search, for_samples = random_seeds(_STREAM, seed).spawn(2)
+    rng = np.random.default_rng(for_search)
+    if biased:
+        return _from_biased(target, X, y, activation, n_neurons, rng)
+    if activation in _STRUCTURED:
+        return _structured(X, y, activation, n_neurons, rng, for_samples)
+    if target is None:
+        tell = teller(log, progress)
+        return _from_samples(X, y, activation, n_neurons, rng, for_samples, tell)
+    oracle = open_target(
+        target,
+        seed,
+        progress,
+        everywhere="the search for the lowest layer",
+        dim_in=dim_in,
+        budget=budget,
+        trust=trust,
+        max_seconds=max_seconds,
+    )
     _check_width(n_neurons, oracle.dim_in)
-    return _from_queries(oracle, activation, n_neurons, checks, seeds, progress)
+    job = Job(oracle, seed, progress, "lowest layer", _STREAM)
+    return job.finished(_from_queries(job, activation, n_neurons, checks))
 
 
-def _from_queries(
-    oracle: Oracle,
-    activation: str,
-    n_neurons: int | None,
-    checks: int,
-    seeds: list[np.random.SeedSequence],
-    progress: Listener | None,
-) -> LayerRecovery:
-    tell = teller(log, progress, oracle)
-    found = recover_by_queries(oracle, activation, n_neurons, seeds[0], tell)
-    if found.status is not Status.UNVERIFIED:
+def _from_queries(job: Job, activation: str, n_neurons: int | None, checks: int) -> LayerRecovery:
+    oracle = job.oracle
+    for_search, for_checks = job.seeds.spawn(2)
+    rng = np.random.default_rng(for_search)
+    candidate = recover_layer(oracle, activation, n_neurons, rng, job.tell)
+    found = _result(candidate, oracle.ledger())
+    if candidate.fit is not None:
+        job.tell("checking fresh inputs")
+        return _fit_checked(job, found, candidate.fit, checks, np.random.default_rng(for_checks))
+    constant = candidate.constant
+    if constant is None:
         return found
-    tell("checking fresh inputs")
-    if activation == "sigmoid":
-        return _smooth_checked(found, oracle, checks, np.random.default_rng(seeds[1]))
-    if n_neurons is not None and len(found.directions) != n_neurons:
-        note = f"{len(found.directions)} units were found, not {n_neurons}"
+    if candidate.why is Why.EXPLAINED and n_neurons not in (None, len(candidate.units)):
+        note = f"{len(candidate.units)} units were found, not {n_neurons}"
         found = replace(found, evidence=(*found.evidence, note))
 
     def fires(points: FloatArray) -> BoolArray:
-        return np.asarray(~found.details["rounding"].is_answer(oracle(points)))
+        return ~constant.is_answer(oracle(points))
 
-    return checked_by_queries(found, borders_of(found), oracle, fires, checks, seeds[1])
+    return checked_by_queries(job, found, candidate, fires, checks, for_checks)
 
 
 def _from_samples(
@@ -167,41 +185,31 @@ def _from_samples(
     y: Any,
     activation: str,
     n_neurons: int | None,
-    seeds: list[np.random.SeedSequence],
-    progress: Listener | None,
+    rng: np.random.Generator,
+    for_samples: np.random.SeedSequence,
+    tell: Callable[[str], None],
 ) -> LayerRecovery:
-    tell = teller(log, progress)
     tell("reading samples")
-    drawn = gather(X, y, seeds[1], None)
+    drawn = gather(X, y, for_samples, None)
     _check_width(n_neurons, min(drawn.X.shape[1], MOST_UNITS))
-    quiet = find_constant(drawn.y[:, None])
+    constant = find_constant(drawn.y[:, None])
 
     def fires(answers: FloatArray) -> BoolArray:
-        return np.asarray(~quiet.is_answer(answers[:, None]))
+        return ~constant.is_answer(answers[:, None])
 
     if activation != "sigmoid":
         drawn = with_rare_ones_apart(drawn, fires)
     law = measure_law(drawn.X)
-    found = recover_from_samples(
-        law.whiten(drawn.X), drawn.y, quiet, activation, n_neurons, seeds[0], tell
+    candidate = recover_sampled_layer(
+        law.whiten(drawn.X), drawn.y, constant, activation, n_neurons, rng, tell
     )
-    directions, thresholds, scale = law.original_rows(found.directions, found.thresholds)
-    details = dict(found.details)
-    if "threshold_errors" in details:
-        details["threshold_errors"] = details["threshold_errors"] * scale
-    found = replace(
-        found,
-        directions=directions,
-        thresholds=thresholds,
-        errors=found.errors * scale,
-        evidence=(*found.evidence, *((law.objection,) if law.objection else ())),
-        details=details,
-    )
-    if not len(directions) or found.status is not Status.UNVERIFIED:
+    candidate = in_original_inputs(candidate, law)
+    found = _result(candidate, NO_QUERIES)
+    if candidate.why is not Why.EXPLAINED:
         return found
-    if activation == "sigmoid":
-        return _agreeing(found, law.whiten(drawn.X_held), drawn.y_held)
-    return checked_by_samples(found, borders_of(found), drawn, fires)
+    if candidate.fit is not None:
+        return _agreeing(found, candidate.fit, law.whiten(drawn.X_held), drawn.y_held)
+    return checked_by_samples(found, candidate, drawn, fires)
 
 
 def _from_biased(
@@ -210,27 +218,72 @@ def _from_biased(
     y: Any,
     activation: str,
     n_neurons: int | None,
-    seeds: list[np.random.SeedSequence],
+    rng: np.random.Generator,
 ) -> LayerRecovery:
     if target is not None or y is not None or activation in _STRUCTURED:
         raise InputError("biased samples are X alone, of relu, sign or sigmoid units")
     rows = np.atleast_1d(np.asarray(X))
     X, _ = check_samples(rows, np.zeros(len(rows)))
     _check_width(n_neurons, min(X.shape[1], MOST_UNITS))
-    return recover_from_biased(X, activation, n_neurons, seeds[0])
+    return _result(recover_biased_layer(X, activation, n_neurons, rng), NO_QUERIES)
 
 
-def borders_of(found: LayerRecovery) -> Borders:
-    """Where units that rarely fire leave the constant."""
-    return Borders(
-        found.directions, found.thresholds, found.errors, found.details["threshold_errors"]
+def _structured(
+    X: Any,
+    y: Any,
+    activation: str,
+    n_neurons: int | None,
+    rng: np.random.Generator,
+    for_samples: np.random.SeedSequence,
+) -> LayerRecovery:
+    """Layers of special shape; inputs must be N(0, I) as they are, or blocks would be mixed."""
+    drawn = gather(X, y, for_samples, None)
+    _check_width(n_neurons, drawn.X.shape[1])
+    law = measure_law(drawn.X)
+    if activation == "exp":
+        candidate = recover_exponential_units(drawn.X, drawn.y, rng)
+    else:
+        candidate = recover_even_units(drawn.X, drawn.y, n_neurons or 1, rng)
+    found = _result(candidate, NO_QUERIES)
+    is_normal = law.is_standard and not law.objection
+    if candidate.why is Why.EXPLAINED:
+        # Two halves of the samples agree: that was the check.
+        found = replace(found, status=Status.RECOVERED if is_normal else Status.PARTIAL)
+    if is_normal:
+        return found
+    reason = law.objection or "the inputs have another mean or covariance than N(0, I)"
+    return replace(found, evidence=(*found.evidence, reason))
+
+
+def _result(candidate: UnitsCandidate, ledger: Ledger) -> LayerRecovery:
+    units, details = candidate.units, dict(candidate.figures)
+    if candidate.constant is not None or not np.isnan(units.threshold_errors).all():
+        details["threshold_errors"] = units.threshold_errors
+    if candidate.centre is not None:
+        details |= {"centre": candidate.centre, "missed": upper_bound(0, candidate.n_quiet)}
+    if candidate.fit is not None:
+        details["fit"] = candidate.fit
+    return LayerRecovery(
+        status_of(candidate.why),
+        units.directions,
+        units.thresholds,
+        units.errors,
+        ledger=ledger,
+        evidence=candidate.notes,
+        method=candidate.method,
+        details=details,
     )
 
 
-def _smooth_checked(
-    found: LayerRecovery, oracle: Oracle, checks: int, rng: np.random.Generator
+def _fit_checked(
+    job: Job,
+    found: LayerRecovery,
+    fit: Callable[[FloatArray], FloatArray],
+    checks: int,
+    rng: np.random.Generator,
 ) -> LayerRecovery:
     """Compare a fit with fresh answers."""
+    oracle = job.oracle
     n = checks if oracle.remaining is None else min(checks, oracle.remaining)
     if n < 1:
         return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(NO_CHECK,))
@@ -240,39 +293,18 @@ def _smooth_checked(
             y = oracle(X)[:, 0]
     except LimitReachedError as error:
         return replace(found, status=Status.BUDGET_EXHAUSTED, evidence=(str(error),))
-    return replace(_agreeing(found, X, y), ledger=oracle.ledger())
+    return _agreeing(found, fit, X, y)
 
 
-def _agreeing(found: LayerRecovery, X: FloatArray, y: FloatArray) -> LayerRecovery:
-    """Compare a fit with answers that had no part in it."""
-    fit = found.details["fit"]
-    certificate = certify_held_out(lambda Z: np.asarray(fit(Z)[:, None]), X, y, 0.0)
-    status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-    evidence = () if certificate.passed else ("fresh answers differ from the fit",)
-    return replace(found, status=status, certificate=certificate, evidence=evidence)
-
-
-def _structured(
-    X: Any,
-    y: Any,
-    activation: str,
-    n_neurons: int | None,
-    seeds: list[np.random.SeedSequence],
+def _agreeing(
+    found: LayerRecovery, fit: Callable[[FloatArray], FloatArray], X: FloatArray, y: FloatArray
 ) -> LayerRecovery:
-    """Layers of special shape; inputs must be N(0, I) as they are, or blocks would be mixed."""
-    drawn = gather(X, y, seeds[1], None)
-    rows, answers, rng = drawn.X, drawn.y, np.random.default_rng(seeds[0])
-    _check_width(n_neurons, rows.shape[1])
-    law = measure_law(rows)
-    if activation == "exp":
-        found = recover_exponential(rows, answers, rng)
-    else:
-        found = recover_even(rows, answers, n_neurons or 1, rng)
-    if law.is_standard and not law.objection:
-        return found
-    reason = law.objection or "the inputs have another mean or covariance than N(0, I)"
-    status = Status.PARTIAL if found.status is Status.RECOVERED else found.status
-    return replace(found, status=status, evidence=(*found.evidence, reason))
+    """Compare a fit with answers that had no part in it."""
+    certificate = certify_held_out(lambda Z: np.asarray(fit(Z)[:, None]), X, y, 0.0)
+    found = replace(found, certificate=certificate)
+    if certificate.passed:
+        return replace(found, status=Status.RECOVERED)
+    return replace(found, evidence=(*found.evidence, "fresh answers differ from the fit"))
 
 
 def _check_width(n_neurons: int | None, d: int) -> None:

@@ -16,12 +16,6 @@ from revelu.oracle import Oracle
 from revelu.recovery import LayerRecovery
 from revelu.types import FloatArray
 
-# Singular values of the directions below this share of the largest: outputs cannot be chosen.
-_RANK_RTOL = 1e-10
-
-# A ReLU that is to give nothing is put so far below its threshold.
-_BELOW = 1.0
-
 
 @dataclass(frozen=True)
 class Terms:
@@ -79,7 +73,14 @@ def estimate_terms(X: FloatArray, y: FloatArray, layer: LayerRecovery, activatio
     return Terms(float(c[0]), c[1 : 1 + k], table, errors)
 
 
-def upper_oracle(oracle: Oracle, layer: LayerRecovery, most: float) -> Oracle:
+def upper_oracle(
+    oracle: Oracle,
+    layer: LayerRecovery,
+    most: float,
+    *,
+    rtol: float = 1e-10,
+    below: float = 1.0,
+) -> Oracle:
     """Give what is above a ReLU layer as an oracle of the layer's outputs.
 
     Parameters
@@ -90,6 +91,11 @@ def upper_oracle(oracle: Oracle, layer: LayerRecovery, most: float) -> Oracle:
         Its lowest layer, of ReLUs with independent directions.
     most : float
         Outputs are asked for in the box ``[0, most]``.
+    rtol : float
+        Singular value of the directions, relative to the largest, below which they are
+        dependent: inputs would be so many times as large as outputs, and lose the digits.
+    below : float
+        How far below its threshold a ReLU is put that is to give 0.
 
     Returns
     -------
@@ -104,12 +110,12 @@ def upper_oracle(oracle: Oracle, layer: LayerRecovery, most: float) -> Oracle:
     """
     W, t = layer.directions, layer.thresholds
     sizes = np.linalg.svd(W, compute_uv=False)
-    if not len(W) or len(W) > W.shape[1] or sizes[-1] < _RANK_RTOL * sizes[0]:
+    if not len(W) or len(W) > W.shape[1] or sizes[-1] < rtol * sizes[0]:
         raise InputError("the layer's directions are dependent: its outputs cannot be chosen")
     inverse = np.linalg.pinv(W)
 
     def ask(H: FloatArray) -> FloatArray:
-        z = np.where(H > 0, H, -_BELOW)
+        z = np.where(H > 0, H, -below)
         return oracle((z + t) @ inverse.T)
 
     return Oracle(ask, len(W), name=f"above {oracle.name}", box=(0.0, most))

@@ -1,0 +1,146 @@
+"""Units that rarely fire, as the files of this package hand them on, and what a method says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from revelu.recover.method import Why
+from revelu.recover.rare.rare_samples import Constant, too_few
+from revelu.recover.rare.smooth_units import SmoothFit
+from revelu.types import BoolArray, FloatArray
+
+GUESS = 0.5
+"""Error, in radians, beyond which a direction is a guess: two standard errors are then the
+angle between the directions of neighbouring units."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units ``u(w x - t)`` with their errors.
+
+    Attributes
+    ----------
+    directions : ndarray, shape (k, d)
+        Rows of norm 1; a unit fires on the side that its row points to.
+    thresholds : ndarray, shape (k,)
+        NaN where the activation leaves them open.
+    errors : ndarray, shape (k,)
+        Standard error of each direction's angle, in radians; infinite where data contradict
+        the unit.
+    threshold_errors : ndarray, shape (k,)
+        NaN where nothing tells them.
+    """
+
+    directions: FloatArray
+    thresholds: FloatArray
+    errors: FloatArray
+    threshold_errors: FloatArray
+
+    @property
+    def told(self) -> BoolArray:
+        """Which directions are no guesses, shape (k,)."""
+        return np.asarray(self.errors <= GUESS)
+
+    @classmethod
+    def none(cls, d: int) -> "Units":
+        """No unit at all, of ``d`` inputs."""
+        return cls(np.empty((0, d)), np.empty(0), np.empty(0), np.empty(0))
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    def __getitem__(self, kept: BoolArray) -> "Units":
+        """Return the units of a mask, shape (k,)."""
+        return Units(
+            self.directions[kept],
+            self.thresholds[kept],
+            self.errors[kept],
+            self.threshold_errors[kept],
+        )
+
+    def margins(self, X: FloatArray) -> FloatArray:
+        """``w x - t``, (n, d) -> (n, k): a unit fires where its margin is positive."""
+        return np.asarray(X @ self.directions.T - self.thresholds)
+
+    def with_one_more(self, rest: FloatArray) -> "Units":
+        """Add a unit along the mean of samples that fire while no unit here does, (m, d).
+
+        Of N(0, I) beyond a threshold the mean is along the normal.  A tenth of the samples may
+        be another unit's: the threshold is where the others begin.
+        """
+        mean = rest.mean(axis=0)
+        w = mean / np.linalg.norm(mean)
+        # The mean of m normal vectors errs by sqrt(d / m), and its length is above 1.
+        error = np.sqrt(rest.shape[1] / len(rest))
+        return Units(
+            np.vstack([self.directions, w]),
+            np.append(self.thresholds, np.quantile(rest @ w, 0.1)),
+            np.append(self.errors, error),
+            np.append(self.threshold_errors, error),
+        )
+
+
+def largest_other(margins: FloatArray, i: int | np.intp) -> FloatArray:
+    """Return the largest margin of the units but ``i``, (n, k) -> (n,); -inf of a single unit."""
+    return np.asarray(np.delete(margins, i, axis=1).max(axis=1, initial=-np.inf))
+
+
+def without_guesses(units: Units, n_rare: int, n: int) -> tuple[Units, tuple[str, ...]]:
+    """Leave out directions that are guesses, and say how many of ``n`` samples would tell them."""
+    told = units.told
+    if told.all():
+        return units, ()
+    needed = samples_to_tell(units.errors, n_rare)
+    left_out = f"{int((~told).sum())} directions are left out: {too_few(n_rare, needed, n)}"
+    return units[told], (left_out,)
+
+
+def samples_to_tell(errors: FloatArray, n: int) -> int:
+    """Samples that bring the largest error of ``n`` to half of a guess's, as 1 / sqrt(n)."""
+    worst = min(float(errors.max()), np.pi / 2.0)
+    return int(n * (2.0 * worst / GUESS) ** 2)
+
+
+@dataclass(frozen=True)
+class UnitsCandidate:
+    """What a method says of the units that it looked for.
+
+    Attributes
+    ----------
+    why : Why
+        ``EXPLAINED``: the search is complete, and fresh inputs can put it to the test.
+        ``UNRESOLVED``: units are missing, or known from moments alone.  ``REFUTED``: the target
+        is none of the kind.  ``LIMIT``: queries ran out.
+    units : Units
+    notes : tuple of str
+        What was seen, in sentences; where units are missing, what to try next.
+    method : str
+        How the units were found.
+    centre : ndarray, shape (d,), optional
+        A place where no unit fires, of a search by queries.
+    n_quiet : int
+        Rays in a row, the last ones, that met no unit that was not known, of such a search.
+    constant : Constant, optional
+        What the target answers where no unit fires, unless units are smooth.
+    fit : SmoothFit, optional
+        Units and all that is above them, of smooth units that explain the answers.
+    figures : mapping
+        For reports: nothing reads them to decide.
+    """
+
+    why: Why
+    units: Units
+    notes: tuple[str, ...] = ()
+    method: str = ""
+    centre: FloatArray | None = None
+    n_quiet: int = 0
+    constant: Constant | None = None
+    fit: SmoothFit | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, d: int, why: Why, reason: str, method: str = "") -> "UnitsCandidate":
+        """No unit of ``d`` inputs was found, and why."""
+        return cls(why, Units.none(d), (reason,), method)
