@@ -26,14 +26,13 @@ def changed(network, i, j, factor):
 
 def shuffled(network, seed):
     """The same function: neurons in another order and scale, the last layer's turned round."""
-    layers = revelu.network.symmetries.Layers(network)
     rng = np.random.default_rng(seed)
-    for i in range(layers.n_hidden):
-        k = len(layers.weights[i])
-        layers.take(i, rng.permutation(k))
-        layers.scale(i, rng.uniform(0.1, 10.0, k))
-    layers.flip(rng.choice([-1.0, 1.0], len(layers.weights[-2])))
-    return layers.to_network()
+    for i in range(network.n_hidden):
+        W, b = network.weights[i], network.biases[i]
+        order, s = rng.permutation(len(b)), rng.uniform(0.1, 10.0, len(b))
+        M = np.eye(len(b))[:, order] / s
+        network = network.with_layer(i, s[:, None] * W[order], s * b[order], M)
+    return network.turn_round(rng.random(len(network.weights[-2])) < 0.5)
 
 
 def invoke(*arguments):

@@ -7,8 +7,7 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.network.network import Network
-from revelu.network.simplify import RTOL, simplify_tracked
-from revelu.network.symmetries import Layers, unit_rows
+from revelu.network.simplify import RTOL, simplify_tracked, unit_rows
 from revelu.numerics.matching import match_rows
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -103,14 +102,15 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
     shared = np.arange(truth.dim_in, dtype=np.intp)  # columns of the truth with a partner
     for i in range(mine.n_hidden):
         order, signs, paired = _match(mine, theirs, i, shared)
-        mine.take(i, order)
+        W, b = mine.weights[i][order], mine.biases[i][order]
+        mine = mine.with_layer(i, W, b, np.eye(len(order))[:, order])
         permutations.append(kept[i][order])
         scales[i] = scales[i][order]
         shared = np.flatnonzero(paired)
         unmatched += [f"recovered: weights[{i}][{j}]" for j in permutations[i][len(shared) :]]
         unmatched += [f"truth: weights[{i}][{j}]" for j in kept_truth[i][~paired]]
     if mine.n_hidden:
-        mine.flip(signs)
+        mine = mine.turn_round(signs < 0).folded()
     error, worst = (np.inf, unmatched[0]) if unmatched else _worst(mine, theirs)
     return Alignment(
         error,
@@ -118,29 +118,30 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
         tuple(permutations),
         tuple(scales),
         signs,
-        mine.to_network(),
-        theirs.to_network(),
+        mine,
+        theirs,
         tuple(unmatched),
     )
 
 
 def _canonical(
     network: Network, rtol: float
-) -> tuple[Layers, list[FloatArray], tuple[IntArray, ...]]:
-    """Simplify and scale to unit weight rows; the layers, the factors, who stayed."""
-    simplified, kept = simplify_tracked(network, rtol)
-    layers = Layers(simplified)
+) -> tuple[Network, list[FloatArray], tuple[IntArray, ...]]:
+    """Simplify and scale to unit weight rows; the network, the factors, who stayed."""
+    network, kept = simplify_tracked(network, rtol)
     scales = []
-    for i in range(layers.n_hidden):
-        # A layer's scales are pushed into the next before that one is scaled.
-        # No row is zero here: such a neuron is a constant and was folded.
-        scales.append(1.0 / np.linalg.norm(layers.weights[i], axis=1))
-        layers.scale(i, scales[i])
-    return layers, scales, kept
+    for i in range(network.n_hidden):
+        # relu(s z) = s relu(z) for s > 0: a layer's scales are pushed into the next before
+        # that one is scaled.  No row is zero here: such a neuron is a constant and was folded.
+        W, b = network.weights[i], network.biases[i]
+        s = 1.0 / np.linalg.norm(W, axis=1)
+        network = network.with_layer(i, W * s[:, None], b * s, np.diag(1.0 / s))
+        scales.append(s)
+    return network, scales, kept
 
 
 def _match(
-    mine: Layers, theirs: Layers, i: int, shared: IntArray
+    mine: Network, theirs: Network, i: int, shared: IntArray
 ) -> tuple[IntArray, FloatArray, BoolArray]:
     """Pair the neurons of hidden layer ``i`` by what they read of paired neurons.
 
@@ -149,15 +150,16 @@ def _match(
     """
     own = np.column_stack([mine.weights[i][:, : len(shared)], mine.biases[i]])
     other = np.column_stack([theirs.weights[i][:, shared], theirs.biases[i]])
+    is_last = i == mine.n_hidden - 1
     # Of norm 1 with the bias, so that no far hyperplane outweighs the others.
-    rows, signs = match_rows(unit_rows(own), unit_rows(other), up_to_sign=mine.is_last(i))
+    rows, signs = match_rows(unit_rows(own), unit_rows(other), up_to_sign=is_last)
     paired = rows >= 0
     left = np.setdiff1d(np.arange(len(own)), rows)
     order = np.concatenate([rows[paired], left])
     return order, np.concatenate([signs[paired], np.ones(len(left))]), paired
 
 
-def _worst(mine: Layers, theirs: Layers) -> tuple[float, str]:
+def _worst(mine: Network, theirs: Network) -> tuple[float, str]:
     """Return the largest |difference| and the name of its parameter."""
     error, worst = 0.0, ""
     for name, a, b in _pairs(mine, theirs):
@@ -169,9 +171,9 @@ def _worst(mine: Layers, theirs: Layers) -> tuple[float, str]:
     return error, worst
 
 
-def _pairs(mine: Layers, theirs: Layers) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+def _pairs(mine: Network, theirs: Network) -> Iterator[tuple[str, FloatArray, FloatArray]]:
     for i, (a, b) in enumerate(zip(mine.weights, theirs.weights, strict=True)):
         yield f"weights[{i}]", a, b
     for i, (a, b) in enumerate(zip(mine.biases, theirs.biases, strict=True)):
         yield f"biases[{i}]", a, b
-    yield "skip[0]", mine.V, theirs.V
+    yield "skip[0]", mine.affine[0], theirs.affine[0]

@@ -284,6 +284,34 @@ class Network:
             return Network(self.weights, [*self.biases[:-1], b], skip)
         return Network([W + V], [b])
 
+    def readers(self, i: int) -> FloatArray:
+        """Return all that reads hidden layer ``i``: the next weights, and ``V`` where it does.
+
+        Returns
+        -------
+        ndarray, shape (rows, k_i)
+        """
+        reads_too = [self.skip[0]] if self.skip is not None and i == self.n_hidden - 2 else []
+        return np.vstack([self.weights[i + 1], *reads_too])
+
+    def with_layer(self, i: int, W: FloatArray, b: FloatArray, M: FloatArray) -> "Network":
+        """Return the network with another hidden layer ``i``.
+
+        Parameters
+        ----------
+        i : int
+        W : ndarray, shape (k', d_i)
+        b : ndarray, shape (k',)
+        M : ndarray, shape (k_i, k')
+            What reads the layer is multiplied by it from the right: the function stays where
+            the old neurons' outputs are ``M`` times the new ones'.
+        """
+        weights, biases, skip = list(self.weights), list(self.biases), self.skip
+        weights[i], biases[i], weights[i + 1] = W, b, weights[i + 1] @ M
+        if skip is not None and i == self.n_hidden - 2:
+            skip = (skip[0] @ M, skip[1])
+        return Network(weights, biases, skip)
+
     def take(self, neurons: BoolArray | IntArray) -> "Network":
         """Return the network with some neurons of its last hidden layer only.
 

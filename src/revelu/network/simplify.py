@@ -6,7 +6,6 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from revelu.network.network import Network
-from revelu.network.symmetries import Layers, unit_rows
 from revelu.types import BoolArray, FloatArray, IntArray
 
 # Rounding leaves a duplicate's row some 1e-16 off and a cancelled column as
@@ -64,38 +63,55 @@ def simplify_tracked(network: Network, rtol: float = RTOL) -> tuple[Network, tup
         For each hidden layer, the indices in ``network`` of the neurons that
         stayed; the first of a merged group stands for it.
     """
-    layers = Layers(network)
+    network = network.folded()
     kept = [np.arange(k, dtype=np.intp) for k in network.architecture[1:-1]]
     # What goes from one layer may leave an earlier one unread, hence the loop;
     # each turn but the last removes a neuron.
     removed = True
     while removed:
         removed = False
-        for i in range(layers.n_hidden):
-            gone = _remove_from(layers, i, rtol)
+        for i in range(network.n_hidden):
+            network, gone = _remove_from(network, i, rtol)
             kept[i] = kept[i][~gone]
             removed = removed or bool(gone.any())
-    return layers.to_network(), tuple(kept)
+    return network.folded(), tuple(kept)
 
 
-def _remove_from(layers: Layers, i: int, rtol: float) -> BoolArray:
-    """Merge and fold hidden layer ``i``; returns which neurons went, (k_i,)."""
+def _remove_from(network: Network, i: int, rtol: float) -> tuple[Network, BoolArray]:
+    """Merge and fold hidden layer ``i``; with the network, which neurons went, (k_i,)."""
     # A row's largest term is taken before merging: where all of a row cancels,
     # what is left of it is rounding.
-    largest = _terms(layers, i).max(axis=1, initial=0.0)
-    leaders, signs, ratios = _groups(layers.hyperplanes(i), rtol, up_to_sign=layers.is_last(i))
-    if layers.is_last(i):
-        layers.flip(signs)
-    layers.merge(i, leaders, ratios)
-    gone: BoolArray = (_terms(layers, i) <= rtol * largest[:, None]).all(axis=0)
-    layers.fold(i, gone)
-    return gone
+    largest = _terms(network, i).max(axis=1, initial=0.0)
+    is_last = i == network.n_hidden - 1
+    rows = np.column_stack([network.weights[i], network.biases[i]])
+    leaders, signs, ratios = _groups(rows, rtol, up_to_sign=is_last)
+    if is_last and (signs < 0).any():
+        network = network.turn_round(signs < 0)
+    # relu(r z) = r relu(z): the column of j is added, r-fold, to its leader's.
+    M = np.zeros((len(leaders), len(leaders)))
+    M[np.arange(len(leaders)), leaders] = ratios
+    network = network.with_layer(i, network.weights[i], network.biases[i], M)
+    gone: BoolArray = (_terms(network, i) <= rtol * largest[:, None]).all(axis=0)
+    return _without(network, i, gone), gone
 
 
-def _terms(layers: Layers, i: int) -> FloatArray:
+def _terms(network: Network, i: int) -> FloatArray:
     """``|a_rj| norm(w_j)`` for each row r that reads neuron j of hidden layer i."""
-    norms: FloatArray = np.linalg.norm(layers.weights[i], axis=1)
-    return np.abs(layers.readers(i)) * norms
+    norms: FloatArray = np.linalg.norm(network.weights[i], axis=1)
+    return np.abs(network.readers(i)) * norms
+
+
+def _without(network: Network, i: int, constant: BoolArray) -> Network:
+    """Remove neurons of hidden layer ``i``, taking each for the constant ``relu(b)``."""
+    values = np.maximum(network.biases[i], 0.0) * constant
+    biases = list(network.biases)
+    biases[i + 1] = biases[i + 1] + network.weights[i + 1] @ values
+    if i == network.n_hidden - 2:
+        biases[-1] = biases[-1] + network.affine[0] @ values
+    shifted = Network(network.weights, biases, network.skip)
+    stay = ~constant
+    M = np.eye(len(constant))[:, stay]
+    return shifted.with_layer(i, network.weights[i][stay], biases[i][stay], M)
 
 
 def _groups(
@@ -116,3 +132,9 @@ def _groups(
     ratios = np.divide(norms, norms[leaders], out=np.ones(len(rows)), where=norms[leaders] > 0)
     signs = np.where((unit * unit[leaders]).sum(axis=1) < 0, -1.0, 1.0)
     return leaders, signs, ratios
+
+
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Divide each row, (k, d), by its norm; a zero row stays zero."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)

@@ -55,7 +55,7 @@ def resolve_signs(
     """
     if network.skip is None:
         return network, []
-    (W, A), (b, c), (V, e) = network.weights, network.biases, network.skip
+    (W, A), V = network.weights, network.skip[0]
     m = len(W)
     if not m:
         return network, []
@@ -68,10 +68,8 @@ def resolve_signs(
     rest = max(min(left, default=atol), np.finfo(np.float64).eps * size)
     if why := _doubt(solutions, expected_coincidences(G, rest) <= chance):
         return network, [f"the affine skip is kept: {why}; the function is the same"]
-    found = solutions.found[0]
-    flip = np.where(found > 0.5, -1.0, 1.0)
-    constant = c + e + A @ (b * found)
-    return Network([W * flip[:, None], A], [b * flip, constant]), []
+    plain = network.folded().turn_round(solutions.found[0] > 0.5)
+    return Network(plain.weights, plain.biases), []
 
 
 def _doubt(solutions: BinarySolutions, is_evidence: bool) -> str:

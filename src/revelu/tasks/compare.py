@@ -8,7 +8,6 @@ import numpy as np
 from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.network import Alignment, Network, align
-from revelu.network.symmetries import Layers
 
 # What a recovery from float64 answers stays well under, and one that misses a neuron, or
 # has it elsewhere, does not.
@@ -96,18 +95,18 @@ def _unlike(a: Network, b: Network) -> str:
     counts = {
         "inputs": (a.dim_in, b.dim_in),
         "outputs": (a.dim_out, b.dim_out),
-        "hidden layers": (len(a.weights) - 1, len(b.weights) - 1),
+        "hidden layers": (a.n_hidden, b.n_hidden),
     }
     return "; ".join(f"{m} against {n} {what}" for what, (m, n) in counts.items() if m != n)
 
 
 def _relative_error(alignment: Alignment) -> float:
     """Largest difference of parameters over what they are held against."""
-    mine, theirs = Layers(alignment.aligned), Layers(alignment.reference)
+    mine, theirs = alignment.aligned, alignment.reference
     worst = 0.0
     for i in range(mine.n_hidden + 1):
         is_output = i == mine.n_hidden
-        W, U = (np.column_stack([n.weights[i], *[n.V] * is_output]) for n in (mine, theirs))
+        W, U = (np.column_stack([n.weights[i], *n.affine[:is_output]]) for n in (mine, theirs))
         b, c = mine.biases[i], theirs.biases[i]
         size = np.linalg.norm(U, axis=1)
         # A constant has no weights to go by.

@@ -5,8 +5,7 @@
 that is no ReLU network.  Both are what tests and benchmarks iterate over.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from revelu.network.network import Network
 from revelu.network.zoo.adversarial import (
@@ -49,29 +48,7 @@ __all__ = [
 ]
 
 
-class _Kind(Protocol):
-    def __call__(self, widths: Sequence[int], *, seed: int = 0) -> Network: ...
-
-
-class _OutsideKind(Protocol):
-    def __call__(
-        self, widths: Sequence[int], *, seed: int = 0
-    ) -> Callable[[FloatArray], FloatArray]: ...
-
-
-def _sign_ambiguous(widths: Sequence[int], *, seed: int = 0) -> Network:
-    return sign_ambiguous(widths[0], seed=seed)
-
-
-def _affine(widths: Sequence[int], *, seed: int = 0) -> Network:
-    return affine(widths[0], widths[-1], seed=seed)
-
-
-def _constant(widths: Sequence[int], *, seed: int = 0) -> Network:
-    return constant(widths[0], widths[-1], seed=seed)
-
-
-KINDS: dict[str, _Kind] = {
+KINDS: dict[str, Callable[..., Network]] = {
     "random": random_network,
     "dead_neurons": with_dead_neurons,
     "duplicates": with_duplicates,
@@ -82,12 +59,12 @@ KINDS: dict[str, _Kind] = {
     "clusters": with_clusters,
     "cancelling_pairs": with_cancelling_pairs,
     "far_biases": with_far_biases,
-    "sign_ambiguous": _sign_ambiguous,
-    "affine": _affine,
-    "constant": _constant,
+    "sign_ambiguous": lambda widths, seed=0: sign_ambiguous(widths[0], seed=seed),
+    "affine": lambda widths, seed=0: affine(widths[0], widths[-1], seed=seed),
+    "constant": lambda widths, seed=0: constant(widths[0], widths[-1], seed=seed),
 }
 
-OUTSIDE: dict[str, _OutsideKind] = {
+OUTSIDE: dict[str, Callable[..., Callable[[FloatArray], FloatArray]]] = {
     "tanh": tanh_network,
     "square": square,
     "step": step,

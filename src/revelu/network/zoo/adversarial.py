@@ -1,7 +1,7 @@
 """Networks that are hard to recover, each in one way.
 
-Each is a random He network in which neurons of the last hidden layer were
-changed; ``widths`` are those of the result.
+Each is a random He network of ``widths`` in which neurons of the last hidden layer were
+changed.  All raise InputError where that layer is too narrow for what is asked of it.
 """
 
 from collections.abc import Sequence
@@ -27,15 +27,6 @@ def with_dead_neurons(widths: Sequence[int], n_dead: int = 2, seed: int = 0) -> 
     n_dead : int
         At most the width of the last hidden layer.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, n_dead, seed)
     no_input, no_output = np.arange(n_dead) % 3 != 1, np.arange(n_dead) % 3 != 0
@@ -55,15 +46,6 @@ def with_duplicates(widths: Sequence[int], n_duplicates: int = 2, seed: int = 0)
     n_duplicates : int
         Less than the width of the last hidden layer.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, n_duplicates + 1, seed)
     rng = np.random.default_rng([seed, 1])
@@ -87,15 +69,6 @@ def with_near_duplicates(
     gap : float
         Distance of a pair's rows ``(w, b)``, relative to their norm.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, 2 * n_pairs, seed)
     rng = np.random.default_rng([seed, 1])
@@ -121,15 +94,6 @@ def with_tiny_weights(
         What the rows and biases of those neurons are multiplied by; their
         outgoing weights stay.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, n_tiny, seed)
     W[:n_tiny] *= size
@@ -150,15 +114,6 @@ def with_close_kinks(
     seed : int
     n_pairs : int
         At most half the width of the last hidden layer: neurons 2i and 2i + 1.
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, 2 * n_pairs, seed)
     first, second = slice(0, 2 * n_pairs, 2), slice(1, 2 * n_pairs, 2)
@@ -180,15 +135,6 @@ def with_bumps(
     width : float
         Of a bump's support, in units of the layer's input.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, 3 * n_bumps, seed)
     # relu(t + h) - 2 relu(t) + relu(t - h) is a triangle over [-h, h], else zero.
@@ -215,15 +161,6 @@ def with_clusters(
         Between the rows of a cluster and its first one, in radians; their hyperplanes are
         shifted by as much, times N(0, 1).  Lengths and orientations are random.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network, W, b, A = _open(widths, n_clusters, seed)
     rng = np.random.default_rng([seed, 1])
@@ -254,15 +191,6 @@ def with_cancelling_pairs(
     gap : float
         Distance of a pair's rows ``(w, b)``, relative to their norm.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If the layer is too narrow.
     """
     network = with_near_duplicates(widths, n_pairs, gap, seed)
     A = network.weights[-1].copy()
@@ -280,15 +208,6 @@ def with_far_biases(widths: Sequence[int], scale: float = 1e3, seed: int = 0) ->
         Distances from the origin are spaced geometrically from 1 to it, with
         random signs, in units of the layer's input.
     seed : int
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    InputError
-        If there is no hidden layer.
     """
     network, W, b, A = _open(widths, 1, seed)
     distances = np.geomspace(1.0, scale, len(b)) if len(b) > 1 else np.array([scale])
@@ -333,12 +252,8 @@ def _open(
     network = random_network(widths, seed)
     if len(widths) < 3 or n_needed > widths[-2]:
         raise InputError(f"{n_needed} neurons do not fit the last hidden layer of {widths!r}")
-    return (
-        network,
-        network.weights[-2].copy(),
-        network.biases[-2].copy(),
-        network.weights[-1].copy(),
-    )
+    (*_, W, A), b = network.weights, network.biases[-2]
+    return network, W.copy(), b.copy(), A.copy()
 
 
 def _close(network: Network, W: FloatArray, b: FloatArray, A: FloatArray) -> Network:
