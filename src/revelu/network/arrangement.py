@@ -144,10 +144,10 @@ class _Known:
         self.tied: list[bool] = []
         self.index: dict[Neuron, int] = {}
         self.shared: set[tuple[int, int]] = set()
-        if len(network.weights) < 2:
+        if not network.n_hidden:
             return
         for j, (w, b) in enumerate(zip(network.weights[0], network.biases[0], strict=True)):
-            if w.any() and _readers(network, 0)[:, j].any():
+            if w.any() and network.readers(0)[:, j].any():
                 self.add((0, j, b""), w, float(b))
 
     def add(
@@ -191,7 +191,7 @@ class _Cutting:
 
     def cut(self) -> AxisCut:
         """Cut by every hidden layer, then keep the kinks that show in an output."""
-        for layer in range(len(self.network.weights) - 1):
+        for layer in range(self.network.n_hidden):
             self.stretches = [
                 part for stretch in self.stretches for part in self._split(stretch, layer)
             ]
@@ -269,14 +269,11 @@ class _Cutting:
         """Whether the neuron reaches an output in the state that a stretch has."""
         e = np.zeros(len(self.network.weights[layer]))
         e[j] = 1.0
-        last = len(self.network.weights) - 2
         y = np.zeros(self.network.dim_out)
-        if self.network.skip is not None and layer == last - 1:
-            y = self.network.skip[0][:, j]
-        for i in range(layer + 1, last + 1):
+        for i in range(layer + 1, self.network.n_hidden):
+            if i == self.network.n_hidden - 1:
+                y = self.network.affine[0] @ e
             e = np.where(stretch.masks[i], self.network.weights[i] @ e, 0.0)
-            if self.network.skip is not None and i == last - 1:
-                y = self.network.skip[0] @ e
         return bool((y + self.network.weights[-1] @ e).any())
 
     def _output(self, stretch: _Stretch) -> FloatArray:
@@ -298,14 +295,6 @@ class _Cutting:
         for W, b, on in layers:
             p, q = np.where(on, W @ p + b, 0.0), np.where(on, W @ q, 0.0)
         return p, q
-
-
-def _readers(network: Network, layer: int) -> FloatArray:
-    """What reads a hidden layer's neurons, one column each."""
-    W = network.weights[layer + 1]
-    if network.skip is not None and layer == len(network.weights) - 3:
-        W = np.vstack([W, network.skip[0]])
-    return np.asarray(W)
 
 
 def _state(masks: Sequence[BoolArray]) -> bytes:

@@ -18,13 +18,8 @@ from revelu.network.separations import (
     nearest_pair,
     state_distances,
 )
+from revelu.numerics.confidence import SIGMAS
 
-# Standard errors within which two figures count as equal.
-_SIGMAS = 8.0
-
-# The grid of condition (4) is tried for delta, delta 2^(-1/8), ...
-_GRID_TRIES = 256
-_GRID_RATIO = 2.0**-0.125
 # At |t| = 1/delta float64 resolves eps/delta, which must not exceed delta^2.
 _FINEST = float(np.finfo(np.float64).eps) ** (1.0 / 3.0)
 
@@ -199,7 +194,7 @@ def _shared_piece(found: Arrangement) -> Condition:
                 continue
             apart = float(np.linalg.norm(cut.pieces[i] - cut.pieces[j]))
             error = np.hypot(cut.errors[i], cut.errors[j])
-            if apart <= max(_SIGMAS * error, EQUAL * size):
+            if apart <= max(SIGMAS * error, EQUAL * size):
                 n_shared += 1
             if size > 0 and apart / size < least:
                 least, where = apart / size, cut.axis
@@ -215,25 +210,23 @@ def _grid(found: Arrangement, largest: float) -> Condition:
     """The largest delta, up to that of the others, whose grid keeps delta^2 from kinks.
 
     The grid is ``2^-ceil(log2(2 / delta^2)) / delta`` times the whole numbers: its
-    spacing is between delta / 4 and delta / 2.
+    spacing is between delta / 4 and delta / 2.  Each delta tried is an eighth of an octave
+    smaller than the one before.
     """
     number, name = "1.4", "grid"
     kinks = np.concatenate([np.empty(0), *(cut.kinks for cut in found.cuts)])
     if not len(kinks):
         return Condition(number, name, "no kink on the axes seen")
     delta = largest
-    for _ in range(_GRID_TRIES):
-        if delta < _FINEST:
-            text = "a grid for so small a delta is finer than float64"
-            return Condition(number, name, text, holds=None)
+    while delta >= _FINEST:
         spacing = 2.0 ** -np.ceil(np.log2(2.0 / delta**2)) / delta
         apart = np.abs(kinks - spacing * np.rint(kinks / spacing))
         if apart.min() >= delta**2:
             text = f"the search grid keeps {delta**2:.2g} away from every kink"
             return Condition(number, name, text, delta)
-        delta *= _GRID_RATIO
-    text = "no grid keeps away from every kink"
-    return Condition(number, name, text, holds=False)
+        delta *= 2.0**-0.125
+    text = "a grid for so small a delta is finer than float64"
+    return Condition(number, name, text, holds=None)
 
 
 def _degeneracy(found: Arrangement) -> Condition:
@@ -269,7 +262,7 @@ def _hyperplane_distance(found: Arrangement) -> Condition:
         return Condition(number, name, "no two hyperplanes to compare")
     i, j = pair
     apart = distance(found.normals[i], found.normals[j])
-    error = _SIGMAS * float(np.hypot(found.errors[i], found.errors[j])) * found.dim_in**0.5
+    error = SIGMAS * float(np.hypot(found.errors[i], found.errors[j])) * found.dim_in**0.5
     at_most = apart <= max(error, EQUAL)
     text = f"the normals of two hyperplanes differ by an angle whose sine is {apart:.2g}"
     if found.tied.any():
@@ -287,7 +280,7 @@ def _axis_angle(found: Arrangement) -> Condition:
         return Condition(number, name, "no hyperplane seen")
     sines = np.abs(found.normals)
     i, axis = (int(k) for k in np.unravel_index(np.argmin(sines), sines.shape))
-    sine, error = float(sines[i, axis]), _SIGMAS * float(found.errors[i])
+    sine, error = float(sines[i, axis]), SIGMAS * float(found.errors[i])
     at_most = sine <= error
     text = f"a hyperplane meets axis {axis} at an angle whose sine is {sine:.2g}"
     if sine == 0.0 or at_most:

@@ -11,12 +11,6 @@ from revelu.types import FloatArray
 # Equal up to rounding, where weights gave the figures.
 EQUAL = 64.0 * float(np.finfo(np.float64).eps)
 
-# Normals this near each other count as parallel where that is no accident.
-_PARALLEL = 1e-6
-
-# Rows of the Gram matrix of the normals that are held at a time.
-_BLOCK = 512
-
 
 def distance(n1: FloatArray, n2: FloatArray) -> float:
     """The distance of two hyperplanes with unit normals, ``sqrt(1 - <n1, n2>^2)``.
@@ -79,7 +73,9 @@ def rooms(found: Arrangement) -> FloatArray:
     return np.concatenate(found_rooms)
 
 
-def nearest_pair(found: Arrangement) -> tuple[int, int] | None:
+def nearest_pair(
+    found: Arrangement, *, parallel: float = 1e-6, n_rows: int = 512
+) -> tuple[int, int] | None:
     """The two hyperplanes that are most parallel, but for those that cannot be otherwise.
 
     Below a first layer of which one neuron ``w`` alone is on, every neuron's input has a
@@ -90,6 +86,10 @@ def nearest_pair(found: Arrangement) -> tuple[int, int] | None:
     Parameters
     ----------
     found : Arrangement
+    parallel : float
+        Tied hyperplanes are excused where the sine of their angle is no larger.
+    n_rows : int
+        Rows of the Gram matrix of the normals that are held at a time.
 
     Returns
     -------
@@ -98,15 +98,15 @@ def nearest_pair(found: Arrangement) -> tuple[int, int] | None:
     """
     normals, tied = found.normals, found.tied
     best, least = None, np.inf
-    for first in range(0, len(normals), _BLOCK):
-        G = np.abs(normals[first : first + _BLOCK] @ normals.T)
+    for first in range(0, len(normals), n_rows):
+        G = np.abs(normals[first : first + n_rows] @ normals.T)
         G[np.arange(len(G)), first + np.arange(len(G))] = -1.0
         # 1 - c is half of the square of a small sine.
-        excused = tied[first : first + _BLOCK, None] | tied
-        G[excused & (1.0 - G <= _PARALLEL**2 / 2.0)] = -1.0
+        excused = tied[first : first + n_rows, None] | tied
+        G[excused & (parallel**2 / 2.0 >= 1.0 - G)] = -1.0
         # Cosines are rounded: among those that tie, the exact formula decides.
         least_cosine = max(float(G.max()) - EQUAL, 0.0)
-        for i, j in np.argwhere(least_cosine <= G)[:_BLOCK]:
+        for i, j in np.argwhere(least_cosine <= G)[:n_rows]:
             apart = distance(normals[first + i], normals[j])
             if apart < least:
                 best, least = (first + int(i), int(j)), apart

@@ -5,8 +5,8 @@ import numpy as np
 from revelu.errors import InputError
 from revelu.network.network import Network
 
-# From this many inputs on, 2^-d is lost when it is added to a number near 1.
-MOST_BITS = 52
+# With more inputs than this, 2^-d is lost when it is added to a number near 1.
+MOST_BITS = np.finfo(np.float64).nmant
 
 
 def smoothed(network: Network, amplitude: float, rng: np.random.Generator) -> Network:

@@ -12,12 +12,6 @@ from scipy.optimize import linprog
 
 from revelu.network.network import Network
 
-# The programme is bounded below: all neurons off by this many units is off.
-_FAR = 1.0
-
-# The solver's own tolerance on constraints.
-_ATOL = 1e-9
-
 
 @dataclass(frozen=True)
 class TopLayers:
@@ -48,19 +42,21 @@ class TopLayers:
     first_layer_condition: float
 
 
-def top_layers(network: Network) -> TopLayers | None:
+def top_layers(network: Network, atol: float = 1e-9) -> TopLayers | None:
     """Check the assumptions of Theorem 3.
 
     Parameters
     ----------
     network : Network
+    atol : float
+        A margin no larger counts as 0: the linear programme's tolerance on constraints.
 
     Returns
     -------
     TopLayers or None
         None for a network with fewer than two hidden layers, of which nothing is asked.
     """
-    if len(network.weights) < 3 or min(network.architecture) < 1:
+    if network.n_hidden < 2 or min(network.architecture) < 1:
         return None
     margin = _margin(network)
     W = network.weights[0]
@@ -70,7 +66,7 @@ def top_layers(network: Network) -> TopLayers | None:
     k, d = network.weights[-2].shape
     return TopLayers(
         margin=margin,
-        gradients_vanish=margin <= _ATOL,
+        gradients_vanish=margin <= atol,
         probability=no_vanishing_probability(d, k),
         narrowing=narrowing,
         first_layer_condition=np.inf if singular else float(values[0] / values[-1]),
@@ -99,7 +95,10 @@ def no_vanishing_probability(d: int, k: int) -> float:
 
 
 def _margin(network: Network) -> float:
-    """Minimise ``s`` where ``(V x + c)_j <= s |v_j|`` for every neuron that is read."""
+    """Minimise ``s >= -1`` where ``(V x + c)_j <= s |v_j|`` for every neuron that is read.
+
+    The bound keeps the programme finite: neurons that are all off by 1 are off.
+    """
     V, c = network.weights[-2], network.biases[-2]
     read = network.weights[-1].any(axis=0)
     V, c = V[read], c[read]
@@ -107,8 +106,8 @@ def _margin(network: Network) -> float:
     lengths = np.where(lengths > 0, lengths, 1.0)
     A = np.column_stack([V / lengths[:, None], -np.ones(len(V))])
     cost = np.append(np.zeros(V.shape[1]), 1.0)
-    bounds = [(0.0, None)] * V.shape[1] + [(-_FAR, None)]
+    bounds = [(0.0, None)] * V.shape[1] + [(-1.0, None)]
     if not len(V):
-        return -_FAR
+        return -1.0
     solved = linprog(cost, A_ub=A, b_ub=-c / lengths, bounds=bounds, method="highs")
     return float(solved.fun)

@@ -10,13 +10,6 @@ from revelu.network.polynomial import Exponents, Polynomial
 from revelu.numerics.high_threshold import ACTIVATIONS, coefficient
 from revelu.types import FloatArray
 
-# Alternations between the wanted singular values and rows of norm 1.
-_MOST_ALTERNATIONS = 2000
-_CLOSE = 1e-12
-
-# Terms of two and three variables have coefficients up to this.
-_PAIRS = 0.5
-
 
 @dataclass(frozen=True)
 class ThresholdNetwork:
@@ -79,18 +72,30 @@ def independence_ratio(U: FloatArray) -> float:
     return float(ratios[~np.eye(len(means), dtype=np.bool_)].max(initial=0.0))
 
 
-def random_directions(k: int, d: int, kappa: float, rng: np.random.Generator) -> FloatArray:
-    """Draw k <= d rows of norm 1 with the condition number ``kappa``, shape (k, d)."""
+def random_directions(
+    k: int,
+    d: int,
+    kappa: float,
+    rng: np.random.Generator,
+    *,
+    atol: float = 1e-12,
+    max_steps: int = 2000,
+) -> FloatArray:
+    """Draw k <= d rows of norm 1 with the condition number ``kappa``, shape (k, d).
+
+    Alternates between rows of norm 1 and the wanted singular values, until the condition
+    number is ``kappa`` within ``atol`` or ``max_steps`` are taken.
+    """
     left = np.linalg.qr(rng.standard_normal((k, k)))[0]
     right = np.linalg.qr(rng.standard_normal((d, k)))[0].T
     W = left @ (np.geomspace(kappa, 1.0, k)[:, None] * right)
-    for _ in range(_MOST_ALTERNATIONS):
+    for _ in range(max_steps):
         W /= np.linalg.norm(W, axis=1, keepdims=True)
         U, s, V = np.linalg.svd(W, full_matrices=False)
-        if abs(s[0] / s[-1] - kappa) < _CLOSE:
+        if abs(s[0] / s[-1] - kappa) < atol:
             break
         # The same shape of spectrum, stretched to kappa.
-        s = s[-1] * (s / s[-1]) ** (np.log(kappa) / max(np.log(s[0] / s[-1]), _CLOSE))
+        s = s[-1] * (s / s[-1]) ** (np.log(kappa) / max(np.log(s[0] / s[-1]), atol))
         W = U @ (s[:, None] * V)
     return np.asarray(W / np.linalg.norm(W, axis=1, keepdims=True))
 
@@ -101,6 +106,7 @@ def threshold_network(
     threshold: float = 2.0,
     kappa: float = 1.0,
     activation: str = "relu",
+    interaction: float = 0.5,
     seed: int = 0,
 ) -> ThresholdNetwork:
     """Draw a target whose P has linear, pair and triple terms, the linear ones positive.
@@ -114,6 +120,8 @@ def threshold_network(
     kappa : float
         Condition number of the directions.
     activation : {"relu", "sign", "sigmoid"}
+    interaction : float
+        Largest coefficient of the terms of two and three variables.
     seed : int
     """
     d, k = widths[0], widths[1]
@@ -123,7 +131,7 @@ def threshold_network(
     terms |= {_of((i,), k): float(rng.uniform(0.5, 1.5)) for i in range(k)}
     for size in (2, 3):
         for members in combinations(range(k), size):
-            terms[_of(members, k)] = float(rng.uniform(0.0, _PAIRS))
+            terms[_of(members, k)] = float(rng.uniform(0.0, interaction))
     return ThresholdNetwork(W, np.full(k, threshold), Polynomial(terms), activation)
 
 
