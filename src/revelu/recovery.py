@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.formats.npz import SCHEMA, write_archive
+from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
 from revelu.oracle import Ledger
@@ -286,7 +286,6 @@ class HalfspaceRecovery(Result):
         write_archive(
             Path(path),
             {
-                "schema": np.array(SCHEMA),
                 "normals": self.normals,
                 "thresholds": self.thresholds,
                 "errors": self.errors,

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError, InputError, TargetError
-from revelu.formats.onnx import first_line, read_model
+from revelu.formats.arrays import first_line
+from revelu.formats.onnx import read_model
 from revelu.types import FloatArray
 
 _DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}

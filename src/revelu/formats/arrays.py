@@ -1,4 +1,4 @@
-"""The arrays of a network, and how a file of them appears whole or not at all."""
+"""The arrays of a network, what may be wrong with a file of them, and how one is written."""
 
 import os
 import threading
@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revelu.errors import FormatError
+from revelu.errors import FormatError, ReveluError
+
+# A file that declares more bytes than this is refused before it is read or unpacked.
+MAX_BYTES = 4 * 2**30
 
 
 class Arrays(NamedTuple):
@@ -27,6 +30,27 @@ def naming_system_errors(path: Path, verb: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise FormatError(f"{path}: cannot be {verb}: {error.strerror or error}") from None
+
+
+@contextmanager
+def naming_damage(path: Path, kind: str) -> Iterator[None]:
+    """Turn what reading raises into a FormatError: "``path``: not a readable ``kind``: ...".
+
+    Damaged files make parsers, decompressors and NumPy raise almost anything; whatever it is,
+    the file is at fault.
+    """
+    try:
+        with naming_system_errors(path, "read"):
+            yield
+    except ReveluError:
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        raise FormatError(f"{path}: not a readable {kind}: {first_line(error)}") from None
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception's message, or its kind where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def check_is_file(path: Path) -> None:

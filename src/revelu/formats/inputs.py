@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revelu.errors import FormatError
-from revelu.formats.arrays import check_is_file, naming_system_errors
+from revelu.formats.arrays import check_is_file, naming_damage
 
 
 def read_inputs(path: str | PathLike[str]) -> np.ndarray:
@@ -19,9 +18,6 @@ def read_inputs(path: str | PathLike[str]) -> np.ndarray:
     """
     path = Path(path)
     check_is_file(path)
-    try:
-        with naming_system_errors(path, "read"):
-            # Mapped, a header that claims more than there is allocates nothing.
-            return np.array(np.lib.format.open_memmap(path, mode="r"))
-    except (ValueError, EOFError, OverflowError) as error:
-        raise FormatError(f"{path}: not a readable .npy file: {error}") from None
+    with naming_damage(path, ".npy file"):
+        # Mapped, a header that claims more than there is allocates nothing.
+        return np.array(np.lib.format.open_memmap(path, mode="r"))

@@ -2,18 +2,16 @@
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays, replace_file
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
+from revelu.formats.names import SCHEMA, Names, check_schema
 
-SCHEMA = 1
-
-# A file that declares more than this, unpacked, is refused before it is unpacked.
-MAX_BYTES = 4 * 2**30
+_NAMES = Names("weights_{}", "biases_{}", ("skip_V", "skip_c"))
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
@@ -24,18 +22,11 @@ def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
     FormatError
         If it cannot be written, or a softmax is asked for: archives hold logits.
     """
-    if softmax:
-        raise FormatError(f"{path}: an .npz archive holds logits only, no softmax")
-    named = {"schema": np.array(SCHEMA)}
-    for i, (W, b) in enumerate(zip(arrays.weights, arrays.biases, strict=True)):
-        named[f"weights_{i}"], named[f"biases_{i}"] = W.astype(dtype), b.astype(dtype)
-    if arrays.skip is not None:
-        named["skip_V"], named["skip_c"] = (a.astype(dtype) for a in arrays.skip)
-    write_archive(path, named)
+    write_archive(path, _NAMES.to_named(path, arrays, dtype, softmax))
 
 
 def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays; the file appears whole or not at all.
+    """Write named arrays and the schema; the file appears whole or not at all.
 
     Raises
     ------
@@ -43,7 +34,7 @@ def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
         If the system refuses.
     """
     buffer = io.BytesIO()
-    np.savez(buffer, **named)  # type: ignore[arg-type]
+    np.savez(buffer, schema=np.array(SCHEMA), **named)  # type: ignore[arg-type]
     replace_file(path, buffer.getvalue())
 
 
@@ -55,54 +46,42 @@ def load(path: Path) -> Arrays:
     FormatError
         If it is damaged, too large, of a later schema, or lacks an array.
     """
-    named = read_archive(path)
-    n_layers = sum(name.startswith("weights_") for name in named)
-    wanted = [f"{kind}_{i}" for i in range(n_layers) for kind in ("weights", "biases")]
-    has_skip = "skip_V" in named or "skip_c" in named
-    wanted += ["skip_V", "skip_c"] if has_skip else []
-    missing, extra = sorted(set(wanted) - set(named)), sorted(set(named) - set(wanted))
-    if not n_layers or missing or extra:
-        raise FormatError(
-            f"{path}: not a network: missing {missing or 'weights_0'}, unexpected {extra}"
-        )
-    return Arrays(
-        [named[f"weights_{i}"] for i in range(n_layers)],
-        [named[f"biases_{i}"] for i in range(n_layers)],
-        (named["skip_V"], named["skip_c"]) if has_skip else None,
-    )
+    return _NAMES.from_named(path, read_archive(path))
 
 
-def read_archive(path: Path) -> dict[str, np.ndarray]:
+def read_archive(
+    path: Path, names: Collection[str] | None = None, max_bytes: int = MAX_BYTES
+) -> dict[str, np.ndarray]:
     """Read named arrays of real numbers, never unpickling anything; ``schema`` is left out.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    names : collection of str, optional
+        Of the arrays to read; all of them where not given.
+    max_bytes : int
+        Most that the archive may unpack to.
 
     Raises
     ------
     FormatError
-        If the file is damaged, too large, of a later schema, or holds other things.
+        If the file is damaged, too large, of a later schema, lacks an array or holds other
+        things.
     """
-    try:
-        named = _read(path)
-    except FormatError:
-        raise
-    # A damaged archive makes zipfile, zlib and NumPy's header parser raise almost
-    # anything; whatever it is, the file is at fault.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable .npz archive: {error}") from None
-    schema = named.pop("schema", np.array(SCHEMA))
-    if schema.shape != () or schema.dtype.kind not in "iu" or int(schema) != SCHEMA:
-        raise FormatError(f"{path}: schema {schema!r} is not the one known, {SCHEMA}")
+    with naming_damage(path, ".npz archive"), zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+        if size > max_bytes:
+            raise FormatError(f"{path}: unpacks to {size:,} bytes, over {max_bytes:,}")
+        entries = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        if missing := sorted(set(names or ()) - set(entries)):
+            raise FormatError(f"{path}: has no array {' and '.join(missing)}")
+        wanted = entries if names is None else names
+        named = {name: _array(archive, entries[name]) for name in wanted}
+    check_schema(path, named.pop("schema", np.array(SCHEMA)))
     for name, array in named.items():
         if array.dtype.kind not in "fiu":
             raise FormatError(f"{path}: {name} holds {array.dtype}, not real numbers")
     return named
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-        if size > MAX_BYTES:
-            raise FormatError(f"{path}: unpacks to {size:,} bytes, over {MAX_BYTES:,}")
-        return {name.removesuffix(".npy"): _array(archive, name) for name in archive.namelist()}
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -118,6 +97,6 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         shape, _, dtype = read(file)
         declared = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if dtype.hasobject or declared > archive.getinfo(name).file_size:
-            raise FormatError(f"{archive.filename}: {name} declares what it does not hold")
+            raise ValueError(f"{name} declares what it does not hold")
     with archive.open(name) as file:
         return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

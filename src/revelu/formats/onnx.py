@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays, check_is_file, replace_file
+from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 
 # Current runtimes refuse newer ones, which onnx writes by default.
 IR_VERSION = 10
@@ -119,7 +119,7 @@ def load(path: Path) -> Arrays:
     graph = read_model(path).graph
     folder = str(path.parent)
     constants: dict[str, np.ndarray] = {}
-    try:
+    with naming_damage(path, "graph"):
         for tensor in graph.initializer:
             constants[tensor.name] = numpy_helper.to_array(tensor, base_dir=folder)
         inputs = [value.name for value in graph.input if value.name not in constants]
@@ -131,11 +131,6 @@ def load(path: Path) -> Arrays:
         for node in graph.node:
             reader.read(node)
         return reader.arrays(graph.output[0].name)
-    except FormatError:
-        raise
-    # Tensors of damaged files fail in many ways; whatever it is, the file is at fault.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable graph: {first_line(error)}") from None
 
 
 def read_model(path: Path) -> Any:
@@ -149,7 +144,7 @@ def read_model(path: Path) -> Any:
     """
     import onnx  # noqa: PLC0415
 
-    try:
+    with naming_damage(path, "ONNX file"):
         check_is_file(path)
         if path.stat().st_size > MAX_BYTES:
             raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
@@ -159,17 +154,7 @@ def read_model(path: Path) -> Any:
             onnx.checker.check_model(model)
         for location in locations:
             _check_location(path, location)
-    except FormatError:
-        raise
-    # The parser, the checker, protobuf and the file system raise their own kinds.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not an ONNX file: {first_line(error)}") from None
     return model
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an exception's message, or its kind where it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _tensors(message: Any) -> Iterator[Any]:

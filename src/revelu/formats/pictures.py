@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import FormatError, MissingExtraError
+from revelu.errors import FormatError
+from revelu.extras import import_extra
 from revelu.formats.arrays import naming_system_errors
 
 SUFFIXES = (".png", ".svg")
-
-# Inches of an image of a grid.
-_SIZE = 1.1
 
 
 def check_picture(path: Path) -> None:
@@ -74,8 +72,8 @@ def draw_grid(
     """
     check_picture(path)
     n_columns = max(len(row) for row in rows)
-    size = (_SIZE * n_columns, 1.3 * _SIZE * len(rows))
-    figure = _figure()(figsize=size, layout="constrained")
+    inches = (1.1 * n_columns, 1.1 * 1.3 * len(rows))  # an image, and its title above it
+    figure = _figure()(figsize=inches, layout="constrained")
     grid: Any = figure.subplots(len(rows), n_columns, squeeze=False)
     for axes_row, row, row_titles in zip(grid, rows, titles, strict=True):
         for axes, image, title in zip(axes_row, row, row_titles, strict=True):
@@ -91,9 +89,4 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _figure() -> Any:
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[report]"'
-        raise MissingExtraError(f"pictures need matplotlib: {hint}") from None
-    return Figure
+    return import_extra("matplotlib.figure", "pictures need matplotlib", "report").Figure

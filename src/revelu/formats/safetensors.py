@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import FormatError, MissingExtraError
-from revelu.formats.arrays import Arrays, naming_system_errors, replace_file
+from revelu.errors import FormatError
+from revelu.extras import import_extra
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.state import from_state, to_state
-
-# A file is read whole.
-MAX_BYTES = 4 * 2**30
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
@@ -38,15 +36,10 @@ def load(path: Path) -> Arrays:
         If safetensors is not installed.
     """
     parser = library()
-    with naming_system_errors(path, "read"):
+    with naming_damage(path, ".safetensors file"):
         if path.stat().st_size > MAX_BYTES:
             raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
-        content = path.read_bytes()
-    try:
-        named = parser.load(content)
-    # The parser, and NumPy on shapes and types of a damaged header, raise their own kinds.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable .safetensors file: {error}") from None
+        named = parser.load(path.read_bytes())
     return from_state(path, named)
 
 
@@ -58,9 +51,5 @@ def library() -> Any:
     MissingExtraError
         If it is not installed.
     """
-    try:
-        import safetensors.numpy as found  # noqa: PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[safetensors]"'
-        raise MissingExtraError(f".safetensors files need safetensors: {hint}") from None
-    return found
+    need = ".safetensors files need safetensors"
+    return import_extra("safetensors.numpy", need, "safetensors")

@@ -3,7 +3,6 @@
 A shard is read whole, one at a time; all shards together need not fit in memory.
 """
 
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import FormatError, MissingExtraError
-from revelu.formats.arrays import naming_system_errors
+from revelu.errors import FormatError
+from revelu.extras import import_extra
+from revelu.formats.arrays import naming_damage, naming_system_errors
+from revelu.formats.npz import read_archive
 from revelu.types import FloatArray
 
 _SUFFIXES = (".npz", ".parquet")
 
-# An archive that declares more than this, unpacked, is refused: shards are the way.
+# An archive that unpacks to more bytes than this is to be split into shards.
 _MAX_BYTES = 8 * 2**30
 
 # Moments take products of eight inputs and two answers: larger numbers overflow in them.
 _LARGEST = 1e30
-
-# Columns that a message lists.
-_MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -146,21 +144,8 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
 
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        with naming_system_errors(path, "read"), zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > _MAX_BYTES:
-            raise FormatError(f"{path}: unpacks to {size:,} bytes; split it into shards")
-        with np.load(path, allow_pickle=False) as arrays:
-            missing = {"X", "y"} - set(arrays.files)
-            if missing:
-                raise FormatError(f"{path}: has no array {' and '.join(sorted(missing))}")
-            return arrays["X"], arrays["y"]
-    except FormatError:
-        raise
-    # A damaged archive makes zipfile, zlib and NumPy raise almost anything.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable .npz archive: {error}") from None
+    arrays = read_archive(path, ("X", "y"), _MAX_BYTES)
+    return arrays["X"], arrays["y"]
 
 
 def _is_parquet(path: Path) -> bool:
@@ -179,7 +164,7 @@ def _columns(tables: list[Path]) -> list[str]:
             raise FormatError(f"{path}: two columns have the same name")
         columns = columns or [name for name in names if name != "y"]
         if differing := sorted({*columns, "y"} ^ set(names)):
-            listed = ", ".join(differing[:_MOST_LISTED])
+            listed = ", ".join(differing[:5])
             raise FormatError(f"{path}: the columns differ from those of {tables[0]}: {listed}")
     return columns
 
@@ -197,16 +182,6 @@ def _read_parquet(path: Path, columns: list[str]) -> tuple[np.ndarray, np.ndarra
 
 @contextmanager
 def _reading_parquet(path: Path) -> Iterator[Any]:
-    try:
-        from pyarrow import parquet  # noqa: PLC0415 - optional
-    except ImportError:
-        raise MissingExtraError(
-            f'{path}: reading Parquet needs pyarrow: pip install "revelu[parquet]"'
-        ) from None
-    try:
-        with naming_system_errors(path, "read"):
-            yield parquet
-    except FormatError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        raise FormatError(f"{path}: not a readable Parquet file: {error}") from None
+    parquet = import_extra("pyarrow.parquet", f"{path}: reading Parquet needs pyarrow", "parquet")
+    with naming_damage(path, "Parquet file"):
+        yield parquet

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from revelu.errors import FormatError, MissingExtraError, UntrustedError
-from revelu.formats.arrays import Arrays, replace_file
+from revelu.errors import FormatError, UntrustedError
+from revelu.extras import import_extra
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.state import from_state, to_state
 
-# Of a file, and of the pickle in it, which has some 200 bytes for each tensor.
-MAX_BYTES = 4 * 2**30
+# Most bytes of the pickle, which has some 200 for each tensor.
 _MAX_PICKLE = 2**20
 
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -59,14 +59,8 @@ def load(path: Path) -> Arrays:
     UntrustedError
         If it holds other things than tensors by name, which only running it would show.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            named = _read(path, archive)
-    except (FormatError, UntrustedError):
-        raise
-    # A damaged archive makes zipfile and pickletools raise almost anything.
-    except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: not a readable state dict: {error}") from None
+    with naming_damage(path, "state dict"), zipfile.ZipFile(path) as archive:
+        named = _read(path, archive)
     return from_state(path, named)
 
 
@@ -78,12 +72,7 @@ def library() -> Any:
     MissingExtraError
         If it is not installed.
     """
-    try:
-        import torch  # noqa: PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[torch]"'
-        raise MissingExtraError(f".pt files are written by torch: {hint}") from None
-    return torch
+    return import_extra("torch", ".pt files are written by torch", "torch")
 
 
 def _read(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:

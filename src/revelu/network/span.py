@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from revelu.errors import FormatError, InputError
 from revelu.formats import check_writable
 from revelu.formats.arrays import naming_system_errors
-from revelu.formats.npz import SCHEMA, read_archive, write_archive
+from revelu.formats.npz import read_archive, write_archive
 from revelu.formats.pictures import draw_singular_values
 from revelu.types import FloatArray
 
@@ -154,7 +154,6 @@ class Span:
         path = _archive(path)
         check_writable(path)
         named = {
-            "schema": np.array(SCHEMA),
             "span": self.basis,
             "singular_values": self.singular_values,
             "floor": np.array(self.floor),

@@ -1,0 +1,86 @@
+"""How the arrays of a network are named in a file.
+
+``schema``, a whole number, tells these files from those of other programs.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from revelu.errors import FormatError
+from revelu.formats.arrays import Arrays
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of weights and biases.
+
+    Attributes
+    ----------
+    weights, biases : str
+        ``{}`` is the number of the layer, from 0; the output layer is the last.
+    skip : (str, str)
+        Of ``V`` and ``c``, where there is a skip.
+    """
+
+    weights: str
+    biases: str
+    skip: tuple[str, str]
+
+    def to_named(
+        self, path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool
+    ) -> dict[str, np.ndarray]:
+        """Name the arrays of a network.
+
+        Raises
+        ------
+        FormatError
+            If a softmax is asked for: such files hold logits.
+        """
+        if softmax:
+            raise FormatError(f"{path}: a {path.suffix} file holds logits only, no softmax")
+        pairs = zip(arrays.weights, arrays.biases, strict=True)
+        flat = chain(*pairs, arrays.skip or ())
+        names = self._names(len(arrays.weights), has_skip=arrays.skip is not None)
+        return {n: np.ascontiguousarray(a, dtype) for n, a in zip(names, flat, strict=True)}
+
+    def from_named(self, path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
+        """Return the arrays of a network.
+
+        Raises
+        ------
+        FormatError
+            If one is missing, or there are others.
+        """
+        layer = re.compile(re.escape(self.weights).replace(r"\{\}", r"\d+"))
+        n_layers = sum(layer.fullmatch(name) is not None for name in named)
+        has_skip = any(name in named for name in self.skip)
+        names = self._names(max(n_layers, 1), has_skip=has_skip)
+        missing, extra = sorted(set(names) - set(named)), sorted(set(named) - set(names))
+        if missing or extra:
+            raise FormatError(f"{path}: not a network: missing {missing}, unexpected {extra}")
+        arrays = [named[name] for name in names]
+        skip = (arrays[-2], arrays[-1]) if has_skip else None
+        return Arrays(arrays[: 2 * n_layers : 2], arrays[1 : 2 * n_layers : 2], skip)
+
+    def _names(self, n_layers: int, *, has_skip: bool) -> list[str]:
+        pairs = [(self.weights.format(i), self.biases.format(i)) for i in range(n_layers)]
+        return [*chain(*pairs), *(self.skip if has_skip else ())]
+
+
+def check_schema(path: Path, schema: np.ndarray) -> None:
+    """Check the number that says how the arrays of a file are named.
+
+    Raises
+    ------
+    FormatError
+        If it is another than :data:`SCHEMA`.
+    """
+    if schema.shape != () or schema.dtype.kind not in "iu" or int(schema) != SCHEMA:
+        raise FormatError(f"{path}: schema {schema!r} is not the one known, {SCHEMA}")
