@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from revelu.errors import FormatError, InputError, MissingExtraError
+from revelu.errors import FormatError, InputError
+from revelu.extras import import_extra
 from revelu.types import FloatArray
 
 
@@ -63,11 +64,7 @@ def load_estimator(path: Path) -> Any:
     MissingExtraError
         If joblib is not installed.
     """
-    try:
-        import joblib  # noqa: PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[sklearn]"'
-        raise MissingExtraError(f".joblib files need scikit-learn: {hint}") from None
+    joblib = import_extra("joblib", ".joblib files need scikit-learn", "sklearn")
     try:
         found = joblib.load(path)
     # What the file says may raise anything, or end the process.

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-from revelu.errors import InputError, MissingExtraError
+from revelu.errors import InputError
+from revelu.extras import import_extra
 from revelu.oracle import whole_number
 
 
@@ -51,12 +52,9 @@ def executor(workers: int | None = None, dask: str | None = None) -> Iterator[Ex
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
+    distributed = import_extra("distributed", "a cluster needs Dask", "dask")
     try:
-        from distributed import Client  # noqa: PLC0415 - optional
-    except ImportError:
-        raise MissingExtraError('a cluster needs Dask: pip install "revelu[dask]"') from None
-    try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        client = distributed.Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(f"dask: no cluster at {address}: {error}") from None
     with client:

@@ -22,7 +22,7 @@ def facts_of(target: Any) -> dict[str, str]:
         digest.update(target.path.read_bytes())
         return {"file": digest.hexdigest()}
     if isinstance(target, Network):
-        for array in (*target.weights, *target.biases, *(target.skip or ())):
+        for array in target.arrays:
             digest.update(f"{array.shape}".encode())
             digest.update(array.tobytes())
         return {"weights": digest.hexdigest()}

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from revelu.adapters.http_client import TIMEOUT_SECONDS, Client, TooLargeError, error_of, shown
+from revelu.adapters.http_client import Client, TooLargeError, error_of, shown
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     JSON_LENGTH,
@@ -20,6 +20,7 @@ from revelu.adapters.open_inference import (
     read_object,
 )
 from revelu.errors import InputError, TargetError
+from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
 _MODEL = re.compile(r"(?P<base>https?://[^/]+.*)/v2/models/(?P<model>[^/]+)(?:/versions/[^/]+)?")
@@ -28,9 +29,6 @@ _MODEL = re.compile(r"(?P<base>https?://[^/]+.*)/v2/models/(?P<model>[^/]+)(?:/v
 _NAME, _DATATYPE = "input-0", "FP64"
 
 _REAL = ("FP64", "FP32")
-
-# Whole requests that are sent again because the answer was cut short.
-_ATTEMPTS = 3
 
 _counter = itertools.count(1)
 
@@ -69,7 +67,9 @@ class HttpTarget:
     rate : str, optional
         Most requests, such as ``"50/s"``.
     timeout : float
-        Seconds that a request may take in all.
+        Seconds that a request may take in all, from the first byte sent to the last one read.
+    attempts : int
+        Times that a request is sent whose answers are cut short on the way.
 
     Attributes
     ----------
@@ -94,9 +94,10 @@ class HttpTarget:
         input_name: str | None = None,
         output_name: str | None = None,
         rate: str | None = None,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float = 60.0,
+        attempts: int = 3,
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url, self._attempts = url.rstrip("/"), attempts
         # First, for it refuses addresses that hold a password, which no message may repeat.
         self._client = Client(self.url, rate, timeout)
         found = _MODEL.fullmatch(self.url)
@@ -144,7 +145,7 @@ class HttpTarget:
         tensor = Tensor(self._input.name, self._input.datatype, rows)
         number = f"{next(_counter)}"
         body = encode("inputs", [tensor], self._fields(number), binary=self._is_binary)
-        for last in (False,) * (_ATTEMPTS - 1) + (True,):
+        for attempt in range(1, self._attempts + 1):
             reply = self._client.request("POST", f"{self.url}/infer", body.content, body.headers)
             if reply.status >= 400:
                 raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
@@ -153,8 +154,7 @@ class HttpTarget:
                 document, tensors = decode("outputs", reply.content, json_length)
                 break
             except ProtocolError as error:
-                # Cut short on the way, perhaps.
-                if last:
+                if attempt == self._attempts:
                     raise TargetError(f"{self.url} answered nonsense: {shown(error)}") from None
         if document.get("id", number) not in (number, ""):
             raise TargetError(f"{self.url} answered another request than it was asked")
@@ -210,9 +210,7 @@ def _input(
     """The one real vector that the model takes."""
     inputs = _described(url, metadata, "inputs")
     if not inputs:
-        if dim_in is None:
-            raise InputError(f"{url} does not say how many inputs it has: give dim_in")
-        return _Input(input_name or _NAME, _DATATYPE, (dim_in,), None)
+        return _Input(input_name or _NAME, _DATATYPE, (agreed_dim_in(url, None, dim_in),), None)
     names = [shown(one["name"]) for one in inputs]
     if len(inputs) > 1:
         raise TargetError(f"{url}: takes {', '.join(names)}, not one vector")
@@ -225,13 +223,10 @@ def _input(
         raise TargetError(f"{url}: input {name} has shape {shown(shape)}, not a vector a row")
     row = tuple(shape[1:])
     if len(row) == 1 and row[0] < 1:
-        if dim_in is None:
-            raise InputError(f"{url} does not say how many inputs it has: give dim_in")
-        row = (dim_in,)
+        row = (agreed_dim_in(url, None, dim_in),)
     if min(row) < 1:
         raise TargetError(f"{url}: input {name} has shape {shape}, whose size is not said")
-    if dim_in not in {None, prod(row)}:
-        raise InputError(f"{url} has {prod(row)} inputs, not {dim_in}")
+    agreed_dim_in(url, prod(row), dim_in)
     return _Input(inputs[0]["name"], datatype, row, shape[0] if shape[0] > 0 else None)
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from revelu.adapters.open_inference import ProtocolError, read_object
-from revelu.errors import InputError, MissingExtraError, TargetError
+from revelu.errors import InputError, TargetError
+from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
 
@@ -26,21 +27,9 @@ log = logging.getLogger(__name__)
 # nowhere else, and kept out of whatever is written or pickled.
 AUTHORIZATION = "REVELU_AUTHORIZATION"
 
-# A request in all, from the first byte sent to the last byte read.
-TIMEOUT_SECONDS = 60.0
-
-# Waits of 0.1 s, 0.2 s and so on between them: 3 s in all.
-_ATTEMPTS = 6
-# A server that asks for a longer pause is taken at its word another time.
-_LONGEST_PAUSE = 60.0
-
-_MOST_REDIRECTS = 3
 _REDIRECTS = {301, 302, 303, 307, 308}
 # What the server could not do now; 500 is in it, for servers answer it under load, too.
 _PASSING = {429, 500, 502, 503, 504}
-
-# An answer that is larger is none to a few thousand rows.
-_MOST_BYTES = 2**28
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -92,6 +81,14 @@ class Client:
         Most requests, such as ``"50/s"``, ``"600/min"`` or ``"1000/h"``.
     timeout : float
         Seconds that a request may take in all.
+    attempts : int
+        Times that a request is sent, with waits of 0.1 s, 0.2 s and so on between them: of
+        six they make 3 s in all.
+    longest_pause : float
+        Seconds; a server that asks for a longer pause is asked no more.
+    max_redirects : int
+    max_bytes : int
+        Of an answer: one that is larger is none to a few thousand rows.
 
     Raises
     ------
@@ -102,7 +99,15 @@ class Client:
     """
 
     def __init__(
-        self, address: str, rate: str | None = None, timeout: float = TIMEOUT_SECONDS
+        self,
+        address: str,
+        rate: str | None,
+        timeout: float,
+        *,
+        attempts: int = 6,
+        longest_pause: float = 60.0,
+        max_redirects: int = 3,
+        max_bytes: int = 2**28,
     ) -> None:
         try:
             parts = urlsplit(address)
@@ -114,7 +119,8 @@ class Client:
                 f"environment variable {AUTHORIZATION}"
             )
         self.address = address
-        self.timeout = timeout
+        self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
+        self.max_redirects, self.max_bytes = max_redirects, max_bytes
         self._free_from = 0.0
         self._interval = _interval(rate)
         self._origin = _origin(address)
@@ -124,8 +130,7 @@ class Client:
         self._open()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("address", "timeout", "_free_from", "_interval", "_origin")
-        return {name: self.__dict__[name] for name in kept}
+        return {n: v for n, v in self.__dict__.items() if n not in {"_turn", "_client"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -168,13 +173,13 @@ class Client:
         def pause(error: Exception) -> bool | float:
             if not isinstance(error, _PassingError):
                 return False
-            if error.pause is not None and error.pause > _LONGEST_PAUSE:
+            if error.pause is not None and error.pause > self.longest_pause:
                 return False
             log.info("%s: %s; asking again", url, error)
             return True if error.pause is None else error.pause
 
         attempts = stamina.retry_context(
-            on=pause, attempts=_ATTEMPTS, timeout=None, wait_jitter=0.1, wait_max=2.0
+            on=pause, attempts=self.attempts, timeout=None, wait_jitter=0.1, wait_max=2.0
         )
         try:
             for attempt in attempts:
@@ -200,7 +205,7 @@ class Client:
         secret = _authorization()
         if secret:
             headers["Authorization"] = secret
-        for _ in range(_MOST_REDIRECTS + 1):
+        for _ in range(self.max_redirects + 1):
             self._wait_for_turn()
             reply = self._exchange(method, url, content, headers)
             if reply.status not in _REDIRECTS:
@@ -226,8 +231,8 @@ class Client:
             for chunk in response.iter_bytes():
                 chunks.append(chunk)
                 size += len(chunk)
-                if size > _MOST_BYTES:
-                    raise TargetError(f"{url}: answers more than {_MOST_BYTES:,} bytes")
+                if size > self.max_bytes:
+                    raise TargetError(f"{url}: answers more than {self.max_bytes:,} bytes")
                 if time.monotonic() > deadline:
                     raise _PassingError(f"no whole answer within {self.timeout:g} s")
             found = {name.lower(): value for name, value in response.headers.items()}
@@ -259,13 +264,10 @@ class Client:
 
     @staticmethod
     def _libraries() -> tuple[Any, Any]:
-        try:
-            import httpx  # noqa: PLC0415 - optional
-            import stamina  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise MissingExtraError(
-                f'served models need {error.name}: pip install "revelu[http]"'
-            ) from None
+        httpx, stamina = (
+            import_extra(name, f"served models need {name}", "http")
+            for name in ("httpx", "stamina")
+        )
         # What is sent again is in our log; without this, it would be on standard error, too.
         logging.getLogger("stamina").addHandler(logging.NullHandler())
         return httpx, stamina

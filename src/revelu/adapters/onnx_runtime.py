@@ -8,13 +8,10 @@ import numpy as np
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
 from revelu.formats.onnx import read_model
+from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
 _DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
-
-
-# A fixed batch size is padded to; a larger one would take more memory than a query is worth.
-_MOST_ROWS = 65_536
 
 
 class OnnxTarget:
@@ -28,6 +25,9 @@ class OnnxTarget:
     path : pathlib.Path
     dim_in : int, optional
         Number of inputs, where the file does not say.
+    max_rows : int
+        Largest fixed batch size: queries are padded to it, and a larger one would take more
+        memory than a query is worth.
 
     Raises
     ------
@@ -37,7 +37,7 @@ class OnnxTarget:
         If the graph is not one vector in, one vector out.
     """
 
-    def __init__(self, path: Path, dim_in: int | None = None) -> None:
+    def __init__(self, path: Path, dim_in: int | None = None, max_rows: int = 65_536) -> None:
         read_model(path)
         # Another process, or this one later, may work in another folder.
         self.path = path.absolute()
@@ -51,16 +51,10 @@ class OnnxTarget:
         self._dtype = _DTYPES[source.type]
         # A fixed first dimension is a batch size: rows are asked so many at a time.
         self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
-        if self._rows is not None and self._rows > _MOST_ROWS:
-            raise InputError(
-                f"{path}: answers {self._rows:,} rows at a time; {_MOST_ROWS:,} at most"
-            )
+        if self._rows is not None and self._rows > max_rows:
+            raise InputError(f"{path}: answers {self._rows:,} rows at a time; {max_rows:,} at most")
         declared = shape[1] if isinstance(shape[1], int) else None
-        if declared is None and dim_in is None:
-            raise InputError(f"{path}: does not say how many inputs it has: give dim_in")
-        if declared is not None and dim_in not in {None, declared}:
-            raise InputError(f"{path}: has {declared} inputs, not {dim_in}")
-        self.dim_in = dim_in if declared is None else declared
+        self.dim_in = agreed_dim_in(str(path), declared, dim_in)
 
     @property
     def datatype(self) -> str:

@@ -17,9 +17,6 @@ from revelu.errors import ReveluError
 JSON_LENGTH = "Inference-Header-Content-Length"
 BINARY_EXTENSION = "binary_tensor_data"
 
-# Of a number of bytes.
-_MOST_DIGITS = 18
-
 DTYPES = {
     "BOOL": "?",
     "UINT8": "<u1",
@@ -166,8 +163,8 @@ def read_object(content: bytes) -> dict[str, Any]:
 
 def whole_number_of(header: str) -> int | None:
     """Read a header that counts bytes; None where it is no such number."""
-    # Python refuses to read numbers of thousands of digits; no body is that long.
-    is_number = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
+    # Python refuses to read numbers of thousands of digits; no body has 1e18 bytes.
+    is_number = header.isascii() and header.isdigit() and len(header) <= 18
     return int(header) if is_number else None
 
 

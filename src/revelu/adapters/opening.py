@@ -1,6 +1,5 @@
 """What a user calls a target, as an oracle."""
 
-import operator
 import os
 import re
 import sys
@@ -16,7 +15,7 @@ from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import load
-from revelu.oracle import BATCH_ROWS, Journal, Oracle, whole_number
+from revelu.oracle import BATCH_ROWS, Journal, Oracle, agreed_dim_in, whole_number
 
 _CALLABLE_HINT = "wrap the model in a Python callable and name it as module:attribute"
 
@@ -225,13 +224,4 @@ def _dim_in(target: Any, name: str, dim_in: int | None) -> int:
     if not callable(target):
         hint = "; pass its .predict" if hasattr(target, "predict") else ""
         raise InputError(f"{name} is not a target: neither a path nor callable{hint}")
-    known = getattr(target, "dim_in", None)
-    size = dim_in if known is None else known
-    if size is None:
-        raise InputError(f"{name} does not say how many inputs it has: give dim_in")
-    if known is not None and dim_in is not None and known != dim_in:
-        raise InputError(f"{name} has {known} inputs, not {dim_in}")
-    try:
-        return operator.index(size)
-    except TypeError:
-        raise InputError(f"{name}: dim_in must be a whole number, got {size!r}") from None
+    return agreed_dim_in(name, getattr(target, "dim_in", None), dim_in)

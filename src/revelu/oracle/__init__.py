@@ -1,6 +1,6 @@
 """The black box: counts, budgets, batches, box, noise floor, degradations."""
 
-from revelu.oracle.arguments import checked_inputs, whole_number
+from revelu.oracle.arguments import agreed_dim_in, checked_inputs, whole_number
 from revelu.oracle.degradations import (
     Degradation,
     Float32,
@@ -32,6 +32,7 @@ __all__ = [
     "Oracle",
     "Rounded",
     "TopProbability",
+    "agreed_dim_in",
     "checked_inputs",
     "degrade",
     "log_ratios",
