@@ -61,12 +61,35 @@ def checked_answer(
     Returns
     -------
     ndarray, shape (n, k)
-        A copy: a target may answer into one buffer again and again.
 
     Raises
     ------
     TargetError
         If it is no array of n finite real rows, or has another number of outputs.
+    """
+    Y = as_columns(name, raw, len(batch))
+    if dim_out is not None and Y.shape[1] != dim_out:
+        raise TargetError(f"{name} answered {Y.shape[1]} outputs after {dim_out} before")
+    if not np.isfinite(Y).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
+        x = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
+        place = f"row {where[0] + row} of round {where[1]}, " if where else ""
+        raise TargetError(f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}")
+    return Y
+
+
+def as_columns(name: str, raw: Any, n: int) -> FloatArray:
+    """Give an answer to n queries the shape (n, k); nonsense does not become numbers.
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        A copy: a target may answer into one buffer again and again.
+
+    Raises
+    ------
+    TargetError
+        If it is no array of n real rows.
     """
     if np.ma.isMaskedArray(raw):
         raise TargetError(f"{name} answered masked numbers, not real numbers")
@@ -79,16 +102,8 @@ def checked_answer(
         raise TargetError(f"{name} answered what is not numbers: {error}") from None
     if Y.ndim == 1:
         Y = Y[:, None]
-    if Y.ndim != 2 or len(Y) != len(batch) or Y.shape[1] == 0:
+    if Y.ndim != 2 or len(Y) != n or Y.shape[1] == 0:
         raise TargetError(
-            f"{name} answered shape {np.shape(raw)} to {len(batch)} queries; "
-            f"expected ({len(batch)},) or ({len(batch)}, k)"
+            f"{name} answered shape {np.shape(raw)} to {n} queries; expected ({n},) or ({n}, k)"
         )
-    if dim_out is not None and Y.shape[1] != dim_out:
-        raise TargetError(f"{name} answered {Y.shape[1]} outputs after {dim_out} before")
-    if not np.isfinite(Y).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
-        x = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
-        place = f"row {where[0] + row} of round {where[1]}, " if where else ""
-        raise TargetError(f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}")
     return Y

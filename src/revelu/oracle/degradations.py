@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError
 from revelu.oracle.arguments import whole_number
+from revelu.oracle.checks import as_columns
 from revelu.oracle.log_ratios import are_probabilities, softmax
 from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
-
-# 17 significant decimal digits tell any two float64 numbers apart.
-_MOST_DIGITS = 17
 
 
 class Degradation(ABC):
@@ -100,7 +98,8 @@ class DegradedTarget:
             If the target's answer is no real array of shape (n,) or (n, k).
         """
         asked = self.degradation.degrade_query(np.asarray(X, dtype=np.float64))
-        return self.degradation.degrade_answer(_as_columns(self.ask(asked), len(asked)))
+        answer = as_columns("the degraded target", self.ask(asked), len(asked))
+        return self.degradation.degrade_answer(answer)
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Rounded(Degradation):
     Parameters
     ----------
     digits : int
-        1 to 17; with 17 nothing is lost.
+        1 to 17: as many tell any two float64 numbers apart.
 
     Raises
     ------
@@ -144,8 +143,8 @@ class Rounded(Degradation):
 
     def __post_init__(self) -> None:
         digits = whole_number("digits", self.digits, 1)
-        if digits > _MOST_DIGITS:
-            raise InputError(f"digits must be {_MOST_DIGITS} or less, got {digits}")
+        if digits > 17:
+            raise InputError(f"digits must be 17 or less, got {digits}")
         object.__setattr__(self, "digits", digits)
 
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
@@ -287,18 +286,3 @@ def degrade(ask: Ask, *degradations: Degradation) -> Ask:
 def _nearest_float32(A: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         return A.astype(np.float32).astype(np.float64)
-
-
-def _as_columns(raw: Any, n: int) -> FloatArray:
-    """Give an answer to n queries the shape (n, k); nonsense must not become numbers."""
-    if np.ma.isMaskedArray(raw) or np.asarray(raw).dtype.kind not in "biufO":
-        raise TargetError("the degraded target answered what is not real numbers")
-    Y = np.asarray(raw, dtype=np.float64)
-    if Y.ndim == 1:
-        Y = Y[:, None]
-    if Y.ndim != 2 or len(Y) != n or Y.shape[1] == 0:
-        raise TargetError(
-            f"the degraded target answered shape {np.shape(raw)} to {n} queries; "
-            f"expected ({n},) or ({n}, k)"
-        )
-    return Y

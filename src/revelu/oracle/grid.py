@@ -7,19 +7,6 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# Answers with more decimal digits than this were not rounded: float64 has 15.9.
-_MOST_DIGITS = 12
-# float32 has 7.2, so a decimal of more digits than this is no longer recognised in it.
-_MOST_DIGITS_FLOAT32 = 6
-
-# So many smaller numbers do not all end in 0 by chance.
-_FEWEST_SMALLER = 3
-
-_FLOAT16_BITS = 11
-
-# What arithmetic in float64 makes of a decimal.
-_ULPS = 2.0
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -51,6 +38,10 @@ class Grid:
         spacing = float(self.base) ** (exponent - self.digits + 1.0)
         return np.asarray(np.where(size > 0, spacing, 0.0))
 
+    def rounding_error(self, Y: FloatArray) -> FloatArray:
+        """Standard error of rounding at ``Y``, same shape: u / sqrt(12) for a spacing u."""
+        return np.asarray(12.0**-0.5 * self.spacing(Y))
+
     def holds(self, Y: FloatArray) -> BoolArray:
         """Tell which numbers are of the grid, same shape as ``Y``."""
         if self.base == 2:
@@ -68,18 +59,29 @@ class Grid:
         return f"{self.digits} significant digits"
 
 
-def read_grid(Y: FloatArray) -> Grid | None:
+def read_grid(
+    Y: FloatArray,
+    *,
+    max_digits: int = 12,
+    max_digits_float32: int = 6,
+    min_smaller: int = 3,
+) -> Grid | None:
     """Tell to how few digits answers were rounded; None where they were not.
 
     Parameters
     ----------
     Y : ndarray
         Answers, float64; they may have gone through float32.
+    max_digits, max_digits_float32 : int
+        Answers of more decimal digits were not rounded, or not so that it shows: float64 has
+        15.9 of them, float32 7.2.
+    min_smaller : int
+        So many numbers smaller than the largest do not all lack its last places by chance.
     """
     values = np.unique(Y[Y != 0.0])
     as_float32 = values.astype(np.float32)
     is_float32 = np.array_equal(as_float32.astype(np.float64), values)
-    most = _MOST_DIGITS_FLOAT32 if is_float32 else _MOST_DIGITS
+    most = max_digits_float32 if is_float32 else max_digits
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
@@ -88,12 +90,12 @@ def read_grid(Y: FloatArray) -> Grid | None:
         places = digits - 1 - int(exponents.max())
         n_smaller = int((exponents < exponents.max()).sum())
         are_placed = places >= 1 and bool(_are_decimals(values, f".{places}f").all())
-        if are_placed and n_smaller >= _FEWEST_SMALLER:
+        if are_placed and n_smaller >= min_smaller:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
     with np.errstate(over="ignore"):
         if np.array_equal(values.astype(np.float16).astype(np.float64), values):
-            return Grid(2, digits=_FLOAT16_BITS)
+            return Grid(2, digits=np.finfo(np.float16).nmant + 1)
     return None
 
 
@@ -105,5 +107,6 @@ def _are_decimals(values: FloatArray, form: str) -> BoolArray:
         as_float32 = values.astype(np.float32)
         if np.array_equal(as_float32.astype(np.float64), values):
             return np.asarray(decimals.astype(np.float32) == as_float32)
-    # A product with a power of ten is not always the float64 nearest to the decimal.
-    return np.asarray(np.abs(decimals - values) <= _ULPS * np.spacing(np.abs(values)))
+    # A product with a power of ten is not always the float64 nearest to the decimal: two
+    # roundings may lie between.
+    return np.asarray(np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values)))

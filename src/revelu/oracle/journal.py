@@ -22,16 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from revelu._version import __version__
-from revelu.errors import FormatError, InputError, MissingExtraError
+from revelu.errors import FormatError, InputError
+from revelu.extras import import_extra
 from revelu.types import FloatArray
 
 SCHEMA = 1
 
 # "rvlu": what tells our files from other databases.
 _APPLICATION = 0x7276_6C75
-
-# Another process that holds the file is given so long to end.
-_PATIENCE_SECONDS = 1.0
 
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -86,6 +84,8 @@ class Journal:
     ----------
     path : path
         Made where it does not exist.
+    patience : float
+        Seconds that another process which holds the file is given to end.
 
     Raises
     ------
@@ -97,12 +97,12 @@ class Journal:
         If it was written with xxhash, and that is not installed.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], patience: float = 1.0) -> None:
         self.path = Path(path)
         with self._naming_failures():
             self._db = sqlite3.connect(
                 self.path,
-                timeout=_PATIENCE_SECONDS,
+                timeout=patience,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -347,13 +347,8 @@ def _fastest() -> str:
 def _digest(path: Path, name: str) -> _Digest:
     """The function from bytes to 16 bytes that a journal was written with."""
     if name == "xxh3":
-        try:
-            from xxhash import xxh3_128_digest  # noqa: PLC0415 - optional
-        except ImportError:
-            raise MissingExtraError(
-                f'{path}: was written with xxhash: pip install "revelu[http]"'
-            ) from None
-        digest: _Digest = xxh3_128_digest
+        xxhash = import_extra("xxhash", f"{path}: was written with xxhash", "http")
+        digest: _Digest = xxhash.xxh3_128_digest
         return digest
     if name != "blake2b":
         raise FormatError(f"{path}: has digests of an unknown kind, {name}")

@@ -4,22 +4,17 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# A softmax sums to 1 up to the rounding of its k terms and its division; 32 units
-# in the last place leave room for k in the thousands.
-_SUM_ULPS = 32.0
-
-# Below this a probability is subnormal or nearly so and has lost its digits; in other
-# formats than float64, below so many of the smallest normal number.
+# Below this a float64 probability is subnormal or nearly so and has lost its digits.
 SMALLEST = 1e-300
-_TINIES = 8.0
 
 # A probability computed as 1 - p is a multiple of half the spacing next to 1 however small
 # it is: of 2^-53 in float64.  Below this it has fewer than 12 of its 16 digits.
 SMALLEST_DIFFERENCE = 1e-4
-_SMALL = 2.0**-4
 
 
-def are_probabilities(Y: FloatArray, eps: float, slack: FloatArray | float = 0.0) -> BoolArray:
+def are_probabilities(
+    Y: FloatArray, eps: float, slack: FloatArray | float = 0.0, ulps: float = 32.0
+) -> BoolArray:
     """Tell which rows lie between 0 and 1 and sum to 1.
 
     Parameters
@@ -29,6 +24,9 @@ def are_probabilities(Y: FloatArray, eps: float, slack: FloatArray | float = 0.0
         Unit roundoff of the softmax.
     slack : float or ndarray, shape (n,)
         By how much rounding the answers may move a sum.
+    ulps : float
+        Units in the last place, times sqrt(k), by which the rounding of the k terms and of the
+        division moves it; 32 leave room for k in the thousands.
 
     Returns
     -------
@@ -37,12 +35,14 @@ def are_probabilities(Y: FloatArray, eps: float, slack: FloatArray | float = 0.0
     """
     if Y.shape[1] < 2:
         return np.zeros(len(Y), dtype=bool)
-    ulps = _SUM_ULPS * eps * np.sqrt(Y.shape[1])
-    inside = (Y >= 0.0).all(axis=1) & (1.0 + ulps >= Y).all(axis=1)
-    return np.asarray(inside & (np.abs(Y.sum(axis=1) - 1.0) <= slack + ulps))
+    atol = ulps * eps * np.sqrt(Y.shape[1])
+    inside = (Y >= 0.0).all(axis=1) & (1.0 + atol >= Y).all(axis=1)
+    return np.asarray(inside & (np.abs(Y.sum(axis=1) - 1.0) <= slack + atol))
 
 
-def smallest_with_digits(Y: FloatArray, number: np.finfo[np.floating]) -> float:
+def smallest_with_digits(
+    Y: FloatArray, number: np.finfo[np.floating], small: float = 2.0**-4
+) -> float:
     """Tell below which size these probabilities have lost their digits.
 
     Parameters
@@ -50,15 +50,18 @@ def smallest_with_digits(Y: FloatArray, number: np.finfo[np.floating]) -> float:
     Y : ndarray, shape (n, k)
     number : numpy.finfo
         The format of the answers.
+    small : float
+        Only numbers smaller than this are looked at: next to 1 all are such differences.
     """
     for column in Y.T:
-        small = column[(column < _SMALL) & (column > 0)]
-        steps = small * 2.0 / float(number.eps)
+        lower = column[(column < small) & (column > 0)]
+        steps = lower * 2.0 / float(number.eps)
         # Among correctly rounded small numbers hardly one is such a multiple.  Of two
         # classes one commonly is 1 minus the other: it has to show that it is not.
-        if np.array_equal(steps, np.rint(steps)) and (len(small) or Y.shape[1] == 2):
+        if np.array_equal(steps, np.rint(steps)) and (len(lower) or Y.shape[1] == 2):
             return SMALLEST_DIFFERENCE
-    return max(SMALLEST, _TINIES * float(number.tiny))
+    # In shorter formats than float64, eight of the smallest normal number.
+    return max(SMALLEST, 8.0 * float(number.tiny))
 
 
 def log_ratios(Y: FloatArray, smallest: float = SMALLEST) -> FloatArray:

@@ -1,10 +1,4 @@
-"""The noise floor of a target's answers: the unit of every tolerance.
-
-The floor is read off fourth differences of the answers at seven equally spaced
-points, so near each other that a kink between them is unlikely.  An affine
-function has none; a smooth one has ``f'''' h^4``, which is below rounding; what
-remains is the noise of one answer times ``sqrt(70)``, the norm of (1, -4, 6, -4, 1).
-"""
+"""The noise floor of a target's answers: the unit of every tolerance."""
 
 from dataclasses import dataclass
 
@@ -15,57 +9,9 @@ from revelu.oracle.grid import Grid
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
 from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.oracle.oracle import Oracle
-from revelu.oracle.sentinels import Sentinels
+from revelu.oracle.sentinels import Repeats
+from revelu.oracle.stencils import Stencils
 from revelu.types import BoolArray, FloatArray
-
-# Eight stencils of seven points, and eight rows asked again: 64 queries.
-_RADII = (1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 0.3, 30.0)
-_STENCIL = 7
-_STEP = 1e-4
-_FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
-_FOURTH_NORM = float(np.linalg.norm(_FOURTH))
-_SECOND_NORM = 6.0**0.5
-
-# A row answered alone and inside a batch may be summed in another order, which
-# moves its last bits; what moves more than this many units is not rounding.  On a grid it
-# moves to the next number at most.
-_REPEAT_ULPS = 256.0
-_REPEAT_UNITS = 1.5
-
-# Noise drawn anew exceeds this many times the largest of eight earlier differences once in
-# 1e9: half-normal numbers, the largest of eight of which is tiny that rarely.
-_SENTINEL_FACTOR = 64.0
-
-# Noise differs less than this from place to place; the differences at a kink, more.
-_KINK_RATIO = 1e4
-
-# Larger numbers, or the inverses of smaller ones, overflow when squared and summed.
-_LARGEST = 1e140
-
-# Rounding to a grid of spacing u has a standard error of u / sqrt(12).
-_UNIFORM = 12.0**-0.5
-
-# Noise that is drawn anew for every answer is measured where N(0, I) lies.
-_NEAR = 1.5
-
-# How much more a float32 answer errs than its neighbours show.
-_FLOAT32_SHARED = 2.0
-
-# Half of the digits of noisier answers than this are fewer than five: too few for
-# derivatives by differences.
-_EXACT = 1e-10
-
-# An output that varies by less than this many times its error has too few digits to count
-# as exact: 32 errors, the tolerance of what is exact, would be a hundredth of all that
-# varies.
-_FEWEST_DIGITS = 3200.0
-
-# A constant may vary by this many units in the last place.
-_CONSTANT_ULPS = 4.0
-
-# Second differences count as curvature when all five of a stencil exceed the noise
-# by this factor with one sign: a kink disturbs two of the five at most.
-_CURVED_FACTOR = 16.0
 
 
 @dataclass(frozen=True)
@@ -123,7 +69,7 @@ class NoiseFloor:
             return self.errors
         # Where a spacing is tiny, the target's own arithmetic is what is left.
         floor = np.finfo(np.float32).eps * self.errors
-        return np.asarray(np.maximum(_UNIFORM * self.grid.spacing(Y), floor))
+        return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
 
     @property
     def coarseness(self) -> float:
@@ -138,8 +84,11 @@ class NoiseFloor:
 
     @property
     def is_exact(self) -> bool:
-        """Whether answers are precise enough for steps that divide them by small ones."""
-        return self.law == "float64" and bool(self.nu.max() <= _EXACT)
+        """Whether answers are precise enough for derivatives by differences.
+
+        Those have half of their digits: with a floor over 1e-10, fewer than five.
+        """
+        return self.law == "float64" and bool(self.nu.max() <= 1e-10)
 
     @property
     def unit(self) -> FloatArray:
@@ -152,17 +101,22 @@ class NoiseFloor:
         # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
         return np.asarray(self.nu * self.scale * np.sqrt(2.0))
 
-    def varies(self, spread: FloatArray) -> BoolArray:
-        """Tell which outputs of standard deviation ``spread (k,)`` are no constants."""
-        ulp = np.finfo(np.float64).eps * self.scale
-        return np.asarray(spread > _CONSTANT_ULPS * ulp)
+    def varies(self, spread: FloatArray, ulps: float = 4.0) -> BoolArray:
+        """Tell which outputs of standard deviation ``spread (k,)`` are no constants.
 
-    def has_all_digits(self, spread: FloatArray) -> BoolArray:
+        A constant may vary by ``ulps`` units in the last place.
+        """
+        ulp = np.finfo(np.float64).eps * self.scale
+        return np.asarray(spread > ulps * ulp)
+
+    def has_all_digits(self, spread: FloatArray, least: float = 3200.0) -> BoolArray:
         """Tell which outputs of standard deviation ``spread (k,)`` the exact method can take.
 
-        A constant that hides the variation takes its digits.
+        A constant that hides the variation takes its digits: of one that varies by less than
+        ``least`` times its error, 32 errors, the tolerance of what is exact, are a hundredth of
+        all that varies.
         """
-        hidden = self.varies(spread) & (spread < _FEWEST_DIGITS * self.errors)
+        hidden = self.varies(spread) & (spread < least * self.errors)
         return np.asarray(~hidden & self.is_exact)
 
     @property
@@ -184,8 +138,13 @@ class NoiseFloor:
         return float(np.sqrt(self.nu.max()))
 
 
-def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFloor:
-    """Measure the noise floor with 64 queries in two rounds.
+def measure_noise(
+    oracle: Oracle,
+    seed: int | np.random.SeedSequence,
+    stencils: Stencils = Stencils(),  # noqa: B008 - frozen
+    repeats: Repeats = Repeats(),  # noqa: B008 - frozen
+) -> NoiseFloor:
+    """Measure the noise floor with 64 queries in two rounds: 56 inputs, and eight asked again.
 
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.
@@ -194,6 +153,10 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     ----------
     oracle : Oracle
     seed : int or SeedSequence
+    stencils : Stencils
+        Where to ask.
+    repeats : Repeats
+        How far two answers to one row may lie apart.
 
     Raises
     ------
@@ -204,25 +167,20 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
     LimitReachedError
         If the budget is under 64.
     """
-    rng = np.random.default_rng(seed)
-    X = _stencils(rng, oracle.dim_in, oracle.box)
-    again = np.arange(8) * _STENCIL
+    X = stencils.inputs(np.random.default_rng(seed), oracle.dim_in, oracle.box)
+    again = stencils.firsts
     with oracle.phase("noise"), oracle.as_answered():
-        Y = oracle(X)
-        Y_again = oracle(X[again])
-    numbers = read_numbers(Y)
-    answered, answered_again = Y, Y_again
-    size = float(np.abs(Y).max())
-    if size > _LARGEST or (size > 0.0 and 1.0 / size > _LARGEST):
-        raise TargetError(
-            f"{oracle.name} answers numbers of size {size:.1g}: their squares overflow"
-        )
-    oracle.watch(_sentinels(X[again], Y[again], Y_again, numbers))
+        answered = oracle(X)
+        answered_again = oracle(X[again])
+    numbers = read_numbers(answered)
+    _check_size(oracle.name, answered)
+    oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
+    Y, Y_again = answered, answered_again
     if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
-    alive = np.asarray(np.isfinite(Y).all(axis=1).reshape(-1, _STENCIL).all(axis=1))
+    alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
         raise SaturatedError(
             f"{oracle.name} is saturated: at every input seen some class has a probability "
@@ -230,83 +188,58 @@ def measure_noise(oracle: Oracle, seed: int | np.random.SeedSequence) -> NoiseFl
             "or scale its inputs so that N(0, I) is where it decides"
         )
     # One factor a stencil: an affine function must stay affine along it.
-    centres = X[_STENCIL // 2 :: _STENCIL]
-    growth = np.repeat(np.sqrt(1.0 + (centres**2).mean(axis=1)), _STENCIL)
+    growth = np.repeat(np.sqrt(1.0 + (stencils.centres(X) ** 2).mean(axis=1)), stencils.n_points)
     if oracle.box is not None:
         # Nothing grows in a box: scale is to be what it is where |x|^2 = d.
         growth = np.full(len(X), np.sqrt(2.0))
-    lifted = (Y / growth[:, None]).reshape(len(_RADII), _STENCIL, -1)[alive]
+    lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
     differences = np.abs(Y_again[alive] - Y[again][alive]) / growth[again][alive, None] / unit
     repeat_difference = float(differences.max())
     if numbers.grid is not None:
-        is_random = _leave_the_grid(numbers.grid, answered[again], answered_again)
+        is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
     else:
-        is_random = repeat_difference > _REPEAT_ULPS * numbers.eps * np.sqrt(oracle.dim_in)
-    sigma = _fourth_difference_noise(lifted)
-    nu = _relative_error(numbers, _typical(sigma) / unit, oracle.dim_in)
+        is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
+    sigma = stencils.noise(lifted)
+    nu = _relative_error(numbers, stencils.typical(sigma) / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
         is_difference = oracle.smallest_probability == SMALLEST_DIFFERENCE
         nu = np.maximum(nu, numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0) / unit)
     if is_random:
-        nu = np.maximum(nu, _scatter(Y, alive) / (np.sqrt(2.0) * unit))
+        nu = np.maximum(nu, stencils.scatter(stencils.grouped(Y), alive) / (np.sqrt(2.0) * unit))
     elif numbers.grid is not None:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
     return NoiseFloor(
         law="random" if is_random else numbers.law,
         nu=nu,
         scale=scale,
-        spread=_spread(Y, alive),
-        curved=_fraction_curved(lifted, np.maximum(sigma, nu * scale)),
+        spread=stencils.spread(stencils.grouped(Y), alive),
+        curved=stencils.fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
         numbers=numbers,
         of_log_ratios=oracle.takes_log_ratios,
     )
 
 
-def _stencils(rng: np.random.Generator, d: int, box: tuple[float, float] | None) -> FloatArray:
-    """Return the stencils, shape (len(_RADII) * _STENCIL, d), one after another."""
-    if box is not None:
-        lo, hi = box
-        margin = _STEP * _STENCIL / 2 * (hi - lo)
-        inner = rng.uniform(lo + margin, hi - margin, (len(_RADII), 1, d))
-        steps = _STEP * (hi - lo) * rng.uniform(-1.0, 1.0, (len(_RADII), 1, d))
-        turns = (np.arange(_STENCIL) - _STENCIL // 2)[None, :, None]
-        return np.asarray(np.clip(inner + turns * steps, lo, hi).reshape(-1, d))
-    radii = np.asarray(_RADII)[:, None, None]
-    centres = rng.standard_normal((len(_RADII), 1, d))
-    directions = rng.standard_normal((len(_RADII), 1, d))
-    offsets = _STEP * (np.arange(_STENCIL) - _STENCIL // 2)[None, :, None]
-    return np.asarray((radii * (centres + offsets * directions)).reshape(-1, d))
+def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
+    """Refuse answers that overflow, they or their inverses, when squared and summed."""
+    size = float(np.abs(Y).max())
+    if size > largest or (size > 0.0 and 1.0 / size > largest):
+        raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares overflow")
 
 
-def _sentinels(X: FloatArray, Y: FloatArray, Y_again: FloatArray, numbers: Numbers) -> Sentinels:
-    """The rows asked twice, as what a target is known by."""
-    differences = np.abs(Y_again - Y).max(axis=0)
-    # Rounding is relative to the terms of a sum, which an answer near zero does not show.
-    size = np.maximum(np.abs(Y_again), np.sqrt((Y_again**2).mean(axis=0)))
-    atol = _SENTINEL_FACTOR * differences + _REPEAT_ULPS * numbers.eps * np.sqrt(X.shape[1]) * size
-    if numbers.grid is not None:
-        atol = np.maximum(atol, _REPEAT_UNITS * numbers.grid.spacing(np.abs(Y_again)))
-    return Sentinels(X, Y_again, np.asarray(atol))
-
-
-def _leave_the_grid(grid: Grid, Y: FloatArray, Z: FloatArray) -> bool:
-    """Whether answers to the same rows differ by more than a number of the grid."""
-    unit = grid.spacing(np.maximum(np.abs(Y), np.abs(Z)))
-    return bool((np.abs(Y - Z) > _REPEAT_UNITS * unit).any())
-
-
-def _relative_error(numbers: Numbers, measured: FloatArray, d: int) -> FloatArray:
+def _relative_error(
+    numbers: Numbers, measured: FloatArray, d: int, shared: float = 2.0
+) -> FloatArray:
     """What fourth differences measured, but no less than rounding makes of a sum.
 
-    Neighbouring points share most of their rounding, the more so the shorter the
-    numbers: in float32 differences see about half of it.
+    Neighbouring points share most of their rounding, the more so the shorter the numbers:
+    float32 answers err ``shared`` times as much as their differences.
     """
     if numbers.law == "float32":
-        return np.asarray(np.maximum(_FLOAT32_SHARED * measured, 0.5 * numbers.eps))
+        return np.asarray(np.maximum(shared * measured, 0.5 * numbers.eps))
     # The rounding of an inner product of length d.
     return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
 
@@ -318,61 +251,9 @@ def _rounding_error(
 
     Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.
     """
-    error = _UNIFORM * grid.spacing(answered)
+    error = grid.rounding_error(answered)
     if Y.shape != answered.shape:
         relative = error / np.where(answered > 0, answered, 1.0)
         error = np.hypot(relative[:, :-1], relative[:, -1:])
     finite = np.isfinite(Y).all(axis=1)
     return np.asarray(np.sqrt(np.mean((error / growth[:, None])[finite] ** 2, axis=0)))
-
-
-def _scatter(Y: FloatArray, alive: BoolArray) -> FloatArray:
-    """Standard error of an answer by output, from what an affine map leaves of a stencil.
-
-    Seven points have five degrees of freedom left.
-    """
-    t = np.arange(_STENCIL) - _STENCIL // 2
-    basis = np.linalg.qr(np.column_stack([np.ones(_STENCIL), t]))[0]
-    near = alive & (np.asarray(_RADII) < _NEAR)
-    stencils = Y.reshape(len(_RADII), _STENCIL, -1)[near if near.any() else alive]
-    rest = stencils - np.einsum("ij,sjk->sik", basis @ basis.T, stencils)
-    return np.asarray(np.sqrt((rest**2).sum(axis=(0, 1)) / (len(stencils) * (_STENCIL - 2))))
-
-
-def _spread(Y: FloatArray, alive: BoolArray) -> FloatArray:
-    """The standard deviation by output over N(0, I), exactly 0 for a constant.
-
-    A stencil is hardly more than one place, but its mean is less noisy than an answer.
-    """
-    gaussian = alive & (np.asarray(_RADII) == 1.0)
-    chosen = gaussian if gaussian.sum() > 1 else alive
-    stencils = Y.reshape(len(_RADII), _STENCIL, -1)[chosen]
-    places = stencils.mean(axis=1) if len(stencils) > 1 else stencils[0]
-    varies = np.ptp(stencils, axis=(0, 1)) > 0
-    return np.asarray(np.where(varies, places.std(axis=0, ddof=1), 0.0))
-
-
-def _fourth_difference_noise(lifted: FloatArray) -> FloatArray:
-    """Standard error of an answer, by stencil and output."""
-    windows = np.lib.stride_tricks.sliding_window_view(lifted, 5, axis=1) @ _FOURTH
-    return np.asarray(np.sqrt((windows**2).mean(axis=1)) / _FOURTH_NORM)
-
-
-def _typical(sigma: FloatArray) -> FloatArray:
-    """The upper quartile over the stencils, unless a kink made it what it is.
-
-    Where neurons that are off cost no rounding, the median would be too low; where all
-    are off, nothing errs, which says nothing of the rest.
-    """
-    varies = np.where(sigma > 0, sigma, np.nan)
-    varies[:, ~(sigma > 0).any(axis=0)] = 0.0
-    median, upper = np.nanquantile(varies, [0.5, 0.75], axis=0)
-    floor = np.finfo(np.float64).eps * sigma.max(axis=0)
-    return np.asarray(np.where(upper <= _KINK_RATIO * np.maximum(median, floor), upper, median))
-
-
-def _fraction_curved(lifted: FloatArray, sigma: FloatArray) -> float:
-    second = np.diff(lifted, 2, axis=1)
-    one_sign = np.abs(np.sign(second).sum(axis=1)) == second.shape[1]
-    large = np.abs(second).min(axis=1) > _CURVED_FACTOR * _SECOND_NORM * sigma
-    return float((one_sign & large).any(axis=1).mean())

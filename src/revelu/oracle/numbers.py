@@ -8,9 +8,6 @@ from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.log_ratios import are_probabilities
 from revelu.types import BoolArray, FloatArray
 
-# Fewer different answers of an output than this say nothing of what numbers they are.
-_VARIETY = 5
-
 
 @dataclass(frozen=True)
 class Numbers:
@@ -69,12 +66,15 @@ class Numbers:
         return f"{self.law} numbers" if self.grid is None else f"rounded to {self.grid}"
 
 
-def read_numbers(Y: FloatArray) -> Numbers:
-    """Tell what numbers the answers ``Y (n, k)`` are."""
+def read_numbers(Y: FloatArray, min_variety: int = 5) -> Numbers:
+    """Tell what numbers the answers ``Y (n, k)`` are.
+
+    Fewer different answers of an output than ``min_variety`` say nothing.
+    """
     # Small whole numbers are float32 numbers too, and short; so may be the few values of
     # an output that hardly varies, however many outputs do the same: they prove nothing.
     variety = max(len(np.unique(column)) for column in Y.T)
-    if not np.array_equal(Y, np.rint(Y)) and variety >= _VARIETY:
+    if not np.array_equal(Y, np.rint(Y)) and variety >= min_variety:
         grid = read_grid(Y)
         if grid is not None:
             return Numbers("rounded", grid)

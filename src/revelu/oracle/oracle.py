@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 # number of workers, and small enough that a request of 784 float64 is 6 MB.
 BATCH_ROWS = 1024
 
-# Rows between two looks at whether the target is still the same: a thousandth more.
-_WATCH_ROWS = 8192
-
 Ask = Callable[[FloatArray], Any]
 Listener = Callable[["Oracle", str], None]
 
@@ -107,7 +104,7 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self._watched = watched
         # Rows since the target was last seen to be the same.
-        self._n_unwatched = 0
+        self._n_unwatched: float = 0
         self._asked_anew = False
 
     def __enter__(self) -> Self:
@@ -147,7 +144,7 @@ class Oracle:
             raise
         self.journal, self._watched = journal, True
         # Whatever was seen of the target was seen long ago.
-        self._n_unwatched = _WATCH_ROWS if journal.n_queries else 0
+        self._n_unwatched = np.inf if journal.n_queries else 0
         for phase, n in journal.kept_apart().items():
             self._counts[phase] += n
 
@@ -321,7 +318,7 @@ class Oracle:
     ) -> None:
         """Ask the batches that no journal has, and put their answers in their places."""
         self._asked_anew = True
-        if self._n_unwatched >= _WATCH_ROWS:
+        if self._sentinels is not None and self._n_unwatched >= self._sentinels.every:
             self.check_unchanged(sum(len(batches[i]) for i in fresh))
         missing = len(fresh)
 

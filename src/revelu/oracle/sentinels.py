@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import TargetError
+from revelu.oracle.grid import Grid
+from revelu.oracle.numbers import Numbers
 from revelu.types import FloatArray
 
 
@@ -23,12 +25,15 @@ class Sentinels:
         From the measured noise floor: beyond it, two answers are not those of one target.
     view : callable, (n, k) -> (n, 1), optional
         What of an answer is compared, such as its label; ``Y`` is seen through it already.
+    every : int
+        Rows between two looks: eight or so are asked again, one more in a thousand.
     """
 
     X: FloatArray
     Y: FloatArray
     atol: FloatArray
     view: Callable[[FloatArray], FloatArray] | None = None
+    every: int = 8192
 
     def check(self, name: str, Y: FloatArray) -> None:
         """Compare fresh answers ``Y (n, k)`` with the first ones.
@@ -49,3 +54,52 @@ class Sentinels:
                 f"output {column}, before it was {self.Y[row, column]:.17g}; answers of two "
                 "models make no network, so begin again with a new journal"
             )
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How far two answers to one row may lie apart.
+
+    Attributes
+    ----------
+    ulps : float
+        A row answered alone and inside a batch may be summed in another order, which moves its
+        last bits; what moves by more units in the last place is not rounding.
+    units : float
+        On a grid it moves to the next number at most, in units of the spacing.
+    factor : float
+        Noise drawn anew exceeds the largest of eight earlier differences by this factor once in
+        1e9: they are half-normal, and the largest of eight is tiny that rarely.
+    """
+
+    ulps: float = 256.0
+    units: float = 1.5
+    factor: float = 64.0
+
+    def rounding(self, numbers: Numbers, d: int) -> float:
+        """The largest relative difference that the rounding of sums of d terms makes."""
+        return float(self.ulps * numbers.eps * np.sqrt(d))
+
+    def leave_grid(self, grid: Grid, Y: FloatArray, Z: FloatArray) -> bool:
+        """Whether answers to the same rows differ by more than a number of the grid."""
+        unit = grid.spacing(np.maximum(np.abs(Y), np.abs(Z)))
+        return bool((np.abs(Y - Z) > self.units * unit).any())
+
+    def sentinels(
+        self, X: FloatArray, Y: FloatArray, Y_again: FloatArray, numbers: Numbers
+    ) -> Sentinels:
+        """The rows asked twice, as what a target is known by.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+        Y, Y_again : ndarray, shape (n, k)
+        numbers : Numbers
+        """
+        differences = np.abs(Y_again - Y).max(axis=0)
+        # Rounding is relative to the terms of a sum, which an answer near zero does not show.
+        size = np.maximum(np.abs(Y_again), np.sqrt((Y_again**2).mean(axis=0)))
+        atol = self.factor * differences + self.rounding(numbers, X.shape[1]) * size
+        if numbers.grid is not None:
+            atol = np.maximum(atol, self.units * numbers.grid.spacing(np.abs(Y_again)))
+        return Sentinels(X, Y_again, np.asarray(atol))

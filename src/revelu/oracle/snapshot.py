@@ -8,10 +8,6 @@ from pathlib import Path
 from revelu.errors import InputError
 from revelu.oracle.journal import Journal, Summary
 
-# A file that changes while it is copied is copied again, so often and after such a pause.
-_COPIES = 20
-_PAUSE_SECONDS = 0.05
-
 
 def summary_of(path: Path) -> Summary:
     """Summarise a journal, even one that a run is writing.
@@ -45,14 +41,17 @@ def _summary(journal: Journal) -> Summary:
         journal.close()
 
 
-def _copied(path: Path, folder: Path) -> Path:
-    """The file and its log, both as they were at one moment."""
+def _copied(path: Path, folder: Path, attempts: int = 20, pause: float = 0.05) -> Path:
+    """The file and its log, both as they were at one moment.
+
+    What changes while it is copied is copied again, after ``pause`` seconds.
+    """
     files = [path, Path(f"{path}-wal")]
-    for _ in range(_COPIES):
+    for _ in range(attempts):
         before = [(p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.exists()]
         for source in (p for p in files if p.exists()):
             shutil.copyfile(source, folder / source.name)
         if before == [(p.stat().st_size, p.stat().st_mtime_ns) for p in files if p.exists()]:
             return folder / path.name
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(pause)
     raise InputError(f"{path}: a run writes it too fast to be looked into; try again")
