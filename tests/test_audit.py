@@ -1,6 +1,7 @@
 """The audit: what is found behind each defence, against known truth."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import revelu
 from revelu.errors import InputError, TargetError
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.recovery import Recovery, Status
+from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.advice import advice, serves
 from revelu.tasks.audit.attack import Finding, Limits, attack
 from revelu.tasks.audit.rows import AuditRow, with_implied
@@ -47,7 +49,7 @@ def hurried(monkeypatch):
     counted = SimpleNamespace(process_time=lambda: float(next(looks)), monotonic=lambda: 0.0)
     for module in ("audit", "attack"):
         monkeypatch.setattr(f"revelu.tasks.audit.{module}.time", counted)
-    monkeypatch.setattr("revelu.tasks.audit.audit.SECONDS", 6000.0)
+    monkeypatch.setattr(audits, "_Audit", partial(audits._Audit, seconds=6000.0))
 
 
 def row(audit, name):
@@ -228,7 +230,7 @@ def test_served_models_are_asked_for_the_first_row_alone():
         ({"price": -1.0}, "price"),
         ({"inputs": np.zeros((3, 4))}, "shape"),
         ({"inputs": [[np.nan] * 5]}, "finite"),
-        ({"inputs": "x"}, "numbers"),
+        ({"inputs": "x"}, "numeric"),
         ({"seed": -1}, "seed"),
         ({"progress": 3}, "progress"),
     ],

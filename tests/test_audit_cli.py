@@ -48,7 +48,7 @@ def test_a_spent_budget_is_its_own_exit_code(invoke, budget):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("truth.npz", "--inputs", "wrong.npy"), "inputs must have shape (n, 4)"),
+        (("truth.npz", "--inputs", "wrong.npy"), "expected (m, 4)"),
         (("truth.npz", "--inputs", "text.npy"), "not a readable .npy file"),
         (("truth.npz", "--inputs", "missing.npy"), "missing.npy: "),
         (("truth.npz", "--price", "-1"), "--price must be"),

@@ -65,12 +65,12 @@ def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> Flo
     InputError
     """
     try:
-        rows = np.asarray(X)
-        if rows.dtype.kind not in "biufO":
-            raise InputError(f"inputs are no numeric array: of type {rows.dtype}")
-        rows = np.array(rows, dtype=np.float64)
+        given = np.asarray(X)
+        rows = given.astype(np.float64) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError) as error:
         raise InputError(f"inputs are no numeric array: {error}") from None
+    if rows is None:
+        raise InputError(f"inputs are no numeric array: of type {given.dtype}")
     if rows.ndim != 2 or rows.shape[1] != n:
         raise InputError(f"inputs have shape {rows.shape}; expected (m, {n})")
     if not np.isfinite(rows).all():

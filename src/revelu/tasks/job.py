@@ -8,9 +8,10 @@ import numpy as np
 
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
-from revelu.oracle import NoiseFloor, Oracle, measure_noise, whole_number
+from revelu.oracle import NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.recovery import Result, Status
 from revelu.tasks.progress import Listener, Progress
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,20 @@ def check_progress(progress: Any) -> None:
     """Raise InputError where ``progress`` is neither None nor callable."""
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
+
+
+def given_inputs(inputs: Any, oracle: Oracle) -> FloatArray | None:
+    """Return the inputs that matter to a user, shape (n, d); None where there are none.
+
+    Raises
+    ------
+    InputError
+        If they are no rows that the oracle takes.
+    """
+    rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
+    if rows is not None and not len(rows):
+        raise InputError("inputs has no row")
+    return rows
 
 
 def stream(name: str) -> int:

@@ -4,10 +4,6 @@ from collections.abc import Sequence
 
 from revelu.tasks.audit.rows import AuditRow
 
-# Answers still serve where this share of classes stays, or, of one output, where they
-# shift by no more than this share of their deviation.
-_KEPT, _SHIFT = 0.999, 0.01
-
 ORDER = ("nothing", "span", "function", "weights")
 
 _WORDS = {
@@ -49,13 +45,23 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
     return (*said, _limit(rows), CAVEAT)
 
 
-def serves(row: AuditRow, n_outputs: int) -> bool:
-    """Whether answers behind a defence still serve as numbers."""
+def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float = 0.01) -> bool:
+    """Whether answers behind a defence still serve as numbers.
+
+    Parameters
+    ----------
+    row : AuditRow
+    n_outputs : int
+    kept : float
+        Of several outputs, the share of classes that has to stay.
+    shift : float
+        Of one output, the most that answers may shift by, over their deviation.
+    """
     if row.shift is None:
         return False
     if n_outputs > 1:
-        return row.labels_kept is not None and row.labels_kept >= _KEPT
-    return row.shift <= _SHIFT
+        return row.labels_kept is not None and row.labels_kept >= kept
+    return row.shift <= shift
 
 
 def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:

@@ -1,5 +1,6 @@
 """One attack on answers of one kind: the network, or else the span that it looks at."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,28 +12,9 @@ from revelu.network import Network, from_log_ratios
 from revelu.oracle import Oracle
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.tasks.extract.extract import extract
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import FloatArray
-
-# Of the time and the queries of an attack, what a search for the network may take where a
-# search for the span is to follow.
-_FOR_NETWORK = 0.7
-
-# A target that is slow to answer may take so many times the seconds of computing.
-_PATIENCE = 4.0
-
-# Fresh queries of the certificates.  They are none of an attacker's.
-_CHECKS, _SPAN_CHECKS = 1000, 300
-
-# An oracle inside an oracle cuts the batches.
-_WHOLE = 2**62
-
-# Of the variation of the answers, what a copy explains that counts as one.
-COPY = 0.99
-
-# In radians: a span this far off shows most of what it is to show, and no certificate.
-_BLURRED_ANGLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,7 @@ class Finding:
             exact = network.method != "any_two_layer"
             if network.status is Status.RECOVERED:
                 return "weights" if all_known and exact else "function"
-            if fidelity is not None and fidelity >= COPY:
+            if explains(fidelity):
                 return "function"
         if network is not None and len(_first_layer(network)):
             return "span"
@@ -122,10 +104,22 @@ class Finding:
         return "span" if known else "nothing"
 
 
-def is_known(found: SpanRecovery) -> bool:
-    """Whether a span is given away: certified, or blurred but told from noise."""
+def explains(fidelity: float | None, least: float = 0.99) -> bool:
+    """Whether a copy explains enough of the answers' variation to count as one."""
+    return fidelity is not None and fidelity >= least
+
+
+def is_known(found: SpanRecovery, blurred: float = 0.1) -> bool:
+    """Whether a span is given away: certified, or blurred but told from noise.
+
+    Parameters
+    ----------
+    found : SpanRecovery
+    blurred : float
+        In radians: a span this far off shows most of what it is to show, and no certificate.
+    """
     return found.status is Status.RECOVERED or (
-        found.status is Status.UNVERIFIED and found.expected_angle < _BLURRED_ANGLE
+        found.status is Status.UNVERIFIED and found.expected_angle < blurred
     )
 
 
@@ -171,26 +165,43 @@ def attack(
     return run.finding(network, run.find_span(labels=leaves == "label"))
 
 
+@dataclass
 class _Attack:
-    def __init__(
-        self,
-        base: Oracle,
-        ask: Callable[[FloatArray], FloatArray],
-        limits: Limits,
-        seed: int,
-        progress: Listener,
-    ) -> None:
-        self.base, self.ask, self.limits, self.seed = base, ask, limits, seed
-        self.progress = progress
-        self.started, self.began = limits.clock(), time.monotonic()
+    """An attack under way.
+
+    Attributes
+    ----------
+    base, ask, limits, seed, progress
+        As of :func:`attack`.
+    for_network : float
+        Of the time and the queries, what a search for the network may take where a search for
+        the span is to follow.
+    patience : float
+        A target that is slow to answer may take so many times the seconds of computing.
+    checks, span_checks : int
+        Fresh queries of the certificates.  They are none of an attacker's.
+    """
+
+    base: Oracle
+    ask: Callable[[FloatArray], FloatArray]
+    limits: Limits
+    seed: int
+    progress: Listener
+    for_network: float = 0.7
+    patience: float = 4.0
+    checks: int = 1000
+    span_checks: int = 300
+
+    def __post_init__(self) -> None:
+        self.started, self.began = self.limits.clock(), time.monotonic()
         self.n_asked = self.n_queries = 0
         self.cut = self.out_of_queries = False
         self.notes: list[str] = []
 
     def find_network(self) -> Recovery | None:
-        outer = self._oracle(self.limits.share(_FOR_NETWORK))
+        outer = self._oracle(self.limits.share(self.for_network))
         try:
-            found = extract(outer, seed=self.seed, checks=_CHECKS, progress=self._listen)
+            found = extract(outer, seed=self.seed, checks=self.checks, progress=self.progress)
         except LimitReachedError as error:
             self.notes.append(f"{error}")
             self._account(outer, Status.BUDGET_EXHAUSTED)
@@ -210,7 +221,11 @@ class _Attack:
         outer = self._oracle(left)
         try:
             found = recover_span(
-                outer, labels=labels, seed=self.seed, checks=_SPAN_CHECKS, progress=self._listen
+                outer,
+                labels=labels,
+                seed=self.seed,
+                checks=self.span_checks,
+                progress=self.progress,
             )
         except LimitReachedError as error:
             self.notes.append(f"{error}")
@@ -231,7 +246,7 @@ class _Attack:
         """The target behind the defence, with limits of its own."""
 
         def ask(X: FloatArray) -> FloatArray:
-            if time.monotonic() - self.began > _PATIENCE * self.limits.seconds:
+            if time.monotonic() - self.began > self.patience * self.limits.seconds:
                 raise LimitReachedError(f"the {limits.seconds:.0f} seconds allowed are over")
             with self.base.phase(outer.current_phase):
                 return self.ask(X)
@@ -241,7 +256,7 @@ class _Attack:
             self.base.dim_in,
             name=self.base.name,
             budget=limits.queries,
-            batch_rows=_WHOLE,
+            batch_rows=sys.maxsize,
             max_seconds=round(limits.seconds, 1),
             clock=limits.clock,
         )
@@ -260,9 +275,6 @@ class _Attack:
         else:
             self.cut |= spent
             self.out_of_queries |= spent and outer.budget is not None
-
-    def _listen(self, event: Progress) -> None:
-        self.progress(event)
 
 
 def _is_enough(recovery: Recovery, is_copy: Callable[[Network], bool]) -> bool:

@@ -3,40 +3,25 @@
 import logging
 import time
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters import is_served, open_oracle
+from revelu.adapters import is_served
 from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network
-from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softmax, whole_number
+from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softmax
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import ORDER, advice
-from revelu.tasks.audit.attack import COPY, Finding, Limits, attack
+from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences
 from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
+from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
-
-# Keeps the random choices apart from those that drew the target with the same seed.
-_STREAM = 0x6175_6469
-
-# Inputs on which copies are compared with the target; fewer under a small budget.
-_N_REFERENCE = 1000
-_REFERENCE_SHARE = 0.05
-
-# An audit computes for so many seconds where no other limit is given; the first row, on which
-# the others build, may take half of them.
-SECONDS = 480.0
-_FIRST_SHARE = 0.5
-
-# An attack that was cut is begun afresh with what others left over, where that is so many times
-# as long, and may take so many times as long.
-_WORTH_AGAIN, _AGAIN = 2.0, 4.0
 
 
 def audit(
@@ -103,57 +88,68 @@ def audit(
     >>> found.rows[0].defence, found.rows[0].recovered
     ('none', 'weights')
     """
-    seed = whole_number("seed", seed, 0)
     if price is not None and not 0 <= price < np.inf:
         raise InputError(f"price must be a number, 0 or more, got {price!r}")
-    oracle = open_oracle(
+    oracle = open_target(
         target,
+        seed,
+        progress,
+        everywhere="an audit",
         dim_in=dim_in,
         budget=budget,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
     )
-    if oracle.box is not None:
-        raise InputError("an audit asks everywhere; inside a box it is not supported")
-    given = None if inputs is None else _checked(inputs, oracle.dim_in)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    oracle.declare(command="audit", seed=seed)
-    return _Job(oracle, given, price, seed, progress).run()
+    given = given_inputs(inputs, oracle)
+    oracle.declare(command="audit", seed=int(seed))
+    return _Audit(oracle, given, price, seed, progress).run()
 
 
-def _checked(inputs: Any, d: int) -> FloatArray:
-    try:
-        X = np.asarray(inputs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"inputs are no numbers: {error}") from None
-    if X.ndim != 2 or X.shape[1] != d or not len(X):
-        raise InputError(f"inputs must have shape (n, {d}), got {X.shape}")
-    if not np.isfinite(X).all():
-        raise InputError("inputs hold a number that is not finite")
-    return X
+@dataclass
+class _Audit:
+    """An audit under way.
 
+    Attributes
+    ----------
+    oracle : Oracle
+    inputs : ndarray, shape (n, d), or None
+    price : float or None
+    seed : int
+    progress : callable or None
+    seconds : float
+        Of computing, where the oracle has no limit of its own.
+    first_share : float
+        Of these, what the first row may take, on which the others build.
+    n_reference : int
+        Inputs on which copies are compared with the target.
+    reference_share : float
+        Of a small budget, what they may take.
+    worth_again : float
+        An attack that was cut is begun afresh where so many times the seconds it had are left.
+    again : float
+        It may then take so many times as long.
+    """
 
-class _Job:
-    """An audit under way."""
+    oracle: Oracle
+    inputs: FloatArray | None
+    price: float | None
+    seed: int
+    progress: Listener | None
+    seconds: float = 480.0
+    first_share: float = 0.5
+    n_reference: int = 1000
+    reference_share: float = 0.05
+    worth_again: float = 2.0
+    again: float = 4.0
 
-    def __init__(
-        self,
-        oracle: Oracle,
-        inputs: FloatArray | None,
-        price: float | None,
-        seed: int,
-        progress: Listener | None,
-    ) -> None:
-        self.oracle, self.inputs, self.price, self.seed = oracle, inputs, price, seed
-        self.progress = progress
-        self.served = is_served(oracle.name)
-        limit = oracle.max_seconds
-        self.seconds = SECONDS if limit is None else limit
-        self.clock = time.process_time if limit is None else time.monotonic
+    def __post_init__(self) -> None:
+        self.served = is_served(self.oracle.name)
+        self.clock = time.process_time
+        if self.oracle.max_seconds is not None:
+            self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
         self.started = self.clock()
-        self.seeds = np.random.SeedSequence([_STREAM, seed]).spawn(2)
+        self.seeds = random_seeds("audi", self.seed).spawn(2)
         self.rows: list[AuditRow] = []
         self.warnings: list[str] = []
         self.all: list[Defence] = []
@@ -198,9 +194,9 @@ class _Job:
             self.oracle.takes_log_ratios = False
 
     def _ask_reference(self, *, probabilities: bool) -> None:
-        n, left = _N_REFERENCE, self.oracle.remaining
+        n, left = self.n_reference, self.oracle.remaining
         if left is not None:
-            n = max(min(n, int(_REFERENCE_SHARE * left)), 16)
+            n = max(min(n, int(self.reference_share * left)), 16)
         X = np.random.default_rng(self.seeds[1]).standard_normal((n, self.oracle.dim_in))
         self._tell("asking for answers to compare with", 0.0)
         with self.oracle.phase("verify"), self.oracle.round():
@@ -222,9 +218,9 @@ class _Job:
             tried.add(self.place)
             row, left = self.rows[self.place], self._left()
             seconds = self.allowed[row.defence].seconds
-            if left.seconds < _WORTH_AGAIN * seconds:
+            if left.seconds < self.worth_again * seconds:
                 continue
-            limits = replace(left, seconds=min(left.seconds, _AGAIN * seconds))
+            limits = replace(left, seconds=min(left.seconds, self.again * seconds))
             log.info("%s: again, for %.0f seconds", row.defence, limits.seconds)
             again = self._judged(self.all[self.place], limits)
             if ORDER.index(again.recovered) >= ORDER.index(row.recovered):
@@ -274,8 +270,7 @@ class _Job:
 
     def _is_copy(self, network: Network) -> bool:
         """Whether a network answers like the undefended target."""
-        fidelity = None if self.reference is None else self.reference.compare(network)[0]
-        return fidelity is not None and fidelity >= COPY
+        return self.reference is not None and explains(self.reference.compare(network)[0])
 
     def _row(self, defence: Defence, found: Finding) -> AuditRow:
         known, copy = self.reference, found.copy
@@ -319,8 +314,8 @@ class _Job:
         if self.rows:
             return left.share(1.0 / (len(self.all) - len(self.rows)))
         if self.served:
-            return replace(left, seconds=(1.0 - _FIRST_SHARE / 2.0) * left.seconds)
-        return left.share(_FIRST_SHARE)
+            return replace(left, seconds=(1.0 - self.first_share / 2.0) * left.seconds)
+        return left.share(self.first_share)
 
     def _left(self) -> Limits:
         """What time and queries are left; a copy in place of a served target costs none."""
@@ -344,7 +339,7 @@ class _Job:
         n = len((self.given or self.reference).X) if self.reference is not None else 0
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} N(0, I) inputs"
         return Audit(
-            status=Status.BUDGET_EXHAUSTED if short else None,
+            Status.BUDGET_EXHAUSTED if short else None,
             ledger=self.oracle.ledger(),
             dim_in=self.oracle.dim_in,
             dim_out=n_outputs,
@@ -361,24 +356,14 @@ class _Job:
         """Say what is being done, and how much of it all is left at most."""
         if self.progress is None:
             return
-        n = len(self.all) or 1
-        ledger = self.oracle.ledger()
         left = max(self.seconds - (self.clock() - self.started), 0.0)
         place, done = "", 0.0
         if self.all:
+            n = len(self.all)
             place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
         if self.place < len(self.rows):
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
-        self.progress(
-            Progress(
-                phase,
-                ledger.n_queries,
-                ledger.n_rounds,
-                f"{place}{message}",
-                done,
-                left,
-            )
-        )
+        self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
 
 
 def _as_answers(copy: Network, reference: Reference | None) -> Ask:

@@ -1,5 +1,6 @@
 """Defences: what an owner may do to answers before anyone sees them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,14 +15,8 @@ from revelu.oracle import (
     Rounded,
     TopProbability,
 )
+from revelu.tasks.job import stream
 from revelu.types import FloatArray
-
-# Digits that answers are rounded to, and noise as a share of the outputs' deviation.
-_DIGITS = (6, 4, 3, 2)
-_NOISES = (1e-4, 1e-2)
-
-# Keeps the noise apart from the random choices of an attack with the same seed.
-_STREAM = 1_635_083_369
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,15 @@ class Defence:
         return Y
 
 
-def defences(deviation: float, n_outputs: int, seed: int, *, probabilities: bool) -> list[Defence]:
+def defences(
+    deviation: float,
+    n_outputs: int,
+    seed: int,
+    *,
+    probabilities: bool,
+    digits: Sequence[int] = (6, 4, 3, 2),
+    noises: Sequence[float] = (1e-4, 1e-2),
+) -> list[Defence]:
     """List the defences that make sense for a target, the answers as they are first.
 
     Parameters
@@ -61,11 +64,16 @@ def defences(deviation: float, n_outputs: int, seed: int, *, probabilities: bool
         Of the noise.
     probabilities : bool
         Whether rows sum to 1, and are to do so with noise.
+    digits : sequence of int
+        That answers are rounded to.
+    noises : sequence of float
+        In units of ``deviation``.
     """
     listed = [Defence("none"), Defence("float32", (Float32(),))]
-    listed += [Defence(f"{digits} digits", (Rounded(digits),)) for digits in _DIGITS]
-    for share in _NOISES:
-        noise: tuple[Degradation, ...] = (Noisy(share * deviation, _STREAM + seed),)
+    listed += [Defence(f"{n} digits", (Rounded(n),)) for n in digits]
+    for share in noises:
+        # The noise is kept apart from the random choices of an attack with the same seed.
+        noise: tuple[Degradation, ...] = (Noisy(share * deviation, stream("audi") + seed),)
         exponent = round(np.log10(share))
         noise += (Normalised(),) if probabilities else ()
         listed.append(Defence(f"noise 1e{exponent}", noise))

@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 
 from revelu.network import Network
-from revelu.oracle import Ledger, NoiseFloor, softmax
-from revelu.recovery import Status
+from revelu.oracle import NoiseFloor, softmax
+from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
 from revelu.types import FloatArray
-
-# What curves at half of the places seen is a smooth function; a quarter may be kinks.
-_CURVED = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,15 +71,13 @@ class AuditRow:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Result):
     """What a target gives away under each defence.
 
     Attributes
     ----------
     status : Status or None
         None for a finished audit; ``BUDGET_EXHAUSTED`` where a limit given cut it short.
-    ledger : Ledger
-        Everything that the target was asked, certificates and comparisons included.
     dim_in, dim_out : int
     facts : mapping of str to str
         What the target is, in words: ``answers``, ``shape``, ``depth``, ``precision``.
@@ -93,11 +88,9 @@ class Audit:
         Why, where the target stopped answering.
     served : bool
         Whether only what it answers was judged.
-    advice, warnings : tuple of str
+    advice : tuple of str
     """
 
-    status: Status | None
-    ledger: Ledger
     dim_in: int
     dim_out: int
     facts: dict[str, str]
@@ -106,7 +99,6 @@ class Audit:
     error: str = ""
     served: bool = False
     advice: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     @property
     def copy(self) -> Network | None:
@@ -210,9 +202,10 @@ def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> 
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
     kind = "probabilities" if noise.of_log_ratios else "numbers"
-    curved = noise.curved >= _CURVED
     seen = f"curves at {noise.curved:.0%} of the places seen"
-    shape = f"smooth: {seen}" if curved else f"piecewise linear, as far as was seen ({seen})"
+    shape = (
+        f"smooth: {seen}" if noise.is_smooth else f"piecewise linear, as far as was seen ({seen})"
+    )
     law = "random: repeated rows differ" if noise.law == "random" else f"{noise.numbers}"
     error = float(noise.nu.max())
     return {
