@@ -6,6 +6,7 @@ smooth one the step balances noise against curvature.  A :class:`Stencil` is for
 a step, from a line's pieces or a box; :class:`Differences` finds one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,8 +55,7 @@ class Stencil:
     fx : ndarray, shape (k,), optional
         The answer at ``x``, where it is known and need not be asked.
     aside : ndarray, shape (d,), optional
-        A move within the directions whose answer the derivatives predict, unless a kink came
-        between.
+        A further move, whose answer the derivatives predict unless a kink came between.
     """
 
     x: FloatArray
@@ -87,6 +87,14 @@ class Stencil:
     def measure(self, ask: Ask) -> Slopes:
         """Ask and read."""
         return self.read(ask(self.points()))
+
+
+def measure(ask: Ask, stencils: Sequence[Stencil]) -> list[Slopes]:
+    """Measure derivatives at many points, all in one round."""
+    points = [stencil.points() for stencil in stencils]
+    ends = np.cumsum([len(X) for X in points])[:-1]
+    answers = np.split(ask(np.concatenate(points)), ends)
+    return [stencil.read(Y) for stencil, Y in zip(stencils, answers, strict=True)]
 
 
 def both_sides(ask: Ask, X: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
+from revelu.probe.gradient import Stencil, measure, unit_rows
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
@@ -149,22 +150,22 @@ class WitnessSearch:
             if not len(todo):
                 break
             bases = self._row_spaces(below, points[todo])
-            u = rng.standard_normal((len(todo), d))
-            u /= np.linalg.norm(u, axis=1)[:, None]
-            h = share * reach[todo]
-            rows = [
-                x + np.vstack([np.zeros(d), step * Q, 2.0 * step * w])
-                for x, Q, step, w in zip(points[todo], bases, h, u, strict=True)
+            aside = unit_rows(rng, len(todo), d)
+            stencils = [
+                Stencil(
+                    points[i],
+                    Q,
+                    np.full(len(Q), share * reach[i]),
+                    aside=2.0 * share * reach[i] * w,
+                )
+                for i, Q, w in zip(todo, bases, aside, strict=True)
             ]
-            Y = ask(np.concatenate(rows))
-            Y = np.where(np.isfinite(Y), Y, np.nan)  # infinite where the target is saturated
-            answers = np.split(Y, np.cumsum([len(r) for r in rows])[:-1])
             failed = []
-            for i, Q, step, w, Y in zip(todo, bases, h, u, answers, strict=True):
-                g = ((Y[1:-1] - Y[0]) / step).T @ Q
-                apart = np.abs(Y[-1] - Y[0] - 2.0 * step * (g @ w)) / unit
-                if (apart <= SIGMAS * sigma[i] * np.sqrt(10.0 + len(Q))).all():
-                    J[i], errors[i] = g, sigma[i] * np.sqrt(2.0 * len(Q)) / step
+            for i, Q, found in zip(todo, bases, measure(ask, stencils), strict=True):
+                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + len(Q)) * unit
+                if found.is_finite and (found.apart <= atol).all():
+                    J[i] = found.values.T @ Q
+                    errors[i] = sigma[i] * np.linalg.norm(found.errors)
                 else:
                     failed.append(i)
             todo = np.array(failed, dtype=np.intp)
