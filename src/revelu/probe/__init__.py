@@ -1,1 +1,10 @@
-"""Spends queries: lines and their kinks, pieces and their Jacobians, hyperplanes."""
+"""Where queries are spent: lines and their kinks, gradients, hyperplanes; and sums over samples.
+
+Along a line: ``line`` (and its lift), ``kinks`` finds all kinks, from ``piece`` (one affine
+stretch) to ``scan`` (what a search has found).  Beside a point: ``gradient`` takes every
+derivative, ``gradient_span`` tells how few directions gradients need.  Across a hyperplane:
+``hyperplane``, which bends a function or not.  ``axes`` puts all three together for a diagnosis.
+
+``box`` keeps queries inside a domain, ``residual`` takes a known network off a target.  Nothing
+is asked by ``moments`` and ``streams``: they sum Hermite moments over samples in chunks.
+"""

@@ -1,4 +1,4 @@
-"""A box that questions must stay in, bounded or not: chords and inward derivatives."""
+"""A box that queries must stay in, bounded or not: chords and inward derivatives."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Box:
 
 
 class Confined:
-    """A target whose questions are moved back into a box that rounding took them out of.
+    """A target in a box; queries that rounding took out of it are moved back.
 
     Parameters
     ----------

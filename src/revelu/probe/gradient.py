@@ -1,9 +1,9 @@
 """Derivatives by differences, each with its error.
 
 A difference over a step h errs by the noise of two answers over h.  On a piecewise affine
-function nothing else falls with h, and the longest step that crosses no kink is the best; on a
-smooth one the step balances noise against curvature.  A :class:`Stencil` is for those who know
-a step, from a line's pieces or a box; :class:`Differences` finds one.
+function that is all, and the longest step that crosses no kink is the best; on a smooth one the
+step balances noise against curvature.  A :class:`Stencil` serves where a step is known, from the
+pieces of a line or a box; :class:`Differences` finds one.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class Stencil:
     aside: FloatArray | None = None
 
     def points(self) -> FloatArray:
-        """Return what is to be asked, in one round."""
+        """Return the queries, shape (p, d)."""
         parts = [self.x + self.steps[:, None] * self.directions]
         if self.fx is None:
             parts.insert(0, self.x[None])
@@ -132,7 +132,7 @@ class Step:
     error: float
 
     def scaled(self, factor: float) -> "Step":
-        """Return a step so many times as long, where noise is all that errs."""
+        """Return a step ``factor`` times as long, its error being that of noise alone."""
         return replace(self, h=self.h * factor, error=self.error / factor)
 
 

@@ -43,9 +43,9 @@ def gradient_span(
 ) -> GradientSpan | None:
     """Measure gradients until they add no direction.
 
-    What lies under the noise of a difference is not counted: the last fit, in all
-    coordinates, finds it.  The first two points are ``x`` and ``-x``: a neuron that is off
-    at one is mostly on at the other.  More such pairs would be wasted, for the sum of both
+    Directions under the noise of a difference are not counted: the last fit, in all
+    coordinates, finds them.  The first two points are ``x`` and ``-x``: a neuron that is off
+    at one is mostly on at the other.  Further pairs would add little, since the sum of both
     gradients is about the same everywhere.
 
     Parameters

@@ -1,8 +1,7 @@
-"""Whether a hyperplane bends the function where it is said to (DG21, Algorithms 4 and 5).
+"""Whether a hyperplane bends a function (DG21, Algorithms 4 and 5).
 
-Both algorithms compare the slopes of ``f`` on the two sides of a point.  Their
-difference, the *strength* of a kink, is 0 at a general point, and its sign says
-whether the function is convex or concave there.
+Both algorithms compare the slopes of ``f`` on the two sides of a point.  Their difference, the
+*strength* of a kink, is 0 at a general point; its sign tells convex from concave.
 """
 
 import numpy as np
@@ -86,8 +85,8 @@ def bend_everywhere(
 ) -> BoolArray:
     """Tell which hyperplanes belong to the first layer (DG21, Algorithm 7).
 
-    The paper tests a point of the hyperplane beyond every other one.  Random points lie
-    beyond many at once, and a few of them do.
+    The paper tests one point beyond each of the other hyperplanes.  A random point lies beyond
+    many of them at once, so that a few points are enough.
 
     Parameters
     ----------
@@ -99,17 +98,17 @@ def bend_everywhere(
     wanted : int
         Points at which a first-layer hyperplane must bend the function.
     wanted_if_mixed, mostly : int, float
-        One where the function goes straight on speaks against it, unless the later neurons
-        that read it are off there while others are on: then so many points decide, of which
-        this share must bend it.
+        Where the function went straight on at some point, the hyperplane is a deeper neuron's,
+        or the later neurons that read it were off there: so many points are then looked at, and
+        this share of them must bend.
     refuted : int
-        Points where the function goes straight on, at as many as it bends at, that decide.
+        This many straight points, and no more that bend, refute a hyperplane.
     dead : int
         A hyperplane beside which nothing changes at this many points is given up.
     max_points : int
         Points tried.
     many_points : int
-        Points, near and far, that decide in the end where the function went straight on.
+        Points, near and far, that decide about a hyperplane with straight points in the end.
 
     Returns
     -------
@@ -146,15 +145,12 @@ def bend_shares(
     *,
     farther: float = 10.0,
 ) -> FloatArray:
-    """At which share of the points where anything changes each hyperplane bends a function.
+    """Measure the share of points at which each hyperplane bends a function.
 
     Parameters
     ----------
-    ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    rng : numpy.random.Generator
+    ask, noise, W, b, rng
+        As of :func:`bend_everywhere`.
     n_points : int
         Three queries each, on every hyperplane.
     farther : float
@@ -164,7 +160,7 @@ def bend_shares(
     Returns
     -------
     ndarray, shape (m,)
-        1 where nothing changed anywhere.
+        Of the points beside which anything changes; 1 where nothing does anywhere.
     """
     rows = np.repeat(np.arange(len(W)), n_points)
     far = farther * np.maximum(np.abs(b) / np.linalg.norm(W, axis=1), 1.0)
@@ -180,10 +176,10 @@ def bend_shares(
 def look_across(
     ask: Ask, noise: NoiseFloor, X: FloatArray, normals: FloatArray, *, side: float = 1e-5
 ) -> tuple[BoolArray, BoolArray]:
-    """Whether the function bends at points across ``normals``, or goes straight through.
+    """Tell whether a function bends at points across ``normals``, or goes straight through.
 
-    Where it does not even change (DG21, Algorithm 5, tells the three cases by the same
-    answers) nothing is live, and nothing is learnt.
+    Where it does neither it is constant, no neuron above is on, and nothing is learnt (DG21,
+    Algorithm 5, tells the three cases by the same answers).
 
     Parameters
     ----------
@@ -192,8 +188,8 @@ def look_across(
     X, normals : ndarray, shape (n, d)
         Unit normals.
     side : float
-        How far a bend is looked for, relative to |x|: far enough for a row that errs by 1e-9,
-        and near enough that another hyperplane is nearer once in a thousand points only.
+        How far to go to either side, relative to |x|: far enough for a row that errs by 1e-9,
+        and so near that another hyperplane lies between at one point in a thousand only.
 
     Returns
     -------

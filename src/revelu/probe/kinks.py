@@ -3,10 +3,10 @@
 Algorithm 1 bisects for one kink at a time and compares gradients for equality.
 Here all kinks are sought together, one round of queries a level: every two
 neighbouring pieces are intersected, and the intersection ``t*`` is *proved* by a
-query on either side of it, of which one must lie on the left piece and the other
-on the right one.  (That ``f(t*)`` lies on both proves nothing: the left piece can
-re-enter inside the right one's line.)  Where the proof fails, its two points are
-the seed of a piece in between.  About five queries a kink.
+query on either side of it: one must lie on the left piece, the other on the right
+one.  (That ``f(t*)`` lies on both proves nothing: the left piece can re-enter
+inside the right one's line.)  Where the proof fails, its two points are the seed of
+a piece in between.  About five queries a kink.
 """
 
 from dataclasses import dataclass, field
@@ -177,8 +177,8 @@ class KinkSearch:
     def _absorb(self) -> None:
         """Hand an outlier to the neighbour on whose line it lies.
 
-        A pair with a kink between its points spans a line that is no piece; its
-        points lie on its neighbours.
+        The line through a pair with a kink between its points is no piece: the points belong
+        to its neighbours.
         """
         for left, right in zip(self.pieces, self.pieces[1:], strict=False):
             for taker, giver, end in ((left, right, 0), (right, left, -1)):
@@ -230,9 +230,9 @@ class KinkSearch:
     ) -> bool:
         """Whether the two sides of a closed gap differ by more than slopes explain.
 
-        A continuous function differs by the gap's width times the slopes around it at most; a
-        jump is ``steeper`` times that.  Where large terms cancel, answers err by more than was
-        measured elsewhere; a jump is ``sigmas`` errors at least.
+        Across a gap a continuous function changes by its width times the slopes around it at
+        most; a jump, by ``steeper`` times that.  Where large terms cancel, answers err by more
+        than was measured elsewhere, so that a jump must also exceed ``sigmas`` errors.
         """
         a, b = left.ts[-1], right.ts[0]
         apart = np.abs(right.gs[0] - left.extrapolate(b)[0])
@@ -242,8 +242,8 @@ class KinkSearch:
     def _are_flat(self, *, fewest: int = 16, farther: float = 1000.0) -> bool:
         """Whether most of the pairs are pieces, by one more query each.
 
-        The line through the two points of a piece still holds ``farther`` half-distances on.
-        With fewer than ``fewest`` pairs nothing can be said against them.
+        The line through the two points of a piece must still hold ``farther`` half-distances
+        on.  Fewer than ``fewest`` pairs are not judged.
         """
         pairs = [i for i, piece in enumerate(self.pieces[:-1]) if len(piece.ts) == 2]
         if len(pairs) < fewest:

@@ -20,7 +20,7 @@ Ask = Callable[[FloatArray], FloatArray]
 
 
 class Askable(Protocol):
-    """An oracle, or what is left of one when a known network is taken off."""
+    """An oracle, or its residual."""
 
     dim_in: int
 
@@ -67,8 +67,8 @@ class Line:
     def step_beside(self, t: float, half_gap: float, share: float = 0.1) -> float:
         """Return a step orthogonal to the line that stays inside a piece, most likely.
 
-        In the lifted picture the point at angle theta moves by ``h / (|v| sqrt(1 + t^2))``
-        when ``x`` moves by ``h``; that is to be a share of the half-gap.
+        When ``x`` moves by ``h``, the point at angle theta moves by ``h / (|v| sqrt(1 + t^2))``
+        in the lifted picture, which is made a share of the half-gap.
 
         Parameters
         ----------

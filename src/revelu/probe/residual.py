@@ -1,4 +1,4 @@
-"""What is left of an oracle when a known network is taken off."""
+"""A target minus a known network."""
 
 from contextlib import AbstractContextManager
 
@@ -8,7 +8,7 @@ from revelu.types import FloatArray
 
 
 class Residual:
-    """The function ``oracle(X) - network(X)``, asked at the oracle's cost.
+    """The function ``oracle(X) - network(X)``; a query of it is one of the oracle.
 
     Parameters
     ----------

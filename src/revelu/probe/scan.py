@@ -55,8 +55,8 @@ class LineScan:
     def without_faint_kinks(self, atol: float) -> "LineScan":
         """Leave out kinks that change the slope by less than ``atol``.
 
-        Of the two pieces that a faint kink parts, the better supported one stays: a
-        faint kink's place, and so the other piece, may be a figment of the noise.
+        Of the two pieces that a faint kink parts, the better supported one stays: noise may
+        have made up the kink's place, and so the other piece.
 
         Parameters
         ----------

@@ -106,10 +106,10 @@ class Adaptive:
 
 @dataclass(eq=False)
 class _Point:
-    """A point, its answer in units, its step, and how many directions it added at most.
+    """A point, its answer in units, its step, and how many directions it may add.
 
-    ``gain`` was counted from ``slopes (m, k)`` along the search's lines of its rank then.  It
-    never grows: what is known leaves less of the same gradients.
+    ``gain`` was counted from ``slopes (m, k)`` along the lines of the search at that time.  It
+    never grows: the more is known, the less is left of the same gradients.
     """
 
     x: FloatArray
@@ -183,10 +183,10 @@ class _Search:
     def best_of(self, points: list[_Point]) -> _Point | None:
         """Take the point that adds most off a list, and what adds nothing; None if none does.
 
-        Greedy and lazy: a gain is counted again only where it may be the largest, for others
-        have not grown.  Nor can one point add more than several show together, along the
-        same lines.  Another one is weighed where that costs less than it may save: what a
-        direction costs is (n - r) / k queries.
+        Greedy and lazy: a gain never grows, so that it is counted again only where it may be
+        the largest.  Nor can one point add more than several show together along the same
+        lines.  Another point is weighed while that costs less than it may save, a direction
+        being worth (n - r) / k queries.
         """
         n_lines = min(self.n_outputs + self.method.n_lines, self.n_left)
         self.lines = np.linalg.qr(self.rng.standard_normal((self.n_left, n_lines)))[0].T
@@ -226,7 +226,7 @@ class _Search:
             if point.step is None or not point.gain or self.n_outputs == 1:
                 return
         point.gain = 0
-        # Of many lines the steepest tells how near a kink is: where they hold farther out,
+        # The steepest of many lines tells how near a kink is: if all of them hold farther out,
         # hundreds of others hold here.
         reserve = 1.0 if self.target.smooth else self.target.reserve
         point.step = point.step.scaled(reserve)

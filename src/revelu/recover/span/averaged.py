@@ -35,13 +35,14 @@ class Averaged:
     n_agreeing : int
         How often the rank must come out as before, with a gap below it.
     start_angle : float
-        The weakest direction is to be known to this, in radians, before it is refined, if need
-        be by many times the points that showed it.
+        The weakest direction must be known to this, in radians, before the basis is refined,
+        even if that takes many times the points that showed it.
     n_refinements : int
     overdetermined : float
         Equations for each of the basis's unknowns in a refinement.
     most_more, better : int, float
-        Up to so many times as many, where they would not make the angle so much smaller.
+        Up to ``most_more`` times as many, until the angle is expected to fall by the factor
+        ``better``.
     n_lines : int
         Lines through a point that choose its step.
     shortest, longest : float

@@ -77,13 +77,14 @@ class Border:
         centres : ndarray, shape (m,)
             Where they are expected.
         half_width : float
-            How far off they may be; what is not found there is sought farther out.
+            How far off they may be; a border that is not there is sought farther out.
         atol : float
             How precisely they are wanted.
         widen, max_widenings : float, int
-            A bracket that holds no border is made longer by this factor, so often.
+            By what factor, and how often, a bracket that holds no border is made longer.
         first_halvings : int
-            Most brackets hold a border: after so many halvings few of their ends are unasked.
+            Halvings before the ends of brackets are asked: most brackets hold a border, and
+            few of their ends are then still unasked.
 
         Returns
         -------
@@ -134,14 +135,14 @@ class Border:
         n_lines: int = 2,
         roundings: float = 16.0,
     ) -> float:
-        """Standard error of a height: what rounding makes of a label so near to the border.
+        """Measure the standard error of a height, which rounding causes.
 
         Parameters
         ----------
         rng : numpy.random.Generator
         near : float
-            How far off to look: so near that the border is flat, but farther than a target
-            rounds its inputs, or all that is seen is one number's rounding.
+            How far off to look: so near that the border is flat, but farther than the spacing
+            to which a target rounds its inputs, or a single rounding is all that shows.
         atol : float
             As precisely as numbers near ``x`` differ; ``x`` is on the border to within that.
         n_lines : int
@@ -182,8 +183,8 @@ class Border:
         """Measure a smooth border by Richardson's extrapolation; None where it is not smooth.
 
         With D(h) = (t(h) - t(-h)) / 2h, D(2h) - D(h) is 3 A h² to leading order.  The even part
-        of the heights is curvature, four times as much at twice the step; where it is not, or
-        there is none, the border is flat with kinks.
+        of the heights is curvature, four times as much at twice the step; a border without it,
+        or with another factor, is flat with kinks.
 
         Parameters
         ----------
@@ -192,13 +193,13 @@ class Border:
         h : float
             The shorter of two steps, the other its double.
         smooth : bool
-            Whether borders are thought to be smooth: then one line that curves will do.
+            Whether borders are thought to be smooth: one line that curves is then enough.
         digits : float
             Heights are bisected to this share of the step's square.
         """
         atol, offsets = digits * h * h, h * lines
         up = self.heights(offsets, np.zeros(len(lines)), 4.0 * h, atol)
-        # Where a border is smooth each height tells nearly where the next one is.
+        # On a smooth border each height nearly tells the next one.
         down = self.heights(-offsets, -up, h * h, atol)
         near = up + down
         room = float(np.nanmax(np.abs(near), initial=0.0)) / 4.0 + 4.0 * atol

@@ -4,12 +4,12 @@ The border of a class is where a difference of logits, or a number under a thres
 crosses zero; its normals are gradients, combinations of the first layer's rows.  A normal's
 coordinates come from the border's heights beside a place on it, each found by bisection.
 
-Where this differs from print.  Algorithm 2 asks at (I - P_V) x only: as V grows there are
-ever fewer such points on the other side of the threshold, and a bias alone can leave none.
-Here places on the border are free, anywhere, and only the *complement's* coordinates of a
-normal are measured.  Its perturbations u_i = 2^-N g_i - x/|x| are all but parallel, which
-magnifies errors 2^N-fold; orthogonal ones do not.  Its b_i = 1/c_i gives the gradient's
-negative; its loops run once too often; its line 7 restarts before the Gaussian is drawn.
+It differs from print.  Algorithm 2 asks at (I - P_V) x only: as V grows, ever fewer such points
+lie on the other side of the threshold, and a bias alone can leave none.  Here places on the
+border may lie anywhere, and only the *complement's* coordinates of a normal are measured.  The
+printed perturbations u_i = 2^-N g_i - x/|x| are all but parallel, which amplifies errors
+2^N-fold; orthogonal ones do not.  The printed b_i = 1/c_i gives the gradient's negative, the
+loops run once too often, and line 7 restarts before the Gaussian is drawn.
 """
 
 from dataclasses import dataclass

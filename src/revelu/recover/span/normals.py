@@ -18,7 +18,7 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Step:
-    """How far beside a place heights are to be measured.
+    """How far beside a place heights are measured.
 
     Attributes
     ----------
@@ -96,17 +96,18 @@ class Normals:
     Attributes
     ----------
     sigmas : float
-        Standard errors of a height that pass for noise: twice as many as of an answer, for the
-        noise of a height is itself read off two lines.
+        Standard errors of a height that pass for noise: twice as many as of an answer, since
+        the noise of a height is itself read off two lines.
     bracket : float
-        Bisection ends at a bracket of so many, whose own error is a sqrt(12)th of it.
+        Bisection ends at a bracket this many standard errors wide; its own error is 1/sqrt(12)
+        of its width.
     roughly : float
         Slopes that only weigh a place are told to this share of a step's height.
     longest, shrink, shortest : float
         Steps tried beside a place, from the longest on, each ``shrink`` times shorter.
     reserve : float
-        How much shorter a step is then made: hundreds of directions follow the two lines that
-        choose it, some steeper.
+        How much shorter a step is then made: two lines choose it, and of the hundreds of
+        directions that follow some are steeper.
     max_retries : int
         How often heights where the border bends are measured again, nearer.
     block, n_mixes : int
@@ -191,7 +192,7 @@ class Normals:
     def rough_slopes(self, border: Border, basis: FloatArray, step: Step) -> FloatArray:
         """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,).
 
-        Along directions that are known they may be far more than along those that chose the step.
+        Along known directions slopes may be far steeper than along those that chose the step.
         """
         room = max(step.steepest, 1.0) * step.h
         zeros = np.zeros(len(basis))
@@ -232,9 +233,9 @@ class Normals:
         mixes = self._mixes(rng, len(odd))
         beside, expected = mixes @ offsets, mixes @ odd
         if not border.passes_through(beside, expected, room).all():
-            # Where a mix curves more than the lines that told the curvature did, its own odd
-            # part (t(u) - t(-u)) / 2 is measured, too: what is curved that much is no reason to
-            # give a place up.  Heights err by twice the noise.
+            # A mix may curve more than the lines that told the curvature.  That alone is no
+            # reason to give a place up, so its own odd part (t(u) - t(-u)) / 2 is measured, too.
+            # Heights err by twice the noise.
             t = border.heights(beside, expected, room, precision)
             atol = 4.0 * self.sigmas * step.noise
             if not border.passes_through(-beside, t - 2.0 * expected, atol).all():
@@ -253,8 +254,8 @@ class Normals:
     def _mixes(self, rng: np.random.Generator, m: int) -> FloatArray:
         """Random signs of blocks of rows, a unit vector a row, shape (some, m).
 
-        Where borders are stairs, of rounded scores, each height may be of another step, and
-        such sums of them are no height.
+        Borders of rounded scores are stairs: heights may belong to different steps, and such
+        sums of them are then no height.
         """
         blocks = self.n_mixes * np.array_split(np.arange(m), -(-m // self.block))
         mixes = np.zeros((len(blocks), m))
