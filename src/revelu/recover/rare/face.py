@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.types import BoolArray, FloatArray
+from revelu.numerics.bisection import bisect
+from revelu.types import BoolArray, FloatArray, IntArray
 
 Inside = Callable[[FloatArray], BoolArray]
 """Tells which inputs are inside the region, (m, d) -> (m,); asks."""
@@ -61,16 +62,13 @@ def crossings(
     -------
     ndarray, shape (m,)
     """
-    base, lo, hi = np.broadcast_to(base, V.shape), lo.copy(), hi.copy()
+    base = np.broadcast_to(base, V.shape)
+
+    def is_inside(rows: IntArray, r: FloatArray) -> BoolArray:
+        return inside(base[rows] + r[:, None] * V[rows])
+
     # An interval that began near 0 ends after some 60 halvings, whatever ``atol`` says.
-    for _ in range(80):
-        wide = np.flatnonzero(hi - lo > atol)
-        if not len(wide):
-            break
-        middle = (lo[wide] + hi[wide]) / 2.0
-        within = inside(base[wide] + middle[:, None] * V[wide])
-        lo[wide[within]], hi[wide[~within]] = middle[within], middle[~within]
-    return np.asarray((lo + hi) / 2.0)
+    return bisect(is_inside, lo, hi, atol, max_halvings=80)
 
 
 @dataclass(frozen=True)
