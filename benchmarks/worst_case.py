@@ -280,11 +280,11 @@ def plot(path: Path, seed: int) -> None:
 
 def cut_short(target: revelu.Network, seed: int) -> list[tuple[int, float]]:
     """Queries and error of what budgets of all sizes leave, certified or not."""
-    whole = revelu.extract(target, method="any_two_layer", seed=seed).ledger.n_recovery
+    whole = revelu.extract(target, method="near_duplicates", seed=seed).ledger.n_recovery
     points = []
     for share in np.linspace(0.05, 1.0, 20):
         budget = int(share * whole) + 64  # those of the noise floor
-        found = revelu.extract(target, method="any_two_layer", seed=seed, budget=budget)
+        found = revelu.extract(target, method="near_duplicates", seed=seed, budget=budget)
         spent = found.ledger.n_recovery
         if found.network is not None and spent not in dict(points):
             points.append((spent, relative(found.network, target)))
@@ -297,7 +297,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=N_NETWORKS, help="networks a row")
     parser.add_argument("--rivals", type=int, default=2, help="of which so many have rivals")
     parser.add_argument("--row", action="append", help="only this row; may be given again")
-    parser.add_argument("--method", default="any_two_layer")
+    parser.add_argument("--method", default="near_duplicates")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--write", action="store_true", help="keep it on its page")
     parser.add_argument("--plot", type=Path, help="where to draw error against queries")

@@ -8,8 +8,9 @@ from revelu.network import l2_distance, l2_norm, zoo
 from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.close.merging import close_groups, merge_close, turned, without
-from revelu.recover.close.near_duplicates import recover_any_two_layer
+from revelu.recover.close.near_duplicates import NearDuplicates
 from revelu.recover.close.zoom import magnify
+from revelu.recover.method import Disagreement
 from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.tasks.extract.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
 
@@ -48,9 +49,9 @@ def queries(recovery, truth):
     ],
 )  # fmt: skip
 def test_worst_cases_are_recovered_within_their_budgets(truth, error, width, cost):
-    recovery = revelu.extract(truth, method="any_two_layer", seed=5)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=5)
     assert recovery.status is revelu.Status.RECOVERED
-    assert recovery.method == "any_two_layer"
+    assert recovery.method == "near_duplicates"
     assert relative(recovery.network, truth) <= error
     assert recovery.network.architecture[1] <= width
     assert queries(recovery, truth) <= cost
@@ -58,7 +59,7 @@ def test_worst_cases_are_recovered_within_their_budgets(truth, error, width, cos
 
 def test_close_neurons_that_answers_cannot_tell_apart_come_back_as_one():
     truth = zoo.with_clusters([8, 12, 1], 3, 1e-9, seed=831)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=1)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=1)
     assert recovery.status is revelu.Status.RECOVERED
     assert recovery.network.architecture[1] == 3
     assert relative(recovery.network, truth) < 1e-10
@@ -66,37 +67,39 @@ def test_close_neurons_that_answers_cannot_tell_apart_come_back_as_one():
 
 def test_auto_falls_over_to_it_and_says_why():
     truth = zoo.with_bumps([10, 32, 1], 8, 1e-2, seed=101)
-    exact = revelu.extract(truth, method="two_layer", seed=1)
+    exact = revelu.extract(truth, method="one_hidden", seed=1)
     assert exact.status is not revelu.Status.RECOVERED
     recovery = revelu.extract(truth, seed=1)
     assert recovery.status is revelu.Status.RECOVERED
-    assert recovery.method == "any_two_layer"
+    assert recovery.method == "near_duplicates"
     assert relative(recovery.network, truth) < 1e-8
-    assert any("hence any_two_layer" in sentence for sentence in recovery.evidence)
+    assert any(
+        "one_hidden gave way to near_duplicates" in sentence for sentence in recovery.evidence
+    )
 
 
 def test_auto_does_not_where_the_exact_method_is_certified():
     recovery = revelu.extract(zoo.random_network([10, 10, 1], seed=842), seed=2)
-    assert recovery.method == "two_layer"
+    assert recovery.method == "one_hidden"
     assert recovery.certificate.l2_bound is None
 
 
 def test_the_certificate_bounds_the_l2_error_and_names_what_it_cannot_exclude():
     truth = zoo.with_clusters([6, 9, 1], 3, 1e-3, seed=851)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=3)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=3)
     certificate = recovery.certificate
     assert relative(recovery.network, truth) <= certificate.l2_bound < 1e-4
     assert "Remark 1.3" in certificate.statement
     searched = recovery.details["searched"] + certificate.n_checks
     assert f"narrower than {bump_width(searched):.2g}" in certificate.statement
-    more = revelu.extract(truth, method="any_two_layer", seed=3, checks=12_000)
+    more = revelu.extract(truth, method="near_duplicates", seed=3, checks=12_000)
     assert more.certificate.l2_bound < certificate.l2_bound / 3
 
 
 @pytest.mark.parametrize(("width", "budget"), [(1e-7, None), (1e-4, None), (1e-2, 460)])
 def test_a_bump_that_no_point_has_met_is_within_the_bound(width, budget):
     truth = zoo.with_bumps([6, 8, 1], 2, width, seed=2)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=3, budget=budget)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=3, budget=budget)
     assert recovery.status is revelu.Status.RECOVERED
     assert recovery.network.architecture[1] < 8
     assert relative(recovery.network, truth) <= recovery.certificate.l2_bound
@@ -105,7 +108,7 @@ def test_a_bump_that_no_point_has_met_is_within_the_bound(width, budget):
 @pytest.mark.parametrize("angle", [1e-7, 1e-8])
 def test_what_merging_changes_is_within_the_bound(angle):
     truth = zoo.with_clusters([8, 12, 1], 3, angle, seed=2)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=7)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=7)
     assert recovery.network.architecture[1] < 12
     merged = recovery.details["merged_l2"] / l2_norm(truth)
     assert relative(recovery.network, truth) <= merged < 1e-10
@@ -114,7 +117,7 @@ def test_what_merging_changes_is_within_the_bound(angle):
 def test_a_constant_that_hides_what_varies_buys_no_merge():
     small = zoo.with_clusters([6, 9, 1], 3, 1e-4, seed=1)
     truth = revelu.Network(small.weights, [small.biases[0], small.biases[1] + 1e4])
-    recovery = revelu.extract(truth, method="any_two_layer", seed=7)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=7)
     assert recovery.status is revelu.Status.RECOVERED
     X = np.random.default_rng(0).standard_normal((20_000, 6))
     assert np.abs(recovery.network(X) - truth(X)).max() < recovery.certificate.tolerance
@@ -124,7 +127,7 @@ def test_an_output_that_is_always_zero_is_one():
     small = zoo.with_clusters([6, 9, 1], 3, 1e-4, seed=3)
     (W, A), (b, c) = small.weights, small.biases
     truth = revelu.Network([W, np.vstack([A, np.zeros(9)])], [b, np.append(c, 0.0)])
-    recovery = revelu.extract(truth, method="any_two_layer", seed=7)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=7)
     assert recovery.status is revelu.Status.RECOVERED
     assert relative(recovery.network, truth) < 1e-8
 
@@ -133,7 +136,8 @@ def test_many_signs_are_tried_once_no_neuron_is_missing(monkeypatch):
     truth = zoo.random_network([6, 4, 2], seed=3)
     oracle = Oracle(truth, 6)
     noise = measure_noise(oracle, 3)
-    search = recover_any_two_layer(oracle, noise, 3)[1]
+    search = NearDuplicates().start(oracle, noise, np.random.default_rng(3), lambda _: None)
+    search.propose()
     tried = []
 
     def resolve(network, rtol, max_bits):
@@ -142,22 +146,23 @@ def test_many_signs_are_tried_once_no_neuron_is_missing(monkeypatch):
 
     monkeypatch.setattr("revelu.recover.close.near_duplicates.resolve_signs", resolve)
     for is_whole in (False, True):
-        recovery = search.repair(np.ones((1, 6)), lambda _, is_whole=is_whole: is_whole)
+        wrong = np.ones((1, 6))
+        found = search.repair(Disagreement(wrong, wrong[0], 0.5, lambda _, whole=is_whole: whole))
         # So few are tried in any case.
-        assert recovery.network.skip is None
+        assert found.network.skip is None
     assert tried == [QUICK_BITS, MAX_BITS]
 
 
 def test_a_small_budget_ends_it_with_what_was_found():
     truth = zoo.with_clusters([10, 20, 1], 4, 1e-4, seed=853)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=3, budget=700)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=3, budget=700)
     assert recovery.status is revelu.Status.BUDGET_EXHAUSTED
     assert recovery.ledger.n_queries <= 700
 
 
 def test_a_deeper_target_is_not_called_recovered():
     truth = zoo.random_network([8, 8, 8, 1], seed=854)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=3, budget=30_000)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=3, budget=30_000)
     assert recovery.status is not revelu.Status.RECOVERED
 
 
@@ -229,6 +234,6 @@ def test_rounding_far_out_on_a_line_is_no_jump():
     # Found by the benchmark: 5e6 out, where slopes cancel, answers err by six times the
     # noise floor, and that was taken for a discontinuity.
     truth = zoo.with_bumps([10, 32, 1], 8, 1e-2, seed=10_100_007)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=10_100_007)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=10_100_007)
     assert recovery.status is revelu.Status.RECOVERED
     assert l2_distance(recovery.network, truth) < 1e-8

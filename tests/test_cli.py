@@ -70,7 +70,7 @@ def outcome(monkeypatch):
 
 def recovery(status=Status.RECOVERED, network=TRUTH, **fields):
     ledger = revelu.Ledger(20, 3, {"recover": 15, "verify": 5})
-    return Recovery(status, network, ledger=ledger, method="two_layer", **fields)
+    return Recovery(status, network, ledger=ledger, method="one_hidden", **fields)
 
 
 # -- what is never overwritten -----------------------------------------------------------
@@ -144,7 +144,7 @@ def test_json_has_the_fields_of_the_contract(invoke, outcome):
     result = invoke("extract", "anything", "-o", "a.npz", "--json", "--seed", 8)
     report = one_object(result.stdout)
     assert report["schema"] == 1
-    assert report["method"] == "two_layer"
+    assert report["method"] == "one_hidden"
     assert (report["certified"], report["softmax"]) == (True, False)
     assert report["architecture"] == [5, 4, 1]
     assert report["parameters"] == TRUTH.n_parameters
@@ -217,7 +217,7 @@ def test_affine_map_that_is_not_certified_is_nothing(invoke, outcome, status, wo
 
 def test_largest_error_of_coarse_answers_includes_their_own(invoke, outcome):
     exact = recovery(certificate=CERTIFICATE)
-    for found in (exact, replace(exact, method="least_squares")):
+    for found in (exact, replace(exact, method="fit")):
         outcome(found)
         said = "the target's own errors included" in invoke("extract", "anything").stdout
         assert said == (found is not exact)
@@ -241,7 +241,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
     seen = outcome(recovery())
     np.save(tmp_path / "X.npy", np.eye(6))
     result = invoke(
-        "extract", "that", "--method", "two_layer", "--budget", 9, "--seed", 8, "--checks", 7,
+        "extract", "that", "--method", "one_hidden", "--budget", 9, "--seed", 8, "--checks", 7,
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
         "--polish", "--inputs", tmp_path / "X.npy",
@@ -253,7 +253,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
     assert seen == {
         "target": "that",
         "asked": "that",
-        "method": "two_layer",
+        "method": "one_hidden",
         "polish": True,
         "box": (-1.0, 0.5),
         "budget": 9,

@@ -56,7 +56,7 @@ def test_seconds_have_no_advice_in_queries(extract):
 
 
 def test_exact_method_sends_float32_answers_to_auto(extract):
-    code, report = extract("float32.onnx", "--method", "two_layer", "--budget", 20_000)
+    code, report = extract("float32.onnx", "--method", "one_hidden", "--budget", 20_000)
     assert code == ExitCode.NOT_CERTIFIED
     assert "--method auto" in report["evidence"][-1]
     code, report = extract("float32.onnx", "--method", "auto")

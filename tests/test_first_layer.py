@@ -15,7 +15,7 @@ from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.recover.deep.first_layer import recover_first_layer
 from revelu.recover.shallow.line_neurons import peel
-from revelu.recover.shallow.one_hidden import first_line
+from revelu.recover.shallow.lines import first_line
 
 
 def unit_rows(W, b):

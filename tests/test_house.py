@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 PUBLIC = {
+    "METHODS",
     "Alignment",
     "Audit",
     "AuditRow",
@@ -51,6 +52,7 @@ PUBLIC = {
     "recover_halfspaces",
     "recover_lowest_layer",
     "recover_span",
+    "select_methods",
     "verify",
     "zoo",
 }

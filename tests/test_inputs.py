@@ -55,7 +55,7 @@ def test_one_output_has_no_label():
 def test_a_certificate_fails_where_one_input_disagrees(network):
     X = draw(10, 6)
     target = wrong_at(network, X[3])
-    recovery = revelu.extract(target, "two_layer", dim_in=6, checks=CHECKS, inputs=X)
+    recovery = revelu.extract(target, "one_hidden", dim_in=6, checks=CHECKS, inputs=X)
     assert recovery.status is Status.UNVERIFIED
     certificate = recovery.certificate
     assert not certificate.passed

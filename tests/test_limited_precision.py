@@ -40,7 +40,7 @@ def test_networks_come_back_to_the_digits_that_answers_have(degradations, error,
     oracle = revelu.open_oracle(degrade(truth, *degradations))
     recovery = revelu.extract(oracle, seed=seed)
     assert recovery.status is Status.RECOVERED, recovery.evidence
-    assert recovery.method == "least_squares"
+    assert recovery.method == "fit"
     assert nrmse(recovery.network, truth) < error
     assert recovery.network.architecture == tuple(SHAPE)
     assert any(law in warning for warning in recovery.warnings)
@@ -231,9 +231,7 @@ def test_a_float32_classifier_that_is_mostly_saturated_ends():
 def test_what_is_affine_beside_a_large_constant_is_told_by_the_first_answers(shape):
     """The constant's rounding is as large as what varies."""
     slopes = 1e-12 * np.random.default_rng(5).standard_normal((shape[-1], shape[0]))
-    recovery = revelu.extract(
-        lambda X: 1.0 + X @ slopes.T, method="least_squares", dim_in=shape[0], seed=5
-    )
+    recovery = revelu.extract(lambda X: 1.0 + X @ slopes.T, method="fit", dim_in=shape[0], seed=5)
     assert recovery.status is Status.RECOVERED, recovery.evidence
     assert recovery.network.architecture == (shape[0], 0, shape[-1])
     assert recovery.ledger.n_recovery < 30 * shape[0]
@@ -243,7 +241,7 @@ def test_what_is_affine_beside_a_large_constant_is_told_by_the_first_answers(sha
 @pytest.mark.parametrize("degradations", [[], [Float32()], [Rounded(2)]], ids=str)
 def test_a_constant_is_recovered(value, degradations):
     target = degrade(lambda X: np.full((len(X), 2), value), *degradations)
-    recovery = revelu.extract(target, method="least_squares", dim_in=3, seed=1)
+    recovery = revelu.extract(target, method="fit", dim_in=3, seed=1)
     assert recovery.status is Status.RECOVERED, recovery.evidence
     assert recovery.network.architecture == (3, 0, 2)
 
@@ -251,7 +249,7 @@ def test_a_constant_is_recovered(value, degradations):
 def test_a_search_ends_where_twice_the_neurons_explain_no_more():
     rows, slopes = np.random.default_rng(3).standard_normal((2, 12, 3))
     target = degrade(lambda X: X @ slopes + 9.0 * np.sign(np.sin(3.0 * X @ rows)), Rounded(3))
-    recovery = revelu.extract(target, method="least_squares", dim_in=12, seed=3)
+    recovery = revelu.extract(target, method="fit", dim_in=12, seed=3)
     assert recovery.status is not Status.RECOVERED
     assert any("twice the neurons explain no more" in note for note in recovery.evidence)
     assert recovery.ledger.n_recovery < 1_000

@@ -45,7 +45,7 @@ def test_listing_4_and_revelu_learn_the_same_function():
     truth = small_network()
     rng = np.random.default_rng(2)
     learned, _ = ckm21.learn_from_queries(scalar(truth), 2, 0.05, 6.0, 1e-4, SCALES, 400, rng)
-    recovery = revelu.extract(truth, method="any_two_layer", seed=1)
+    recovery = revelu.extract(truth, method="near_duplicates", seed=1)
     X = np.random.default_rng(5).standard_normal((300, 2))
     apart = np.array([learned(x) for x in X]) - truth(X)[:, 0]
     assert np.sqrt((apart**2).mean()) < 1e-2 * l2_norm(truth)

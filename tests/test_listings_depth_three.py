@@ -13,7 +13,7 @@ from revelu.network.regularity import regularity
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.hyperplane import bend_everywhere, bend_shares
 from revelu.recover.deep.first_layer import recover_first_layer
-from revelu.recover.shallow.one_hidden import first_line
+from revelu.recover.shallow.lines import first_line
 
 # Of a small network; much smaller ones ask for steps of delta^2 / 4 that float64 cannot see.
 DELTA = 0.02
@@ -174,7 +174,7 @@ def test_sections_351_to_353_and_revelu_find_the_same_first_layer():
 def test_theorem_3_and_revelu_find_the_same_function():
     agree = 0
     for i, (truth, delta) in enumerate(regular_deep()[:5]):
-        recovery = revelu.extract(truth, seed=i, method="three_layer")
+        recovery = revelu.extract(truth, seed=i, method="two_hidden")
         printed = listed(truth, delta, 1e-6)[0]
         if recovery.status is not revelu.Status.RECOVERED:
             continue

@@ -91,11 +91,11 @@ def test_what_cannot_be_polished_is_certified_and_says_so(target, options, word)
     assert any("not polished" in w and word in w for w in recovery.warnings), recovery.warnings
 
 
-def test_answers_that_lack_digits_are_not_asked_again(monkeypatch):
-    monkeypatch.setattr("revelu.tasks.extract.polish.has_all_digits", lambda _: False)
-    recovery = revelu.extract(zoo.random_network([4, 3, 1], seed=0), polish=True)
+def test_answers_that_lack_digits_are_not_asked_again():
+    truth = zoo.random_network([4, 3, 1], seed=0)
+    recovery = revelu.extract(lambda X: truth(X).astype(np.float32), dim_in=4, polish=True)
     assert recovery.ledger.by_phase["polish"] == 0
-    assert "lack digits" in recovery.warnings[0]
+    assert any("lack digits" in warning for warning in recovery.warnings)
 
 
 def test_a_polish_that_spoils_is_not_kept(monkeypatch):

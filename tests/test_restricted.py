@@ -10,7 +10,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.box import Box
-from revelu.recover.shallow.restricted import RestrictedSearch, explain_box
+from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
 
 
@@ -48,7 +48,7 @@ def cube_points(rng, n, d, hi=1.0):
 
 
 def recover_in(box, network, seed, draw_points, *, home=None, **options):
-    """The search after ``explain_box``, whether it was satisfied, and the oracle."""
+    """The search after ``explain_all``, whether it was satisfied, and the oracle."""
     rng = np.random.default_rng([seed, 1])
     oracle = Watched(network, network.dim_in, box, **options)
     noise = noise_of(network, box)
@@ -59,7 +59,7 @@ def recover_in(box, network, seed, draw_points, *, home=None, **options):
         X = draw_points(rng, n)
         return X, oracle(X)
 
-    return search, explain_box(search, draw), oracle
+    return search, search.explain_all(draw), oracle
 
 
 def largest_error(found, truth, X):
@@ -175,7 +175,7 @@ def test_the_limit_is_raised_and_what_was_found_is_kept():
         return X, oracle(X)
 
     with pytest.raises(LimitReachedError):
-        explain_box(search, draw)
+        search.explain_all(draw)
     assert oracle.n_queries <= whole // 2
     assert search.network.architecture[0] == 8
 

@@ -11,7 +11,8 @@ import revelu
 from revelu import Network, Status
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep.narrow import recover_three_layer
+from revelu.recover.deep.narrow import TwoHidden
+from revelu.recover.method import Why
 
 # A neuron that fires on fewer inputs than this share, or is off on fewer, is one that the
 # certificate may not see.
@@ -70,7 +71,7 @@ def test_shapes_are_recovered_within_their_budgets(widths, n, queries):
         truth = lively(widths, seed + 1)
         recovery = revelu.extract(truth, seed=seed)
         assert recovery.status is Status.RECOVERED
-        assert recovery.method == "three_layer"
+        assert recovery.method == "two_hidden"
         assert recovery.network.architecture == widths
         assert recovery.network.skip is None
         assert error_of(recovery.network, truth) < 1e-7
@@ -89,15 +90,16 @@ def test_most_parameters_are_exact_to_their_last_digits():
     assert np.median(errors) <= 1e-8
 
 
-@pytest.mark.parametrize("method", ["auto", "three_layer"])
+@pytest.mark.parametrize("method", ["auto", "two_hidden"])
 def test_the_solver_and_the_task_find_the_same_network(method):
     truth = lively((8, 6, 6, 2), 3)
     oracle = Oracle(truth, 8)
-    direct = recover_three_layer(oracle, measure_noise(oracle, 1), 2)
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(2)
+    direct = TwoHidden().start(oracle, noise, rng, lambda _: None).propose()
     task = revelu.extract(truth, method=method, seed=1)
-    assert direct.status is Status.UNVERIFIED
+    assert direct.why is Why.EXPLAINED
     assert task.status is Status.RECOVERED
-    assert direct.method == task.method == "three_layer"
+    assert task.method == "two_hidden"
     for found in (direct.network, task.network):
         assert revelu.align(found, truth).max_parameter_error < 1e-8
 
@@ -106,21 +108,21 @@ def test_the_solver_and_the_task_find_the_same_network(method):
 def test_auto_asks_of_one_hidden_layer_what_two_layer_asks(widths):
     for seed in range(3):
         truth = zoo.random_network(list(widths), seed=seed)
-        auto, told = (revelu.extract(truth, method=m, seed=seed) for m in ("auto", "two_layer"))
-        assert auto.method == told.method == "two_layer"
+        auto, told = (revelu.extract(truth, method=m, seed=seed) for m in ("auto", "one_hidden"))
+        assert auto.method == told.method == "one_hidden"
         assert auto.ledger.by_phase == told.ledger.by_phase
         assert auto.network == told.network
 
 
 def test_two_layer_refuses_two_hidden_layers_and_auto_says_what_that_cost():
     truth = lively((10, 10, 10, 1), 1)
-    told, auto = (revelu.extract(truth, method=m, seed=3) for m in ("two_layer", "auto"))
+    told, auto = (revelu.extract(truth, method=m, seed=3) for m in ("one_hidden", "auto"))
     assert told.status is Status.NOT_IN_CLASS
     assert told.network is None
     assert auto.status is Status.RECOVERED
     assert auto.details["queries_before_depth"] == told.ledger.n_queries
     assert auto.ledger.n_queries > auto.details["queries_before_depth"]
-    direct = revelu.extract(truth, method="three_layer", seed=3)
+    direct = revelu.extract(truth, method="two_hidden", seed=3)
     assert direct.status is Status.RECOVERED
     assert "queries_before_depth" not in direct.details
 
@@ -191,7 +193,7 @@ def test_a_dead_top_layer_is_a_constant(seed):
 
 
 def test_a_dead_top_layer_is_a_constant_whatever_the_method():
-    recovery = revelu.extract(silent_top((8, 6, 6, 2), 0), method="three_layer")
+    recovery = revelu.extract(silent_top((8, 6, 6, 2), 0), method="two_hidden")
     assert recovery.status is Status.RECOVERED
     assert recovery.network.architecture == (8, 0, 2)
 
@@ -199,7 +201,7 @@ def test_a_dead_top_layer_is_a_constant_whatever_the_method():
 @pytest.mark.parametrize("widths", [(4, 10, 6, 1), (4, 6, 8, 3), (3, 12, 5, 2)])
 def test_more_neurons_than_inputs_keep_the_first_layer(widths):
     truth = zoo.random_network(list(widths), seed=11)
-    recovery = revelu.extract(truth, seed=1, method="three_layer")
+    recovery = revelu.extract(truth, seed=1, method="two_hidden")
     assert recovery.status is Status.PARTIAL
     assert any(f"for {widths[0]} inputs" in sentence for sentence in recovery.evidence)
     W, _ = recovery.details["first_layer"]
@@ -224,7 +226,7 @@ def dependent(kind, seed):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_dependent_rows_are_named_and_kept(kind, seed):
     truth = dependent(kind, seed)
-    recovery = revelu.extract(truth, seed=seed, method="three_layer")
+    recovery = revelu.extract(truth, seed=seed, method="two_hidden")
     assert recovery.status is Status.PARTIAL
     assert any("dependent" in sentence for sentence in recovery.evidence)
     assert recovery.details["condition"] > 1e6
@@ -235,7 +237,7 @@ def test_dependent_rows_are_named_and_kept(kind, seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_three_hidden_layers_are_never_called_recovered(seed):
     truth = zoo.random_network([10, 8, 6, 4, 1], seed=seed)
-    recovery = revelu.extract(truth, method="three_layer", seed=seed)
+    recovery = revelu.extract(truth, method="two_hidden", seed=seed)
     assert recovery.status is Status.PARTIAL
     W, _ = recovery.details["first_layer"]
     assert len(W) in {7, 8}  # one may be off wherever the lines went
@@ -272,7 +274,7 @@ def test_the_budget_is_never_exceeded(share):
 @given(budget=st.integers(0, 1500), seed=st.integers(0, 3))
 def test_no_budget_is_exceeded_by_one(budget, seed):
     truth = lively((6, 5, 4, 3), 1)
-    recovery = revelu.extract(truth, seed=seed, method="three_layer", checks=100, budget=budget)
+    recovery = revelu.extract(truth, seed=seed, method="two_hidden", checks=100, budget=budget)
     assert recovery.ledger.n_queries <= budget
     if recovery.status is Status.RECOVERED:
         assert error_of(recovery.network, truth) < 1e-6

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from revelu.network import Alignment, Network, align, load, zoo
     from revelu.network.span import Span
     from revelu.oracle import Ledger, Oracle
+    from revelu.recover.table import METHODS, select_methods
     from revelu.recovery import (
         Certificate,
         HalfspaceRecovery,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from revelu.tasks.verify import verify
 
 __all__ = [
+    "METHODS",
     "Alignment",
     "Audit",
     "AuditRow",
@@ -82,6 +84,7 @@ __all__ = [
     "recover_halfspaces",
     "recover_lowest_layer",
     "recover_span",
+    "select_methods",
     "verify",
     "zoo",
 ]
@@ -100,6 +103,7 @@ _ROOMS = {
     "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
     "revelu.network.span": ("Span",),
     "revelu.oracle": ("Ledger", "Oracle"),
+    "revelu.recover.table": ("METHODS", "select_methods"),
     "revelu.recovery": (
         "Certificate",
         "HalfspaceRecovery",

@@ -25,7 +25,7 @@ def advice(
         To follow the recovery's own evidence.
     """
     failed = recovery.status in {Status.UNVERIFIED, Status.PARTIAL}
-    if failed and method not in {"auto", "least_squares"}:
+    if failed and method not in {"auto", "fit"}:
         needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
         return [f"{needs}; --method auto chooses by what it measures"]
     if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:

@@ -17,6 +17,7 @@ from revelu.cli.extract import extract
 from revelu.cli.failures import standard_output
 from revelu.cli.journal import journal
 from revelu.cli.learn import learn
+from revelu.cli.methods import methods
 from revelu.cli.obfuscate import obfuscate
 from revelu.cli.serve import serve
 from revelu.cli.span import span
@@ -39,6 +40,7 @@ app.command()(obfuscate)
 app.command()(verify)
 app.command()(compare)
 app.command()(demos)
+app.command()(methods)
 app.command()(bench)
 app.command()(serve)
 app.add_typer(journal)

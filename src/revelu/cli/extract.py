@@ -54,7 +54,7 @@ def extract(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="auto, two_layer, any_two_layer, three_layer, deep or least_squares."),
+        typer.Option(help="auto, or one of those that `revelu methods` lists."),
     ] = "auto",
     polish: Annotated[
         bool,

@@ -130,7 +130,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     if certificate is not None and certificate.n_checks:
         on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
         # Answers that lack digits err themselves.
-        own = ", the target's own errors included" if recovery.method == "least_squares" else ""
+        own = ", the target's own errors included" if recovery.method == "fit" else ""
         rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}{own}"))
     rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds{_rate(recovery)}"))
     by_phase = ", ".join(f"{name} {n:,}" for name, n in ledger.by_phase.items() if n)

@@ -137,6 +137,20 @@ class NoiseFloor:
         """The square root of the floor: half of the digits that an answer has."""
         return float(np.sqrt(self.nu.max()))
 
+    @property
+    def faint(self) -> float:
+        """What is smaller than this share of an answer may be left out.
+
+        A hundredth of half the digits: it stays under the tolerance of a certificate, and drowns
+        in the errors of what is larger, whose derivatives have half of the digits.
+        """
+        return self.half_digits / 100.0
+
+    @property
+    def faint_slope(self) -> float:
+        """A slope along a line, whose direction has norm sqrt(d), that may be left out."""
+        return self.faint * float(np.linalg.norm(self.scale))
+
 
 def measure_noise(
     oracle: Oracle,

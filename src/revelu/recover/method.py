@@ -158,7 +158,7 @@ class Search(Protocol):
         """Search until a network explains all that was asked, or there is a reason to end."""
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Go on where fresh answers disagree; None where the method can do no more."""
+        """Go on where fresh answers disagree; None where the method gives up."""
 
 
 class Method(Protocol):
@@ -175,9 +175,9 @@ class Method(Protocol):
     box : bool
         Whether it can keep its queries inside a box.
     cost : str
-        Queries, in words.
-    max_repairs : int
-        After how many repairs a search that fresh answers still contradict is given up.
+        Queries a parameter, in words.
+    max_starts : int
+        Starts afresh, the first included, that may find what one has missed.
     """
 
     @property
@@ -191,7 +191,7 @@ class Method(Protocol):
     @property
     def cost(self) -> str: ...  # noqa: D102
     @property
-    def max_repairs(self) -> int: ...  # noqa: D102
+    def max_starts(self) -> int: ...  # noqa: D102
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Say why the method cannot be used on a target, if so, before a query is spent on it."""

@@ -127,22 +127,22 @@ def _verified(job: Job, network: Network) -> Recovery:
     if refused is not None:
         return ended(*refused)
     compared = to_log_ratios(network) if oracle.takes_log_ratios else network
-    given = Recovery(Status.UNVERIFIED, compared, ledger=oracle.ledger(), method="verify")
-    recovery, _ = job.verify(given, noise)
+    verdict = job.verify(compared, noise)
     oracle.check_unchanged()
-    evidence = recovery.evidence
-    if recovery.status is Status.UNVERIFIED:
-        evidence = (*evidence, _DISAGREE)
+    evidence = (verdict.limit,) if verdict.limit else ()
+    if verdict.status is Status.UNVERIFIED:
+        evidence = (_DISAGREE,)
     warnings: tuple[str, ...] = ()
     if oracle.takes_log_ratios:
         warnings = ("the answers are probabilities: logits are compared up to a common shift",)
     return Recovery(
-        recovery.status,
+        verdict.status,
         network,
         ledger=oracle.ledger(),
-        certificate=recovery.certificate,
+        certificate=verdict.certificate,
         evidence=evidence,
         method="verify",
         warnings=warnings,
+        is_classifier=oracle.takes_log_ratios,
         details={"probabilities": oracle.takes_log_ratios},
     )

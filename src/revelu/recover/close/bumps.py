@@ -7,7 +7,7 @@ import numpy as np
 from revelu.probe.residual import Residual
 from revelu.recover.close.candidate import Growing
 from revelu.recover.close.clusters import CLOSE
-from revelu.recover.shallow.one_hidden import recover_rest
+from revelu.recover.shallow.lines import add_line
 from revelu.types import FloatArray
 
 # Points asked for what is unexplained: so many a neuron at first; after a bump, until one
@@ -88,7 +88,7 @@ class BumpSearch:
                     return self._add_bump(x, n, 3.0 * reach)
                 reach *= 3.0
         before = self.growing.network
-        self.growing.network, _ = recover_rest(
+        self.growing.network, _ = add_line(
             self.growing.oracle, self.growing.network, self.growing.noise, self.growing.rng, x
         )
         if self.growing.is_wrong(x[None], self.growing.oracle(x[None])).any():

@@ -4,14 +4,16 @@
 
 Beyond DG21, which closes with "we believe it is possible to prove similar results ... for
 deeper models".  From the input up: the rows of a layer from the kinks that agree on them, their
-signs and their number from gradients (``deep_layer``), the outputs where the layer is the last
-(``deep_top``).  What fresh points then find wrong is where kinks were missed: they are gathered
+signs and their number from gradients (``layer``), the outputs where the layer is the last
+(``output_layer``).  What fresh points then find wrong is where kinks were missed: they are gathered
 there, and all is solved again from all kinks, which asks next to nothing.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -31,55 +33,123 @@ from revelu.recover.deep.output_layer import (
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import n_last_look, rare_inputs, suspects, telling_inputs
+from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Disagreement, Law, Layer, Tell, Why
 from revelu.recover.refine.deep_polish import polished
-from revelu.recovery import Recovery, Status
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
-_MAX_LAYERS = 12
 
-# Times that it goes back to a layer that lacks a neuron.
-_MAX_FALLS = 4
-
-# Points of a look for errors, and the spreads that they are drawn at; repairs, and those in a row
-# that do not help.
-_LOOK = 1000
-_SPREADS = (1.0, 1.0, 1.5, 2.0)
-_MAX_REPAIRS = 10
-_MAX_IN_VAIN = 4
-
-# Wrong points that one repair looks at, segments from each, and how long those are that lead
-# anywhere.
-_MOST_WRONG = 16
-_NEAR = 0.7
-
-# Points around wrong ones, and how far from those, relative to their size.
-_ZOOMED = 64
-_ZOOM = 0.4
-
-# Halvings of the way from a right point to a wrong one, and how much further to either side a
-# kink is looked for there.
-_HALVINGS = 12
-_BESIDE = 3.0
-
-# Rows of norm 1 that the last fit has moved no further than this are the same.
-_CLOSE = 1e-3
-
-# Errors of what is right before the last fit, relative to the size of the answers.
-_WRONG = 1e-6
-
-# Points for each unknown of an affine map that stands for what was not understood.
-_RATIO = 4
-
-
-@dataclass
+@dataclass(frozen=True)
 class Deep:
-    """A deep network under way.
+    """Any number of hidden layers, of any width, layer by layer.
 
     Attributes
     ----------
+    max_inputs : int
+        A kink costs two gradients, and all of a layer's are compared with each other.
+    max_layers : int
+        Hidden layers after which the climb is given up.
+    max_backtracks : int
+        Times that it goes back to a layer that lacks a neuron.
+    n_look : int
+        Fresh points of one look for errors.
+    spreads : tuple of float
+        Standard deviations that they are drawn at.
+    max_rounds : int
+        Times that kinks are gathered around errors and all is solved again, in one search.
+    patience : int
+        Of those in a row that leave as many points wrong.
+    max_repairs : int
+        Searches after failed certificates.
+    shallow_patience : int
+        Of those in a row after which no more checks agree, of a network of one hidden layer:
+        other methods have tried to repair that one.
+    n_wrong : int
+        Wrong points that one round looks at.
+    near : float
+        Length of the segments from a wrong point that lead anywhere, relative to its size.
+    n_zoomed : int
+        Points asked around wrong ones.
+    zoom : float
+        How far from those, relative to their size.
+    n_halvings : int
+        Halvings of the way from a right point to a wrong one.
+    beside : float
+        How much further to either side of what they leave a kink is looked for.
+    close : float
+        Rows of norm 1 that the last fit has moved no further are the same.
+    wrong : float
+        An error, relative to the size of the answers, that what is right stays under before
+        the last fit.
+    n_affine : int
+        Points for each unknown of an affine map that stands for what was not understood.
+    """
+
+    name: ClassVar[str] = "deep"
+    hidden: ClassVar[tuple[int, int | None]] = (1, None)
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
+    box: ClassVar[bool] = False
+    cost: ClassVar[str] = "100 to 200"
+    max_starts: ClassVar[int] = 2
+
+    max_inputs: int = 128
+    max_layers: int = 12
+    max_backtracks: int = 4
+    n_look: int = 1000
+    spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.0)
+    max_rounds: int = 10
+    patience: int = 4
+    max_repairs: int = 6
+    shallow_patience: int = 2
+    n_wrong: int = 16
+    near: float = 0.7
+    n_zoomed: int = 64
+    zoom: float = 0.4
+    n_halvings: int = 12
+    beside: float = 3.0
+    close: float = 1e-3
+    wrong: float = 1e-6
+    n_affine: int = 4
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """It divides differences of answers, and compares all kinks with each other."""
+        if not noise.is_exact:
+            return (
+                "the answers lack the digits that deep networks need: float64 ones, not "
+                f"{noise.law}; method fit takes one hidden layer"
+            )
+        if oracle.dim_in > self.max_inputs:
+            return (
+                f"networks of more than two hidden layers are recovered for {self.max_inputs} "
+                f"inputs at most, not {oracle.dim_in:,}: where the first layer has fewer neurons, "
+                "`revelu span` finds its row span, and a target that takes coordinates in that "
+                "has fewer inputs"
+            )
+        return ""
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        line: Peeling | None = None,  # noqa: ARG002
+    ) -> "Climb":
+        """Begin on a target, with segments of its own."""
+        return Climb(self, DeepSearch(oracle, noise, rng, Stack(oracle.dim_in)), tell)
+
+
+@dataclass
+class Climb:
+    """A deep network under way, from the input up.
+
+    Attributes
+    ----------
+    method : Deep
     search : DeepSearch
+    tell : callable
     layers : list of FoundLayer
     network : Network, optional
         The best so far.
@@ -89,57 +159,81 @@ class Deep:
         Points asked around those at which it was wrong, and the answers.
     latest : list of FoundLayer
         The layers as last solved for, whether the network was better for them or not.
-    n_falls : int
+    n_backtracks : int
         How often it has gone back to a layer that lacked a neuron.
+    shares : list of float
+        At which shares of all inputs asked networks agreed that did not pass.
     """
 
+    method: Deep
     search: DeepSearch
+    tell: Tell
     layers: list[FoundLayer] = field(default_factory=list)
     network: Network | None = None
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     near: tuple[FloatArray, FloatArray] = field(init=False)
     latest: list[FoundLayer] = field(default_factory=list, init=False)
-    n_falls: int = field(default=0, init=False)
+    n_backtracks: int = field(default=0, init=False)
+    shares: list[float] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         oracle, k = self.search.oracle, len(self.search.noise.scale)
         self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
         self.near = self.X, self.Y
 
-    def run(self) -> Recovery:
-        """Climb, then repair until fresh points find nothing wrong."""
-        try:
-            self._climb()
-            if self.network is not None:
-                self._explain(n_last_look(self.network))
-        except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
-        except CurvedError as error:
-            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
-        return self._finish()
+    def propose(self) -> Candidate:
+        """Climb, then look again until fresh points find nothing wrong."""
+        self.tell("recovering layer by layer")
+        return self._until_limit(self._begin)
 
-    def repair(self, X: FloatArray) -> Recovery:
-        """Look for what is missing at inputs where the network was wrong, shape (n, d)."""
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Look for what is missing at inputs where the network was wrong."""
+        self.shares.append(seen.share)
+        if self._gives_up():
+            return None
+        self.tell("looking for neurons that fire where the network was wrong")
+
+        def go_on() -> None:
+            self._hold_against(seen.X)
+            self._explain(self.method.n_look)
+
+        return self._until_limit(go_on)
+
+    def _begin(self) -> None:
+        self._climb()
+        if self.network is not None:
+            self._explain(n_last_look(self.network))
+
+    def _gives_up(self) -> bool:
+        """Whether another repair is in vain."""
+        if self.network is None or self._wrong(self.network).any():
+            return True
+        if len(self.network.weights) > 2:
+            return len(self.shares) > self.method.max_repairs
+        best = max(range(len(self.shares)), key=self.shares.__getitem__)
+        in_vain = len(self.shares) - 1 - best
+        return in_vain >= self.method.shallow_patience or len(self.shares) > self.method.max_repairs
+
+    def _until_limit(self, go_on: Callable[[], None]) -> Candidate:
         try:
-            self._hold_against(X)
-            self._explain(_LOOK)
+            go_on()
+            return self._finish()
         except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+            return self._candidate(Why.LIMIT, str(error))
         except CurvedError as error:
-            return self._recovery(Status.NOT_IN_CLASS, [str(error)])
-        return self._finish()
+            return Candidate(None, Why.CURVED, obstacles=(str(error),))
 
     def _climb(self) -> None:
         """Find layer after layer until one is the last; go back to one that lacks a neuron."""
         search = self.search
-        while len(search.stack) < _MAX_LAYERS:
-            layer = find_layer(search, is_in_vain=self._must_fall)
-            if not layer.is_complete and self._must_fall():
+        while len(search.stack) < self.method.max_layers:
+            layer = find_layer(search, is_in_vain=self._must_backtrack)
+            if not layer.is_complete and self._must_backtrack():
                 doubtful = self._doubtful()
                 log.info("layer %d lacks a neuron", doubtful + 1)
                 search.stack, self.layers = search.stack[:doubtful], self.layers[:doubtful]
-                self.n_falls += 1
+                self.n_backtracks += 1
                 continue
             # With no kink anywhere it is an affine map.
             if not len(layer.b) and (len(search.stack) or len(search.witnesses)):
@@ -151,9 +245,11 @@ class Deep:
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
 
-    def _must_fall(self) -> bool:
+    def _must_backtrack(self) -> bool:
         """Whether gradients gathered since show that a layer below lacks a neuron."""
-        return self.n_falls < _MAX_FALLS and self._doubtful() < len(self.layers)
+        return self.n_backtracks < self.method.max_backtracks and self._doubtful() < len(
+            self.layers
+        )
 
     def _doubtful(self) -> int:
         """The lowest layer that explained all gradients then and does not now; or how many."""
@@ -236,7 +332,7 @@ class Deep:
 
     def _is_wrong(self, X: FloatArray, Y: FloatArray, network: Network) -> BoolArray:
         scale = self.search.noise.scale * np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
-        return np.asarray((np.abs(network(X) - Y) > _WRONG * scale).any(axis=1))
+        return np.asarray((np.abs(network(X) - Y) > self.method.wrong * scale).any(axis=1))
 
     def _explain(self, n_last: int) -> None:
         """Repair until so many fresh points in a row are right."""
@@ -249,8 +345,8 @@ class Deep:
             if not wrong.any() and n_right < n_last:
                 if not n_right:
                     self._hold_against(rare_inputs(self.network, self.search.rng))
-                n = min(max(_LOOK, n_right), n_last - n_right)
-                X = rng.standard_normal((n, d)) * rng.choice(_SPREADS, n)[:, None]
+                n = min(max(self.method.n_look, n_right), n_last - n_right)
+                X = rng.standard_normal((n, d)) * rng.choice(self.method.spreads, n)[:, None]
                 self._hold_against(X)
                 n_right += n
                 continue
@@ -260,13 +356,13 @@ class Deep:
                 is_searched = True
                 self._hold_against(suspects(self.network, self.search))
                 continue
-            if repairs == _MAX_REPAIRS or in_vain == _MAX_IN_VAIN:
+            if repairs == self.method.max_rounds or in_vain == self.method.patience:
                 return
             log.info(
                 "repair %d: %d of %d wrong, %s", repairs, wrong.sum(), len(wrong), self.network
             )
             # What was right before and is right now still counts.
-            n_right, is_searched = min(n_right, n_last - _LOOK), False
+            n_right, is_searched = min(n_right, n_last - self.method.n_look), False
             repairs += 1
             in_vain = in_vain + 1 if wrong.sum() >= fewest else 0
             fewest = int(wrong.sum())
@@ -277,13 +373,13 @@ class Deep:
     def _gather_around(self, network: Network, wrong: BoolArray) -> None:
         """Gather kinks where the network begins to be wrong, and around wrong points."""
         search, rng = self.search, self.search.rng
-        bad = self.X[np.resize(rng.permutation(np.flatnonzero(wrong)), _MOST_WRONG)]
+        bad = self.X[np.resize(rng.permutation(np.flatnonzero(wrong)), self.method.n_wrong)]
         size = np.linalg.norm(bad, axis=1)[:, None] / np.sqrt(bad.shape[1])
-        away = bad + _NEAR * size * rng.standard_normal(bad.shape)
+        away = bad + self.method.near * size * rng.standard_normal(bad.shape)
         stack, search.stack = search.stack, search.stack[:1]
         search.gather_on(bad, away)
         near, is_wrong = self._zoom(network, bad)
-        bad = np.vstack([bad, rng.permutation(near[is_wrong])[:_MOST_WRONG]])
+        bad = np.vstack([bad, rng.permutation(near[is_wrong])[: self.method.n_wrong]])
         good = np.vstack([self.X[~wrong], near[~is_wrong]])
         if len(good):
             order = cdist(bad, good).argsort(axis=1)
@@ -297,9 +393,9 @@ class Deep:
         What is wrong once in a thousand points of N(0, I) is often wrong near where it was.
         """
         rng = self.search.rng
-        centres = bad[rng.integers(len(bad), size=_ZOOMED)]
+        centres = bad[rng.integers(len(bad), size=self.method.n_zoomed)]
         size = np.linalg.norm(centres, axis=1)[:, None] / np.sqrt(bad.shape[1])
-        X = centres + _ZOOM * size * rng.standard_normal(centres.shape)
+        X = centres + self.method.zoom * size * rng.standard_normal(centres.shape)
         X, Y = self._asked(X)
         self.near = np.vstack([self.near[0], X]), np.vstack([self.near[1], Y])
         return X, self._is_wrong(X, Y, network)
@@ -309,39 +405,35 @@ class Deep:
     ) -> tuple[FloatArray, FloatArray]:
         """Bisect for where the network begins to be wrong; short segments around there."""
         lo, hi = np.zeros((len(bad), 1)), np.ones((len(bad), 1))
-        for _ in range(_HALVINGS):
+        for _ in range(self.method.n_halvings):
             middle = (lo + hi) / 2
             X = good + middle * (bad - good)
             wrong = self._is_wrong(X, self.search.oracle(X), network)[:, None]
             lo, hi = np.where(wrong, lo, middle), np.where(wrong, middle, hi)
-        width = _BESIDE * (hi - lo)
+        width = self.method.beside * (hi - lo)
         return good + (lo - width) * (bad - good), good + (hi + width) * (bad - good)
 
-    def _finish(self) -> Recovery:
+    def _finish(self) -> Candidate:
         if self.network is None:
-            try:
-                self.network = self._lower()
-            except LimitReachedError as error:
-                return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
+            self.network = self._lower()
             n = len(self._exact_layers)
-            notes = [f"{n} layers were found; what is above them was not understood"]
+            obstacles = [f"{n} layers were found; what is above them was not understood"]
             if self.layers and self.layers[-1].is_refuted:
-                notes.append(
+                obstacles.append(
                     f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
                     "but as neurons that are off on one side they explain few gradients: they are "
                     "no ReLUs, or several neurons that hardly ever rest are missing"
                 )
-            return self._recovery(Status.PARTIAL if n else Status.UNVERIFIED, notes)
-        wrong = self._wrong(self.network)
-        notes = []
-        if wrong.any():
-            notes.append(f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked")
+            return self._candidate(Why.UNRESOLVED, *obstacles)
         network = without_faint(self.network)
         plain = (n for n in within_neurons(network) if self._is_no_worse(n, network))
         network = next(plain, None) or without_skip(network, self.search.rng)
-        right = ~self._wrong(network)
+        wrong, right = self._wrong(self.network), ~self._wrong(network)
         self.network = polished(network, self.X[right], self.Y[right])
-        return self._recovery(Status.PARTIAL if wrong.any() else Status.UNVERIFIED, notes)
+        if wrong.any():
+            told = f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked"
+            return self._candidate(Why.UNRESOLVED, told)
+        return self._candidate(Why.EXPLAINED)
 
     @property
     def _exact_layers(self) -> list[FoundLayer]:
@@ -357,39 +449,33 @@ class Deep:
             return None
         weights, biases = [y.W for y in layers], [y.b for y in layers]
         search = self.search
-        n = _RATIO * (len(biases[-1]) + 1)
+        n = self.method.n_affine * (len(biases[-1]) + 1)
         X = search.rng.standard_normal((n, search.oracle.dim_in))
         X, Y = self._asked(X)
         h = Stack(search.oracle.dim_in, weights, biases).outputs(X)
         A = np.linalg.lstsq(np.column_stack([h, np.ones(len(X))]), Y, rcond=None)[0].T
         return Network([*weights, A[:, :-1]], [*biases, A[:, -1]])
 
-    def _recovery(self, status: Status, notes: list[str]) -> Recovery:
-        layers = [(layer.W, layer.b) for layer in self._exact_layers]
+    def _candidate(self, why: Why, *obstacles: str) -> Candidate:
+        layers: list[Layer] = [(layer.W, layer.b) for layer in self._exact_layers]
         if self.network is not None and len(self.network.weights) == len(self.layers) + 1:
-            better = zip(self.network.weights, self.network.biases, strict=True)
+            polished_layers = zip(self.network.weights, self.network.biases, strict=True)
             layers = [
-                new if _is_close(new[0], old[0]) else old
-                for old, new in zip(layers, better, strict=False)
+                new if self._is_same(new[0], old[0]) else old
+                for old, new in zip(layers, polished_layers, strict=False)
             ]
-        return Recovery(
-            status,
+        refuted = any(layer.is_refuted for layer in self.layers[:1])
+        worst = 0.0
+        if why is Why.UNRESOLVED and self.network is not None:
+            worst = float(np.abs(self.network(self.X) - self.Y).max(initial=0.0))
+        return Candidate(
             self.network,
-            ledger=self.search.oracle.ledger(),
-            evidence=tuple(notes),
-            method="deep",
-            details={"layers": layers, "refuted": any(y.is_refuted for y in self.layers[:1])},
+            Why.REFUTED if refuted and why is Why.UNRESOLVED else why,
+            layers=tuple(layers),
+            obstacles=obstacles,
+            worst_error=worst,
+            figures={"layers": layers, "refuted": refuted},
         )
 
-
-def _is_close(W: FloatArray, other: FloatArray) -> bool:
-    return W.shape == other.shape and bool((np.abs(W - other) < _CLOSE).all())
-
-
-def search_deep(
-    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
-) -> tuple[Recovery, Deep]:
-    """Recover a network of any depth by queries, with what can go on where a check fails."""
-    search = DeepSearch(oracle, noise, np.random.default_rng(seed), Stack(oracle.dim_in))
-    deep = Deep(search)
-    return deep.run(), deep
+    def _is_same(self, W: FloatArray, other: FloatArray) -> bool:
+        return W.shape == other.shape and bool((np.abs(W - other) < self.method.close).all())

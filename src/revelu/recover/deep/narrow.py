@@ -1,15 +1,17 @@
-"""Exact recovery of a network of two hidden layers (DG21, Theorem 3 and section 3.5).
+"""Exact recovery of two hidden layers, the first no wider than the input (DG21, section 3.5).
 
     f(x) = A relu(V relu(W x + b) + c) + e,    d1 <= d independent rows w_j
 
-The paper's four steps: the hyperplanes of a line (3.5.1); which of them are the first
-layer's (3.5.2, Algorithm 7); their signs (3.5.3); and the top two layers, asked through a
+The paper's four steps (Theorem 3): the hyperplanes of a line (3.5.1); which of them are the
+first layer's (3.5.2, Algorithm 7); their signs (3.5.3); and the top two layers, asked through a
 right inverse of W, as a two-layer network on the positive orthant (3.5.4, Theorem 2).
 Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
+import logging
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,24 +21,63 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
 from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Disagreement, Law, Search, Tell, Why
 from revelu.recover.refine.gauss_newton import Layers, polish
-from revelu.recover.shallow.one_hidden import first_line
-from revelu.recover.shallow.restricted import RestrictedSearch, explain_box
+from revelu.recover.shallow.lines import ended, first_line
+from revelu.recover.shallow.one_hidden import OneHidden
+from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
-from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
 
-# With a right inverse whose condition number is larger, what derivatives leave of the
-# digits, half or more, is gone.
-_WORST_CONDITION = 1e6
+log = logging.getLogger(__name__)
 
-# Points tried for home, where the top layers are affine around.
-_MAX_HOMES = 8
 
-# Equations a parameter of the last fit, and the share of what the recovery has asked that
-# it may cost: one output needs many more queries for as many equations as ten do.
-_EQUATIONS = 1.2
-_POLISH_SHARE = 0.5
+@dataclass(frozen=True)
+class TwoHidden:
+    """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
+
+    Attributes
+    ----------
+    worst_condition : float
+        Of a right inverse of the first layer; with a larger condition number what derivatives
+        leave of the digits, half or more, is gone.
+    max_bases : int
+        Points tried for the base point, around which the top layers must be affine.
+    max_repairs : int
+    n_equations : float
+        Equations a parameter of the last fit of all layers.
+    polish_share : float
+        Share of all queries so far that the last fit may cost: one output needs many more
+        queries for as many equations as ten do.
+    """
+
+    name: ClassVar[str] = "two_hidden"
+    hidden: ClassVar[tuple[int, int | None]] = (2, 2)
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
+    box: ClassVar[bool] = False
+    cost: ClassVar[str] = "3 to 10"
+    max_starts: ClassVar[int] = 3
+
+    worst_condition: float = 1e6
+    max_bases: int = 8
+    max_repairs: int = 12
+    n_equations: float = 1.2
+    polish_share: float = 0.5
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:  # noqa: ARG002
+        """Nothing rules it out beforehand."""
+        return ""
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        line: Peeling | None = None,
+    ) -> "LayeredSearch":
+        """Begin on a target."""
+        return LayeredSearch(self, oracle, noise, rng, tell, line)
 
 
 class TopLayers:
@@ -74,84 +115,162 @@ class TopLayers:
 
 
 @dataclass
-class ThreeLayers:
-    """Two known layers of neurons, which grow where a check failed.
+class LayeredSearch:
+    """Two known layers of neurons, which grow where fresh answers disagree.
 
     Attributes
     ----------
+    method : TwoHidden
     oracle : Oracle
     noise : NoiseFloor
-    top : TopLayers
-    search : RestrictedSearch
-        The upper layer's, on the positive orthant.
     rng : numpy.random.Generator
+    tell : callable
+    line : Peeling, optional
+        Where it has been paid for.
+    first : FirstLayer, optional
+    top : TopLayers
+    upper : RestrictedSearch
+        The upper layer's, on the positive orthant.
     block : (X, Y), optional
         The answers of the last fit, which every later one uses again.
-    sign_notes : list of str
-        Why a skip was kept, if it was.
+    affine : Search, optional
+        Of a target without a kink on the line: that of one hidden layer.
+    n_repairs : int
     """
 
+    method: TwoHidden
     oracle: Oracle
     noise: NoiseFloor
-    top: TopLayers
-    search: RestrictedSearch
     rng: np.random.Generator
-    block: tuple[FloatArray, FloatArray] | None = None
-    sign_notes: list[str] = field(default_factory=list)
+    tell: Tell
+    line: Peeling | None = None
+    first: FirstLayer | None = field(default=None, init=False)
+    top: TopLayers = field(init=False)
+    upper: RestrictedSearch = field(init=False)
+    block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
+    affine: Search | None = field(default=None, init=False)
+    n_repairs: int = field(default=0, init=False)
 
-    def run(self) -> Recovery:
-        """Grow the upper layer until it explains N(0, I), then fit all layers."""
-
-        def draw(n: int) -> tuple[FloatArray, FloatArray]:
-            X = self.rng.standard_normal((n, self.oracle.dim_in))
-            return self.top.hidden(X), self.oracle(X)
-
+    def propose(self) -> Candidate:
+        """Find the first layer, then grow the upper one until it explains N(0, I)."""
+        self.tell("recovering two hidden layers")
         try:
-            return self._finish(explain_box(self.search, draw))
+            self.line = self.line or first_line(self.oracle, self.noise, self.rng)
+            if not self.line.scan.complete:
+                return ended(self.line.scan)
+            if not len(self.line.scan.kinks):
+                self.affine = OneHidden().start(
+                    self.oracle, self.noise, self.rng, self.tell, self.line
+                )
+                return self.affine.propose()
+            self.first = recover_first_layer(self.oracle, self.noise, self.line, self.rng)
+            if not len(self.first.W):
+                return self._nothing(
+                    Why.HYPERPLANES_END,
+                    f"none of the {self.first.n_candidates} hyperplanes found bends the function "
+                    "wherever it goes: they are not a first layer's",
+                )
+            obstacle = self._obstacle(self.first)
+            if obstacle:
+                return self._nothing(Why.UNRESOLVED, obstacle)
+            self.top = TopLayers(self.oracle, self.first)
+            self.upper = self._settled()
         except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, *self._network(), str(error))
-
-    def repair(self, X: FloatArray) -> Recovery:
-        """Look for what is missing at inputs where the network was wrong, shape (n, d)."""
+            return self._nothing(Why.LIMIT, str(error))
+        except SaturatedError as error:
+            return self._nothing(Why.SATURATED, str(error))
         try:
-            self.search.hold_against(self.top.hidden(X), self.oracle(X))
-            return self._finish(self.search.explain())
+            return self._finish(self.upper.explain_all(self._draw))
         except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, *self._network(), str(error))
+            return self._limit(error)
 
-    def _finish(self, explained: bool) -> Recovery:
-        if explained:
-            explained = self._holds_for_block()
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Look for what is missing at inputs where the network was wrong."""
+        if self.affine is not None:
+            return self.affine.repair(seen)
+        if self.n_repairs == self.method.max_repairs or self.upper.wrong().any():
+            return None
+        self.n_repairs += 1
+        self.tell("looking for neurons that fire where the network was wrong")
+        try:
+            self.upper.hold_against(self.top.hidden(seen.X), self.oracle(seen.X))
+            return self._finish(self.upper.explain())
+        except LimitReachedError as error:
+            return self._limit(error)
+
+    def _obstacle(self, first: FirstLayer) -> str:
+        """Why the top layers cannot be asked through the first, if they cannot."""
+        d1, d = first.W.shape
+        if d1 > d:
+            return f"at least {d1} first-layer neurons for {d} inputs: they cannot be set at will"
+        if first.condition > self.method.worst_condition:
+            return (
+                f"the {d1} rows of the first layer are dependent (condition number "
+                f"{first.condition:.1e}): its neurons cannot be set at will"
+            )
+        return ""
+
+    def _settled(self) -> RestrictedSearch:
+        """Find a base point where every first-layer neuron is on.
+
+        Raises
+        ------
+        SaturatedError
+            If the function is affine around none of those tried.
+        """
+        top, d = self.top, self.oracle.dim_in
+        box = Box(np.zeros(top.dim_in), np.full(top.dim_in, np.inf))
+        for _ in range(self.method.max_bases):
+            X = self.rng.standard_normal((1, d))
+            base = np.abs(X @ top.first.W.T + top.first.b)[0]
+            # The inverse makes longer inputs of it, and their answers err by more.
+            stretch = np.linalg.norm(top.inputs(base[None])) / np.sqrt(d)
+            stretched = replace(self.noise, nu=self.noise.nu * max(float(stretch), 1.0))
+            try:
+                return RestrictedSearch(top, box, stretched, self.rng, base)
+            except SaturatedError:
+                continue
+        raise SaturatedError(
+            f"no affine piece was found above the first layer of {top.dim_in} neurons, at "
+            f"{self.method.max_bases} points"
+        )
+
+    def _draw(self, n: int) -> tuple[FloatArray, FloatArray]:
+        X = self.rng.standard_normal((n, self.oracle.dim_in))
+        return self.top.hidden(X), self.oracle(X)
+
+    def _finish(self, explained: bool) -> Candidate:
+        explained = explained and self._holds_for_block()
         network, notes = self._network()
         if explained:
-            return self._recovery(Status.UNVERIFIED, self._polished(network), notes)
-        notes = []
-        share = float(self.search.wrong().mean())
-        d1 = self.top.dim_in
-        notes.append(
-            f"a first layer of {d1} neurons was found; what lies above it is not one layer of "
-            f"neurons: {share:.1%} of the inputs asked are not explained"
-        )
-        n_bent, n_straight = self.search.n_bent, self.search.n_straight
-        if self.search.bends:
-            notes.append(
-                f"{n_bent} of {n_bent + n_straight} hyperplanes above the first layer end or "
-                "bend: the network is deeper, or has more first-layer neurons than inputs"
+            return self._candidate(Why.EXPLAINED, self._polished(network), notes)
+        upper, first = self.upper, self.top.first
+        obstacles = [
+            (
+                f"a first layer of {self.top.dim_in} neurons was found; what lies above it is not "
+                f"one layer of neurons: {float(upper.wrong().mean()):.1%} of the inputs asked are "
+                "not explained"
             )
-        elif self.top.first.n_missing:
-            notes.append(
-                f"gradients show {self.top.first.n_missing} more direction(s) in which the "
-                "function changes: first-layer neurons are missing"
+        ]
+        if upper.bends:
+            obstacles.append(
+                f"{upper.n_bent} of {upper.n_bent + upper.n_straight} hyperplanes above the first "
+                "layer end or bend: the network is deeper, or has more first-layer neurons than "
+                "inputs"
             )
-        elif self.search.message:
-            notes.append(self.search.message)
-        partial = self._recovery(Status.PARTIAL, network, notes)
-        return replace(partial, details={**partial.details, "deeper": self.search.bends})
+        elif first.n_missing:
+            obstacles.append(
+                f"gradients show {first.n_missing} more direction(s) in which the function "
+                "changes: first-layer neurons are missing"
+            )
+        elif upper.message:
+            obstacles.append(upper.message)
+        why = Why.HYPERPLANES_END if upper.bends else Why.UNRESOLVED
+        return self._candidate(why, network, notes, *obstacles)
 
     def _network(self) -> tuple[Network, list[str]]:
         """Both layers, the upper one's signs resolved where that can be done."""
-        upper, notes = resolve_signs(self.search.network, self.noise.half_digits)
-        self.sign_notes = list(notes)
+        upper, notes = resolve_signs(self.upper.network, self.noise.half_digits)
         first = self.top.first
         if not len(upper.weights[0]) and upper.skip is not None:
             # Nothing bends above the first layer: it is the only one.
@@ -164,14 +283,15 @@ class ThreeLayers:
         """Ask the answers of the last fit, once and where they cost little; explain them."""
         if self.block is None:
             n_parameters = self._network()[0].n_parameters
-            n = int(np.ceil(_EQUATIONS * n_parameters / len(self.noise.scale)))
-            if n > _POLISH_SHARE * self.oracle.n_queries or not self.oracle.affords(n):
+            n = int(np.ceil(self.method.n_equations * n_parameters / len(self.noise.scale)))
+            dear = n > self.method.polish_share * self.oracle.n_queries
+            if dear or not self.oracle.affords(n):
                 return True
             X = self.rng.standard_normal((n, self.oracle.dim_in))
             with self.oracle.phase("polish"):
                 self.block = X, self.oracle(X)
-            self.search.hold_against(self.top.hidden(X), self.block[1])
-        return self.search.explain()
+            self.upper.hold_against(self.top.hidden(X), self.block[1])
+        return self.upper.explain()
 
     def _polished(self, network: Network) -> Network:
         """Fit all layers to the block of answers, if there is one."""
@@ -184,121 +304,20 @@ class ThreeLayers:
         skip = None if found.V is None else (found.V, np.zeros(network.dim_out))
         return Network(found.weights, found.biases, skip=skip)
 
-    def _recovery(self, status: Status, network: Network, notes: list[str], *more: str) -> Recovery:
-        return _recovery(self.oracle, status, network, [*notes, *more], self.top.first)
+    def _candidate(
+        self, why: Why, network: Network, notes: list[str], *obstacles: str
+    ) -> Candidate:
+        worst = 0.0 if why is Why.EXPLAINED else float(self.upper.apart().max(initial=0.0))
+        nothing = self._nothing(why, *obstacles)
+        return replace(nothing, network=network, notes=tuple(notes), worst_error=worst)
 
+    def _limit(self, error: LimitReachedError) -> Candidate:
+        return self._candidate(Why.LIMIT, *self._network(), str(error))
 
-def recover_three_layer(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    seed: int | np.random.SeedSequence,
-    peeled: Peeling | None = None,
-) -> Recovery:
-    """Recover ``f(x) = A relu(V relu(W x + b) + c) + e`` by queries.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    noise : NoiseFloor
-        Every tolerance comes from it.
-    seed : int or SeedSequence
-    peeled : Peeling, optional
-        The kinks and hyperplanes of a line, where they have been paid for.
-
-    Returns
-    -------
-    Recovery
-        ``UNVERIFIED`` with the network where every point asked was explained,
-        ``PARTIAL`` where the first layer came back (``details["first_layer"]``) and not
-        what is above it, ``NOT_IN_CLASS`` where a line has no affine pieces,
-        ``BUDGET_EXHAUSTED`` with what was found.
-
-    Notes
-    -----
-    Source: DG21, Theorem 3 and section 3.5.
-    """
-    return search_three_layers(oracle, noise, seed, peeled)[0]
-
-
-def search_three_layers(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    seed: int | np.random.SeedSequence,
-    peeled: Peeling | None = None,
-) -> tuple[Recovery, ThreeLayers | None]:
-    """As :func:`recover_three_layer`, with what can go on where a check fails."""
-    rng = np.random.default_rng(seed)
-    first: FirstLayer | None = None
-    try:
-        peeled = peeled or first_line(oracle, noise, rng)
-        if not peeled.scan.complete:
-            return _recovery(oracle, Status.NOT_IN_CLASS, None, [peeled.scan.message]), None
-        first = recover_first_layer(oracle, noise, peeled, rng)
-        obstacle = _obstacle(first)
-        if obstacle:
-            status = Status.PARTIAL if len(first.W) else Status.NOT_IN_CLASS
-            return _recovery(oracle, status, None, [obstacle], first), None
-        top = TopLayers(oracle, first)
-        layers = ThreeLayers(oracle, noise, top, _settle(top, noise, rng), rng)
-    except LimitReachedError as error:
-        return _recovery(oracle, Status.BUDGET_EXHAUSTED, None, [str(error)], first), None
-    except SaturatedError as error:
-        return _recovery(oracle, Status.UNVERIFIED, None, [str(error)], first), None
-    return layers.run(), layers
-
-
-def _obstacle(first: FirstLayer) -> str:
-    """Why the top layers cannot be asked through the first, if they cannot."""
-    d1, d = first.W.shape
-    if not d1:
-        return (
-            f"none of the {first.n_candidates} hyperplanes found bends the function wherever it "
-            "goes: they are not a first layer's"
-        )
-    if d1 > d:
-        return f"at least {d1} first-layer neurons for {d} inputs: they cannot be set at will"
-    if first.condition > _WORST_CONDITION:
-        return (
-            f"the {d1} rows of the first layer are dependent (condition number "
-            f"{first.condition:.1e}): its neurons cannot be set at will"
-        )
-    return ""
-
-
-def _settle(top: TopLayers, noise: NoiseFloor, rng: np.random.Generator) -> RestrictedSearch:
-    """Find a home where every first-layer neuron is on."""
-    d, d1 = top.oracle.dim_in, top.dim_in
-    box = Box(np.zeros(d1), np.full(d1, np.inf))
-    for _ in range(_MAX_HOMES):
-        X = rng.standard_normal((1, d))
-        home = np.abs(X @ top.first.W.T + top.first.b)[0]
-        # The inverse makes longer inputs of it, and their answers err by more.
-        stretch = np.linalg.norm(top.inputs(home[None])) / np.sqrt(d)
-        stretched = replace(noise, nu=noise.nu * max(float(stretch), 1.0))
-        try:
-            return RestrictedSearch(top, box, stretched, rng, home)
-        except SaturatedError:
-            continue
-    raise SaturatedError(
-        f"no affine piece was found above the first layer of {d1} neurons, at {_MAX_HOMES} points"
-    )
-
-
-def _recovery(
-    oracle: Oracle,
-    status: Status,
-    network: Network | None,
-    notes: list[str],
-    first: FirstLayer | None = None,
-) -> Recovery:
-    details: dict[str, object] = {}
-    if first is not None:
-        details = {"first_layer": (first.W, first.b), "condition": first.condition}
-    return Recovery(
-        status,
-        network,
-        ledger=oracle.ledger(),
-        evidence=tuple(notes),
-        method="three_layer",
-        details=details,
-    )
+    def _nothing(self, why: Why, *obstacles: str) -> Candidate:
+        """What is known without an upper layer."""
+        if self.first is None or not len(self.first.W):
+            return Candidate(None, why, obstacles=obstacles)
+        layer = (self.first.W, self.first.b)
+        figures = {"first_layer": layer, "condition": self.first.condition}
+        return Candidate(None, why, layers=(layer,), obstacles=obstacles, figures=figures)

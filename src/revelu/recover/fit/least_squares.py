@@ -1,4 +1,4 @@
-"""Recovery of a two-layer network from answers of few digits, by least squares.
+"""One hidden layer from answers of few digits, by least squares.
 
     f(x) = A relu(W x + b) + V x + c
 
@@ -11,15 +11,15 @@ N(0, I), decided in advance of their answers, and the network that explains them
    matter (JWZ20's row span), which few gradients show; with one, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them.
 3. Take out the neurons that are not needed, the affine rest being free.
-4. Turn neurons round so that the affine rest vanishes.
+4. Flip neurons so that the affine rest vanishes.
 5. In all coordinates, to which slopes carry a network of a slice over, refit everything
    to fresh Gaussian queries, of rounded answers to those foretold to round least, and
    weigh each answer by its own error.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,153 +42,192 @@ from revelu.recover.fit.search import (
 )
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
 from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Disagreement, Law, Tell, Why
 from revelu.recover.signs import resolve_signs
-from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Below this many inputs fewer coordinates are not worth their queries.  Above this noise
-# neither slopes nor the kinks of a line are to be had.
-_MANY_INPUTS = 128
-_FINE = 4e-5
 
-# The coordinates of a slice.
-_SLICE_INPUTS = 32
+@dataclass(frozen=True)
+class Fit:
+    """One hidden layer from answers of few digits, by least squares.
 
-# The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
-# of rounded answers, whose error is known.
-_LIMIT = 1.5
-_GRID_LIMIT = 1.2
+    Attributes
+    ----------
+    many_inputs : int
+        With fewer inputs fewer coordinates are not worth their queries.
+    fine : float
+        Above this noise neither slopes nor the kinks of a line are to be had.
+    n_slice : int
+        Coordinates of a slice.
+    limit, grid_limit : float
+        The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
+        of rounded answers, whose error is known.
+    min_answered : float
+        Saturated answers say nothing; where a smaller share is left, so is the search.
+    first_width : int
+        Neurons that the first samples could determine, or a quarter of the inputs.
+    span_margin : float
+        Inside a span, so much more than its dimension.
+    no_interpolation : float
+        Samples of so many equations a parameter that a network explains are no accident: it
+        is right but for neurons that fire on few of them.
+    line_noise : float
+        The noise of a line's answers is what differences of answers suggest, times what they
+        hide and what rounding the queries adds.
+    line_margin : float
+        Neurons looked for, over the kinks of a line.
+    max_neurons : int
+        The search ends at a network of more neurons than this and four times the inputs,
+    max_work : float
+        or at more multiplications a step.
+    stuck : float
+        It is stuck where twice the neurons leave more than this share of what fewer left of
+        the answers' variation; on the way to random networks it was 0.85 at most.
+    equations : float
+        Equations a parameter for the last fit of a network known in a span only,
+    slope_equations : float
+        beside those of slopes, where there are hardly more equations than queries,
+    coarse_equations, coarse_equations_many_outputs : float
+        and of coarser answers, whose errors the fit is to average.
+    coarse : float
+        The noise from which answers count as coarse.
+    n_foretold : int
+        Of so many places one is asked, that where the answer is foretold to round least.
+    rest_rtol : float
+        The affine rest that noise leaves is this share of the neurons' affine maps at most;
+    sign_rounding : float
+        an unknown sign, 0 or 1, may be this far off,
+    rest_cost : float
+        and a refit without the rest decides, by a cost that grows by no more than this.
+    """
 
-# Saturated answers say nothing; where more than this share is lost, so is the search.
-_LEAST_ANSWERED = 0.25
+    name: ClassVar[str] = "fit"
+    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
+    box: ClassVar[bool] = False
+    cost: ClassVar[str] = "2 to 6"
+    max_starts: ClassVar[int] = 2
 
-# The first samples could determine this many neurons, or a quarter of the inputs; inside
-# a span, this much more than its dimension.
-_FIRST_WIDTH = 4
-_SPAN_MARGIN = 1.25
+    many_inputs: int = 128
+    fine: float = 4e-5
+    n_slice: int = 32
+    limit: float = 1.5
+    grid_limit: float = 1.2
+    min_answered: float = 0.25
+    first_width: int = 4
+    span_margin: float = 1.25
+    no_interpolation: float = 2.0
+    line_noise: float = 3.0
+    line_margin: float = 1.1
+    max_neurons: int = 128
+    max_work: float = 4e9
+    stuck: float = 0.95
+    equations: float = 2.1
+    slope_equations: float = 1.25
+    coarse_equations: float = 3.4
+    coarse_equations_many_outputs: float = 6.0
+    coarse: float = 4e-6
+    n_foretold: int = 32
+    rest_rtol: float = 0.05
+    sign_rounding: float = 0.3
+    rest_cost: float = 1.2
 
-# Samples of so many equations a parameter that a network explains are no accident: it
-# is right but for neurons that fire on few of them.
-_NO_INTERPOLATION = 2.0
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:  # noqa: ARG002
+        """Nothing rules it out beforehand."""
+        return ""
 
-# The noise of a line's answers is what differences of answers suggest, times what they
-# hide and what rounding the queries adds.
-_LINE_NOISE = 3.0
-_LINE_MARGIN = 1.1
-
-# Where the search ends: a network of more neurons than this and four times the inputs,
-# or more work a step.
-_MOST_NEURONS = 128
-_MOST_WORK = 4e9
-
-# And where it is stuck: twice the neurons leave more than this share of what fewer left of
-# the answers' variation.  On the way to random networks it was 0.85 at most.
-_STUCK = 0.95
-
-# Equations a parameter for the last fit: of a network known in a span only; beside those of
-# slopes, where there are hardly more equations than queries; and of coarser answers, whose
-# errors the fit is to average.
-_FINAL_EQUATIONS = 2.1
-_FINAL_EQUATIONS_FEW_OUTPUTS = 1.25
-_COARSE_NOISE = 4e-6
-_COARSE_EQUATIONS = 3.4
-_COARSE_EQUATIONS_MANY_OUTPUTS = 6.0
-
-# Of so many places one is asked, that where the answer is foretold to round least.
-_CANDIDATES = 32
-
-# The affine rest that noise leaves is this share of the neurons' affine maps at most; a
-# refit without it decides, and a cost that grows by no more than this.
-_REST_RTOL = 0.05
-_SIGN_ROUNDING = 0.3
-_REST_COST = 1.2
-
-Tell = Callable[[str], None]
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        line: Peeling | None = None,  # noqa: ARG002
+    ) -> "FitSearch":
+        """Begin on a target, with Gaussian queries."""
+        return FitSearch(self, oracle, noise, rng, tell)
 
 
 class _NotPiecewiseAffineError(Exception):
     """A line without affine pieces."""
 
 
-def recover_by_least_squares(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    seed: int | np.random.SeedSequence,
-    tell: Tell = log.debug,
-) -> Recovery:
-    """Recover ``f(x) = A relu(W x + b) + V x + c`` from answers of few digits.
+@dataclass
+class FitSearch:
+    """A network with neurons to spare, then without.
 
-    Parameters
+    In the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates: a fit with neurons
+    to spare, consolidated (ATV21, Algorithm 5, by another route).
+
+    Attributes
     ----------
+    method : Fit
     oracle : Oracle
     noise : NoiseFloor
         What counts as explained comes from it.
-    seed : int or SeedSequence
+    rng : numpy.random.Generator
     tell : callable
-        Called with what is being done.
-
-    Returns
-    -------
-    Recovery
-        ``UNVERIFIED`` with the network, whether it explains the samples or not;
-        ``NOT_IN_CLASS`` where a line has no affine pieces; ``BUDGET_EXHAUSTED`` with what
-        was found.
-
-    Notes
-    -----
-    Source: inside the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates, a
-    fit with neurons to spare, consolidated (ATV21, Algorithm 5, by another route).
+    best : TwoLayer, optional
+        The best so far, in coordinates of ``subspace`` if there is one.
     """
-    return _LeastSquares(oracle, noise, np.random.default_rng(seed), tell).run()
 
+    method: Fit
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    tell: Tell
+    best: TwoLayer | None = field(default=None, init=False)
+    subspace: Subspace | None = field(default=None, init=False)
+    n_kinks: int | None = field(default=None, init=False)
+    is_stuck: bool = field(default=False, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+    obstacles: list[str] = field(default_factory=list, init=False)
 
-class _LeastSquares:
-    """``best`` is the best network so far, in coordinates of ``subspace`` if there is one."""
-
-    def __init__(
-        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
-    ) -> None:
-        self.oracle, self.noise, self.rng, self.tell = oracle, noise, rng, tell
-        self.best: TwoLayer | None = None
-        self.subspace: Subspace | None = None
-        self.n_kinks: int | None = None
-        self.is_stuck = False
-        self.limit = _GRID_LIMIT if noise.grid is not None else _LIMIT
-        self.evidence: list[str] = []
-
-    def run(self) -> Recovery:
-        status = Status.UNVERIFIED
+    def propose(self) -> Candidate:
+        """Fit ever more neurons to ever more samples until they explain them."""
+        why = Why.EXPLAINED
         try:
             with interruptible(self.oracle.check_time):
                 self._choose_coordinates()
                 self._finish(self._search())
         except LimitReachedError as error:
-            status = Status.BUDGET_EXHAUSTED
-            self.evidence.append(str(error))
+            why = Why.LIMIT
+            self.obstacles.append(str(error))
         except SaturatedError as error:
-            self.evidence.append(str(error))
+            why = Why.SATURATED
+            self.obstacles.append(str(error))
         except _NotPiecewiseAffineError as error:
-            status, self.best = Status.NOT_IN_CLASS, None
-            self.evidence.append(str(error))
-        return Recovery(
-            status,
+            return Candidate(None, Why.CURVED, obstacles=(str(error),))
+        if why is Why.EXPLAINED and self.obstacles:
+            why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
+        return Candidate(
             None if self.best is None else self._network(),
-            ledger=self.oracle.ledger(),
-            evidence=tuple(self.evidence),
+            why,
+            notes=tuple(self.notes),
+            obstacles=tuple(self.obstacles),
             warnings=() if self.best is None else (self._resolution(),),
-            method="least_squares",
-            details={"refuted": self.is_stuck},
+            figures={"refuted": self.is_stuck},
         )
+
+    def repair(self, seen: Disagreement) -> Candidate | None:  # noqa: ARG002
+        """Give up: a fit has searched until its answers were explained."""
+        return None
+
+    @property
+    def limit(self) -> float:
+        """The reduced cost that noise alone may leave."""
+        return self.method.limit if self.noise.grid is None else self.method.grid_limit
 
     def _choose_coordinates(self) -> None:
         """Step 1: few coordinates, where that saves queries."""
         d = self.oracle.dim_in
-        if d < _MANY_INPUTS or self.noise.coarseness > _FINE:
+        if d < self.method.many_inputs or self.noise.coarseness > self.method.fine:
             return
         if self.oracle.dim_out < SEVERAL_OUTPUTS:
-            self.subspace = random_slice(self.rng, d, _SLICE_INPUTS)
+            self.subspace = random_slice(self.rng, d, self.method.n_slice)
             return
         self.tell("measuring the span of the gradients")
         span = gradient_span(self.oracle, self.noise, self.rng, max_rank=d // 2)
@@ -200,9 +239,9 @@ class _LeastSquares:
         """Steps 2 and 3: more samples until a network explains them."""
         shape = self._shape()
         if self.subspace is None:
-            n = max(shape.n_samples(max(_FIRST_WIDTH, shape.d // 4)), 2 * (shape.d + 1))
+            n = max(shape.n_samples(max(self.method.first_width, shape.d // 4)), 2 * (shape.d + 1))
         else:
-            n = shape.n_samples(int(_SPAN_MARGIN * shape.d) + 2)
+            n = shape.n_samples(int(self.method.span_margin * shape.d) + 2)
         samples = self._ask(n)
         start: TwoLayer | None = None
         left: list[tuple[int, float]] = []
@@ -220,13 +259,17 @@ class _LeastSquares:
             if self._is_hopeless(left, samples):
                 return samples
             # What interpolates is near, too, but no place to start from.
-            determined = samples.n_equations >= _NO_INTERPOLATION * self._best().n_parameters
+            determined = (
+                samples.n_equations >= self.method.no_interpolation * self._best().n_parameters
+            )
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = shape.more(len(samples.X))
             if not shape.is_short(n) and self.n_kinks is None:
                 self._look_along_a_line()
-                more = max(more, shape.n_samples(int(_LINE_MARGIN * (self.n_kinks or 0))))
+                more = max(
+                    more, shape.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
+                )
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
 
@@ -234,11 +277,11 @@ class _LeastSquares:
         """Whether the search ends, after these widths and what each left; and why."""
         width = left[-1][0]
         fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
-        self.is_stuck = min(share for w, share in left if 2 * w > width) > _STUCK * fewer
-        is_wide = width >= max(_MOST_NEURONS, 4 * self._shape().d)
-        if not (self.is_stuck or is_wide or samples.X.size * width > _MOST_WORK):
+        self.is_stuck = min(share for w, share in left if 2 * w > width) > self.method.stuck * fewer
+        is_wide = width >= max(self.method.max_neurons, 4 * self._shape().d)
+        if not (self.is_stuck or is_wide or samples.X.size * width > self.method.max_work):
             return False
-        self.evidence.append(
+        self.obstacles.append(
             f"no network of one hidden layer and up to {width} neurons was found that explains "
             f"{len(samples.X):,} answers to within their digits"
             + (", and twice the neurons explain no more" if self.is_stuck else "")
@@ -256,11 +299,11 @@ class _LeastSquares:
         It says how many neurons to look for, and tells smooth functions apart.
         """
         self.n_kinks = 0
-        if self.noise.coarseness > _FINE or self.oracle.takes_log_ratios:
+        if self.noise.coarseness > self.method.fine or self.oracle.takes_log_ratios:
             return
         self.tell("counting kinks along a line")
         line = random_line(self.rng, self.oracle.dim_in)
-        nu = _LINE_NOISE * float(self.noise.nu.max())
+        nu = self.method.line_noise * float(self.noise.nu.max())
         scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng)
         if not scan.complete:
             raise _NotPiecewiseAffineError(scan.message)
@@ -282,7 +325,7 @@ class _LeastSquares:
                 self._explain(samples, self._best())
                 notes = self._drop_rest(samples)
                 self.best = refine(self._best(), samples).network
-        self.evidence += notes
+        self.notes += notes
 
     def _refined(self, samples: Samples) -> TwoLayer:
         """The last fit, where errors differ step by step."""
@@ -297,10 +340,10 @@ class _LeastSquares:
         if k < SEVERAL_OUTPUTS:
             self.tell("measuring the rows of the neurons")
             network, slopes = carry_over(self._answered, self.rng, self._best(), subspace)
-            equations = _FINAL_EQUATIONS_FEW_OUTPUTS
+            equations = self.method.slope_equations
         else:
             network, slopes = subspace.in_all_coordinates(self._best()), None
-            equations = _FINAL_EQUATIONS
+            equations = self.method.equations
         n = int(np.ceil(equations * network.n_parameters / k))
         samples = self._answered(self.rng.standard_normal((n, d)))
         samples = samples if slopes is None else slopes.joined(samples)
@@ -314,9 +357,11 @@ class _LeastSquares:
         """Samples enough to average coarse errors."""
         network = self._best()
         k = len(network.c)
-        equations = _COARSE_EQUATIONS if k == 1 else _COARSE_EQUATIONS_MANY_OUTPUTS
+        equations = (
+            self.method.coarse_equations if k == 1 else self.method.coarse_equations_many_outputs
+        )
         wanted = int(np.ceil(equations * network.n_parameters / k))
-        if self.noise.coarseness < _COARSE_NOISE or wanted <= len(samples.X):
+        if self.noise.coarseness < self.method.coarse or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
@@ -327,19 +372,23 @@ class _LeastSquares:
         """
         if self.noise.grid is None or self._shape().k > 1:
             return self._ask(n)
-        X = self.rng.standard_normal((_CANDIDATES * n, self.oracle.dim_in))
+        X = self.rng.standard_normal((self.method.n_foretold * n, self.oracle.dim_in))
         order = np.argsort(self.noise.sigma(self._best()(X))[:, 0], kind="stable")
         return self._answered(X[order[:n]])
 
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(_as_network(best), _REST_RTOL, _SIGN_ROUNDING, 1.0)
+        network, notes = resolve_signs(
+            _as_network(best), self.method.rest_rtol, self.method.sign_rounding, 1.0
+        )
         if notes or network.skip is not None:
             return notes
         (W, A), (b, c) = network.weights, network.biases
         plain = refine(TwoLayer(W.copy(), b.copy(), A.copy(), c.copy()), even).network
-        if even.reduced_cost(plain) > max(self.limit, _REST_COST * even.reduced_cost(best)):
+        if even.reduced_cost(plain) > max(
+            self.limit, self.method.rest_cost * even.reduced_cost(best)
+        ):
             return ["the affine skip is kept: without it the answers do not fit"]
         self.best = plain
         return []
@@ -381,7 +430,7 @@ class _LeastSquares:
         X = X.astype(np.float32).astype(np.float64)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
-        if answered.sum() < _LEAST_ANSWERED * len(X):
+        if answered.sum() < self.method.min_answered * len(X):
             raise SaturatedError(
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs of N(0, I)"
             )

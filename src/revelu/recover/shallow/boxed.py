@@ -1,132 +1,107 @@
-"""A two-layer network behind an oracle that answers in a box only (DG21, Theorem 2)."""
+"""One hidden layer behind an oracle that answers in a box only (DG21, Theorem 2, section 3.4.1).
+
+A neuron whose hyperplane misses the box is affine there, and no neuron of the answer.
+"""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
-from revelu.recover.shallow.restricted import RestrictedSearch, explain_box
+from revelu.recover.method import Candidate, Disagreement, Tell, Why
+from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
-from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
-
-# Points tried for home, where the target is affine around.
-_MAX_HOMES = 8
 
 
 @dataclass
-class Boxed:
-    """A network that is known in a box, and grows where a check failed.
+class BoxedSearch:
+    """A network that is known in a box, and grows where fresh answers disagree.
 
     Attributes
-    ----------
-    oracle : Oracle
-    noise : NoiseFloor
-        Measured in the box.
-    search : RestrictedSearch
-    sign_notes : list of str
-        Why a skip was kept, if it was.
-    """
-
-    oracle: Oracle
-    noise: NoiseFloor
-    search: RestrictedSearch
-    sign_notes: list[str] = field(default_factory=list)
-
-    def run(self) -> Recovery:
-        """Grow until fresh points of the box, and of its corners, are explained."""
-
-        def draw(n: int) -> tuple[FloatArray, FloatArray]:
-            X = self.search.box.draw(self.search.rng, n)
-            return X, self.oracle(X)
-
-        try:
-            return self._finish(explain_box(self.search, draw))
-        except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
-
-    def repair(self, X: FloatArray) -> Recovery:
-        """Look for what is missing at points where the network was wrong, shape (n, d)."""
-        try:
-            self.search.hold_against(X, self.oracle(X))
-            return self._finish(self.search.explain())
-        except LimitReachedError as error:
-            return self._recovery(Status.BUDGET_EXHAUSTED, [str(error)])
-
-    def _finish(self, explained: bool) -> Recovery:
-        if explained:
-            return self._recovery(Status.UNVERIFIED, [])
-        search = self.search
-        if search.bends:
-            reason = (
-                f"{search.n_bent} of {search.n_bent + search.n_straight} hyperplanes end or bend "
-                "inside the box: the target has more than one hidden layer, or is not piecewise "
-                "affine"
-            )
-            return self._recovery(Status.NOT_IN_CLASS, [reason])
-        reason = f"{search.wrong().mean():.1%} of the points asked are not explained"
-        return self._recovery(Status.PARTIAL, [*filter(None, [reason, search.message])])
-
-    def _recovery(self, status: Status, notes: list[str]) -> Recovery:
-        network: Network | None
-        network, sign_notes = resolve_signs(self.search.network, self.noise.half_digits)
-        self.sign_notes = list(sign_notes)
-        if status is Status.NOT_IN_CLASS:
-            network, sign_notes = None, []
-        evidence = tuple(sign_notes + notes)
-        ledger = self.oracle.ledger()
-        return Recovery(status, network, ledger=ledger, evidence=evidence, method="two_layer")
-
-
-def recover_in_box(
-    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
-) -> Recovery:
-    """Recover ``f(x) = A relu(W x + b) + V x + c`` for the ``x`` of the oracle's box.
-
-    Parameters
     ----------
     oracle : Oracle
         With a box; no query leaves it.
     noise : NoiseFloor
         Measured in the box.
-    seed : int or SeedSequence
-
-    Returns
-    -------
-    Recovery
-        ``UNVERIFIED`` with the network where every point asked was explained,
-        ``NOT_IN_CLASS`` where hyperplanes end or bend in the box, ``PARTIAL`` where some
-        points were not explained, ``BUDGET_EXHAUSTED`` with what was found.
-
-    Notes
-    -----
-    Source: DG21, Theorem 2 and section 3.4.1.  A neuron whose hyperplane misses the box is
-    affine there, and no neuron of the answer.
+    rng : numpy.random.Generator
+    tell : callable
+    search : RestrictedSearch
+    max_bases : int
+        Points tried for the base point, around which the target must be affine.
+    max_repairs : int
     """
-    return search_box(oracle, noise, seed)[0]
 
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    tell: Tell
+    search: RestrictedSearch = field(init=False)
+    max_bases: int = 8
+    max_repairs: int = 12
 
-def search_box(
-    oracle: Oracle, noise: NoiseFloor, seed: int | np.random.SeedSequence
-) -> tuple[Recovery, Boxed | None]:
-    """As :func:`recover_in_box`, with what can go on where a check fails."""
-    rng = np.random.default_rng(seed)
-    lo, hi = oracle.box or (-np.inf, np.inf)
-    box = Box.cube(lo, hi, oracle.dim_in)
-    status, reason = Status.UNVERIFIED, ""
-    for _ in range(_MAX_HOMES):
-        home = rng.uniform(lo, hi, oracle.dim_in)
+    def propose(self) -> Candidate:
+        """Grow until fresh points of the box, and of its corners, are explained."""
+        self.tell("finding neurons inside the box")
+        lo, hi = self.oracle.box or (-np.inf, np.inf)
+        box = Box.cube(lo, hi, self.oracle.dim_in)
+        reason = ""
+        for _ in range(self.max_bases):
+            base = self.rng.uniform(lo, hi, self.oracle.dim_in)
+            try:
+                self.search = RestrictedSearch(self.oracle, box, self.noise, self.rng, base)
+            except SaturatedError as error:
+                reason = f"{error}, as at every one of {self.max_bases} points tried"
+                continue
+            except LimitReachedError as error:
+                return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+            try:
+                return self._candidate(self.search.explain_all(self._draw))
+            except LimitReachedError as error:
+                return self._ended(Why.LIMIT, str(error))
+        return Candidate(None, Why.SATURATED, obstacles=(reason,))
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Look for what is missing at points where the network was wrong."""
+        if not self.max_repairs or self.search.wrong().any():
+            return None
+        self.max_repairs -= 1
+        self.tell("looking for neurons that fire where the network was wrong")
         try:
-            boxed = Boxed(oracle, noise, RestrictedSearch(oracle, box, noise, rng, home))
-        except SaturatedError as error:
-            reason = f"{error}, as at every one of {_MAX_HOMES} points tried"
-            continue
+            self.search.hold_against(seen.X, self.oracle(seen.X))
+            return self._candidate(self.search.explain())
         except LimitReachedError as error:
-            status, reason = Status.BUDGET_EXHAUSTED, str(error)
-            break
-        return boxed.run(), boxed
-    ended = Recovery(status, None, ledger=oracle.ledger(), evidence=(reason,), method="two_layer")
-    return ended, None
+            return self._ended(Why.LIMIT, str(error))
+
+    def _draw(self, n: int) -> tuple[FloatArray, FloatArray]:
+        X = self.search.box.draw(self.rng, n)
+        return X, self.oracle(X)
+
+    def _candidate(self, explained: bool) -> Candidate:
+        search = self.search
+        if explained:
+            return self._ended(Why.EXPLAINED)
+        if search.bends:
+            n = search.n_bent + search.n_straight
+            bent = (
+                f"{search.n_bent} of {n} hyperplanes end or bend inside the box: the target has "
+                "more than one hidden layer, or is not piecewise affine"
+            )
+            return Candidate(None, Why.HYPERPLANES_END, obstacles=(bent,))
+        reason = f"{search.wrong().mean():.1%} of the points asked are not explained"
+        return self._ended(Why.UNRESOLVED, reason, *filter(None, [search.message]))
+
+    def _ended(self, why: Why, *obstacles: str) -> Candidate:
+        network, notes = resolve_signs(self.search.network, self.noise.half_digits)
+        if why is Why.EXPLAINED:
+            return Candidate(network, why, notes=tuple(notes))
+        return Candidate(
+            network,
+            why,
+            layers=((network.weights[0], network.biases[0]),),
+            notes=tuple(notes),
+            obstacles=obstacles,
+            worst_error=float(self.search.apart().max(initial=0.0)),
+        )

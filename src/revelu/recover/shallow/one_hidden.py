@@ -1,4 +1,4 @@
-"""Exact recovery of a two-layer network from queries (DG21, Algorithm 6).
+"""Exact recovery of one hidden layer from queries (DG21, Algorithm 6).
 
     f(x) = A relu(W x + b) + V x + c
 
@@ -11,274 +11,265 @@ again, kinks too near each other recovered on another line, and the signs of the
 hidden layer wherever a vanishing rest determines them.
 """
 
-from dataclasses import replace
+import logging
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network, add_networks, simplify
+from revelu.network import Network
+from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.hyperplane import bend_everywhere
-from revelu.probe.kinks import OUT_OF_ROUNDS, find_kinks
-from revelu.probe.line import Line, random_line
-from revelu.probe.residual import Residual
-from revelu.probe.scan import LineScan
+from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
 from revelu.recover.line import Peeling
-from revelu.recover.shallow.line_neurons import half_gaps_of, peel
-from revelu.recover.signs import resolve_signs
-from revelu.recovery import Recovery, Status
+from revelu.recover.method import Candidate, Disagreement, Law, Search, Tell, Why
+from revelu.recover.shallow.boxed import BoxedSearch
+from revelu.recover.shallow.lines import add_line, ended, first_line
+from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.types import FloatArray
 
-# A second line is scanned where it costs about a hundredth of the Jacobians or less, and
-# where there are too few outputs to leave narrow pieces unmeasured.
-_MANY_INPUTS = 500
-_FEW_OUTPUTS = 3
-
-# What is fainter than a hundredth of half the digits stays under the certificate's
-# tolerance, and drowns in the errors of what is not.
-_FAINT = 0.01
-
-# Hyperplanes that are looked for elsewhere before more lines are asked, and the share of
-# them found again that speaks against two layers.
-_FEW_HYPERPLANES = 6
-_ENDING = 0.5
+log = logging.getLogger(__name__)
 
 HYPERPLANES_END = (
     "hyperplanes seen on a line are absent elsewhere: the target has more than one hidden layer, "
     "or is not piecewise affine"
 )
 
-# Points that judge whether a repair made matters worse.
-_FEW_POINTS = 8
 
-# Lines tried where the target is saturated on one, or kinks are too near each other.
-_MAX_LINES = 4
+@dataclass(frozen=True)
+class BendTest:
+    """Whether hyperplanes bend the function elsewhere as they do on the line.
 
-
-def recover_two_layer(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    seed: int | np.random.SeedSequence,
-    peeled: Peeling | None = None,
-) -> Recovery:
-    """Recover ``f(x) = A relu(W x + b) + V x + c`` by queries.
-
-    Parameters
+    Attributes
     ----------
+    max_tests : int
+        Hyperplanes tested.
+    min_tests : int
+        Fewer say nothing, nor does less than half of those chosen.
+    strength_rtol : float
+        A kink whose strength is off by a larger share is not the one predicted.
+    bent : float
+        A larger share of such kinks is more than a few corrupted neurons.
+    faint : float
+        Neurons fainter than this share of the strongest drown in the errors of those.
+    blur : float
+        Outputs whose error is a larger share of their variation say nothing.
+    sigmas : float
+        Standard errors that a strength may be off.
+    step : float
+        To either side of the hyperplane, relative to the norm of the point, or to 1.
+    """
+
+    max_tests: int = 64
+    min_tests: int = 3
+    strength_rtol: float = 0.1
+    bent: float = 0.5
+    faint: float = 1e-3
+    blur: float = 1e-10
+    sigmas: float = 8.0
+    step: float = 1e-3
+
+    def __call__(
+        self, oracle: Oracle, network: Network, noise: NoiseFloor, rng: np.random.Generator
+    ) -> str:
+        """Return the evidence that hyperplanes end or bend, as a deeper network's do.
+
+        Raises
+        ------
+        LimitReachedError
+            If the budget ends first.
+        """
+        W, b = network.weights[0], network.biases[0]
+        error = noise.nu * noise.scale
+        blurred = (error > self.blur * noise.spread) & (noise.spread > 0)
+        if not len(W) or blurred.any():
+            return ""
+        chosen = rng.permutation(len(W))[: self.max_tests]
+        X, normals = points_on_hyperplanes(rng, W[chosen], b[chosen])
+        step = self.step * np.maximum(np.linalg.norm(X, axis=1), 1.0)
+        found = kink_strengths(oracle, X, normals, step)
+        wanted = kink_strengths(network, X, normals, step)
+        strength = np.linalg.norm(wanted, axis=1)
+        apart = np.linalg.norm(found - wanted, axis=1)
+        strong = np.isfinite(apart) & (strength > self.faint * strength.max())
+        # A strength is the second difference of three answers, 1, -2, 1, over the step: the
+        # noise of four answers is more than that of these.
+        growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+        atol = self.sigmas * 4.0 * float(np.linalg.norm(error)) * growth / step
+        off = (apart > self.strength_rtol * strength + atol)[strong]
+        if len(off) < max(self.min_tests, len(chosen) / 2) or off.mean() <= self.bent:
+            return ""
+        return (
+            f"{off.sum()} of {len(off)} hyperplanes seen on a line are absent, or bend the "
+            "function differently, elsewhere: the target has more than one hidden layer, or "
+            "is not piecewise affine"
+        )
+
+
+@dataclass(frozen=True)
+class OneHidden:
+    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
+
+    Attributes
+    ----------
+    max_lines : int
+        Lines tried where the target is saturated on one, where kinks are too near each other,
+        and on what fresh answers find wrong.
+    n_hyperplanes : int
+        Hyperplanes that are looked for elsewhere before a second line is paid for.
+    ending : float
+        Share of them found again that speaks against one hidden layer.
+    bends : BendTest
+    """
+
+    name: ClassVar[str] = "one_hidden"
+    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
+    box: ClassVar[bool] = True
+    cost: ClassVar[str] = "about 1"
+    max_starts: ClassVar[int] = 3
+
+    max_lines: int = 4
+    n_hyperplanes: int = 6
+    ending: float = 0.5
+    bends: BendTest = BendTest()
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """In a box differences are short: they need all digits."""
+        if oracle.box is None or Law.of(noise) in self.answers:
+            return ""
+        if noise.law != "float64":
+            return (
+                "the answers lack the digits that recovery inside a box needs: float64 ones, "
+                f"not {noise.law}"
+            )
+        return "what varies inside the box leaves too few digits of the answers"
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        line: Peeling | None = None,
+    ) -> Search:
+        """Begin on a target: along lines, or inside its box."""
+        if oracle.box is not None:
+            return BoxedSearch(oracle, noise, rng, tell)
+        return LineSearch(self, oracle, noise, rng, tell, line)
+
+
+@dataclass
+class LineSearch:
+    """Neurons from lines: one that shows most, and more where something is missing.
+
+    Attributes
+    ----------
+    method : OneHidden
     oracle : Oracle
     noise : NoiseFloor
-        Every tolerance comes from it.
-    seed : int or SeedSequence
-    peeled : Peeling, optional
-        The kinks and hyperplanes of a line, where they have been paid for.
-
-    Returns
-    -------
-    Recovery
-        ``UNVERIFIED`` with the network where the lines were explained, and without one where
-        the search along a line did not end,
-        ``NOT_IN_CLASS`` where a line has no affine pieces or its hyperplanes end,
-        ``PARTIAL`` where some kinks were not resolved, ``BUDGET_EXHAUSTED`` with what was found.
-
-    Notes
-    -----
-    Source: DG21, Algorithm 6 and Theorem 1.
-    """
-    rng = np.random.default_rng(seed)
-    try:
-        peeled = peeled or first_line(oracle, noise, rng)
-    except LimitReachedError as error:
-        return _ended(oracle, Status.BUDGET_EXHAUSTED, str(error))
-    except SaturatedError as error:
-        return _ended(oracle, Status.UNVERIFIED, f"{error}, as on every line tried")
-    scan = peeled.scan
-    if not scan.complete:
-        ran_out = scan.message == OUT_OF_ROUNDS
-        status = Status.UNVERIFIED if ran_out else Status.NOT_IN_CLASS
-        return _ended(oracle, status, scan.message)
-    network, evidence = peeled.network, []
-    left = peeled.n_unresolved
-    try:
-        if left and not peeled.out_of_budget and _hyperplanes_end(oracle, noise, network, rng):
-            return _ended(oracle, Status.NOT_IN_CLASS, HYPERPLANES_END)
-        for i in range(_MAX_LINES):
-            if not left or peeled.out_of_budget:
-                break
-            last = i == _MAX_LINES - 1
-            network, left = recover_rest(oracle, network, noise, rng, split_clusters=not last)
-    except LimitReachedError:
-        peeled.out_of_budget = True
-    network, sign_notes = resolve_signs(network, noise.half_digits)
-    evidence += sign_notes
-    status = Status.UNVERIFIED
-    if left:
-        status = Status.PARTIAL
-        evidence.append(f"{left} kinks on the line were not resolved into neurons")
-    if peeled.out_of_budget:
-        status = Status.BUDGET_EXHAUSTED
-        evidence.append(f"{oracle.n_queries} queries gave {network.architecture[1]} neurons")
-    return Recovery(
-        status,
-        network,
-        ledger=oracle.ledger(),
-        evidence=tuple(evidence),
-        method="two_layer",
-        details={"kinks": len(scan.kinks)},
-    )
-
-
-def _hyperplanes_end(
-    oracle: Oracle, noise: NoiseFloor, network: Network, rng: np.random.Generator
-) -> bool:
-    """Whether most of a few hyperplanes do not bend the function elsewhere.
-
-    Then other lines would see other kinks, and explain nothing.
-    """
-    W, b = network.weights[0], network.biases[0]
-    chosen = rng.permutation(len(W))[:_FEW_HYPERPLANES]
-    bent = bend_everywhere(oracle, noise, W[chosen], b[chosen], rng)
-    return bool(len(bent) >= _FEW_HYPERPLANES and bent.mean() <= _ENDING)
-
-
-def recover_rest(
-    oracle: Oracle,
-    network: Network,
-    noise: NoiseFloor,
-    rng: np.random.Generator,
-    through: FloatArray | None = None,
-    *,
-    split_clusters: bool = True,
-) -> tuple[Network, int]:
-    """Add the neurons that a line shows in what the network leaves unexplained.
-
-    Parameters
-    ----------
-    oracle, noise
-        As for :func:`recover_two_layer`.
-    network : Network
-        What is known, with its skip.
     rng : numpy.random.Generator
-    through : ndarray, shape (d,), optional
-        A point where the network is wrong.
-    split_clusters : bool
-        Leave kinks that are too near each other to another line; else each cluster
-        becomes one neuron, which is right but for the cluster's width.
-
-    Returns
-    -------
+    tell : callable
+    line : Peeling, optional
+        Where it has been paid for.
     network : Network
-        With the neurons found, coincident ones merged.
-    n_unresolved : int
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget ends before the line is understood.
+        What is known.
+    n_repairs : int
     """
-    line = random_line(rng, oracle.dim_in, through)
-    # The known part errs by more than the noise floor: what is fainter than that is its
-    # errors, not neurons.  Within a piece its error is affine, so that Jacobians suffer
-    # from the answers' noise alone.
-    answer_nu = float(noise.nu.max())
-    nu = max(_FAINT * noise.half_digits, answer_nu)
-    target = Residual(oracle, network)
-    interval = find_reach(oracle, line)
-    aimed = through is not None
-    try:
-        scan = find_kinks(target, line, nu, noise.scale, rng, interval, through=aimed)
-        scan = scan.without_faint_kinks(_faint(noise))
-        if not split_clusters:
-            scan = replace(scan, is_single=np.ones_like(scan.is_single))
-        peeled = peel(target, scan, answer_nu, rng)
-    except SaturatedError:
-        return network, 1
-    if not peeled.scan.complete:
-        return network, 1
-    merged = simplify(add_networks(network, peeled.network), rtol=0.1 * noise.half_digits)
-    if _is_worse(oracle, merged, network, noise, rng, through):
-        return network, max(peeled.n_unresolved, 1)
-    return merged, peeled.n_unresolved
 
+    method: OneHidden
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    tell: Tell
+    line: Peeling | None = None
+    network: Network = field(init=False)
+    n_repairs: int = field(default=0, init=False)
 
-def _is_worse(
-    oracle: Oracle,
-    new: Network,
-    old: Network,
-    noise: NoiseFloor,
-    rng: np.random.Generator,
-    through: FloatArray | None,
-) -> bool:
-    """Whether a few fresh points, and the one aimed at, speak against the new network."""
-    X = rng.standard_normal((_FEW_POINTS, oracle.dim_in))
-    if through is not None:
-        X = np.vstack([X, through])
-    Y = oracle(X)
-    seen = np.asarray(np.isfinite(Y).all(axis=1))
-    worst_new, worst_old = (
-        np.abs(network(X[seen]) - Y[seen]).max(initial=0.0) for network in (new, old)
-    )
-    slack = noise.half_digits * float(noise.scale.max())
-    return bool(worst_new > 2.0 * worst_old + slack)
-
-
-def first_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> Peeling:
-    """Peel a line; another one where the target is saturated on it."""
-    for _ in range(_MAX_LINES - 1):
+    def propose(self) -> Candidate:
+        """Recover every neuron that a line shows (DG21, Algorithm 6 and Theorem 1)."""
+        self.tell("finding kinks and neurons")
+        oracle, method = self.oracle, self.method
         try:
-            return peel(oracle, scan_line(oracle, noise, rng), float(noise.nu.max()), rng)
-        except SaturatedError:
-            continue
-    return peel(oracle, scan_line(oracle, noise, rng), float(noise.nu.max()), rng)
+            line = self.line or first_line(oracle, self.noise, self.rng, max_lines=method.max_lines)
+        except LimitReachedError as error:
+            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+        except SaturatedError as error:
+            return Candidate(None, Why.SATURATED, obstacles=(str(error),))
+        self.line = line
+        if not line.scan.complete:
+            return ended(line.scan)
+        self.network, left, out_of_budget = line.network, line.n_unresolved, line.out_of_budget
+        try:
+            if left and not out_of_budget and self._hyperplanes_end():
+                return self._candidate(Why.HYPERPLANES_END, HYPERPLANES_END)
+            for last in (i == method.max_lines - 1 for i in range(method.max_lines)):
+                if not left or out_of_budget:
+                    break
+                left = self._add_line(split_clusters=not last)
+        except LimitReachedError:
+            out_of_budget = True
+        unresolved = f"{left} kinks on the line were not resolved into neurons"
+        if out_of_budget:
+            n = self.network.architecture[1]
+            spent = f"{oracle.n_queries} queries gave {n} neurons"
+            return self._candidate(Why.LIMIT, *([unresolved] if left else []), spent)
+        if left:
+            return self._candidate(Why.UNRESOLVED, unresolved)
+        return self._candidate(Why.EXPLAINED)
 
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Look for what is missing on a line through a point that is wrong.
 
-def scan_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:
-    """Find the kinks of a line, or of the less crowded of two.
+        The first time, whether hyperplanes end or bend: then no line will do.
+        """
+        if self.n_repairs == self.method.max_lines:
+            return None
+        self.n_repairs += 1
+        try:
+            if self.n_repairs == 1:
+                self.tell("testing whether hyperplanes bend")
+                bent = self.method.bends(self.oracle, self.network, self.noise, self.rng)
+                if bent:
+                    return self._candidate(Why.HYPERPLANES_END, bent)
+            self.tell("looking for missing neurons")
+            self._add_line(seen.worst)
+        except LimitReachedError as error:
+            return self._candidate(Why.LIMIT, str(error))
+        log.info("repair: %s", self.network)
+        max_bits = MAX_BITS if seen.agrees(self.network) else QUICK_BITS
+        return self._candidate(Why.EXPLAINED, max_bits=max_bits)
 
-    A narrow piece makes an imprecise Jacobian.  With few outputs every piece is needed,
-    and where the inputs are many another line costs next to nothing: 5 queries a kink,
-    against d for its neuron.
-    """
-    first = _scan_random_line(oracle, noise, rng)
-    if not first.complete:
-        return first
-    gaps = half_gaps_of(first)
-    # Of m + 1 random gaps the smallest is about the mean over m + 1; four lines in ten
-    # are worse than half of that.
-    crowded = gaps.min() < 0.5 * gaps.mean() / len(gaps)
-    cheap = oracle.dim_in >= _MANY_INPUTS and oracle.dim_out <= _FEW_OUTPUTS
-    if not (crowded and cheap):
-        return first
-    try:
-        second = _scan_random_line(oracle, noise, rng)
-    except LimitReachedError:
-        return first
-    better = second.complete and half_gaps_of(second).min() > gaps.min()
-    return second if better else first
+    def _candidate(self, why: Why, *obstacles: str, max_bits: int = MAX_BITS) -> Candidate:
+        figures = {} if self.line is None else {"kinks": len(self.line.scan.kinks)}
+        if why is Why.HYPERPLANES_END:
+            return Candidate(None, why, obstacles=obstacles, line=self.line, figures=figures)
+        network, notes = resolve_signs(self.network, self.noise.half_digits, max_bits=max_bits)
+        self.network = network
+        return Candidate(
+            network, why, notes=tuple(notes), obstacles=obstacles, line=self.line, figures=figures
+        )
 
+    def _hyperplanes_end(self) -> bool:
+        """Whether most of a few hyperplanes do not bend the function elsewhere.
 
-def _scan_random_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:
-    line = random_line(rng, oracle.dim_in)
-    interval = find_reach(oracle, line)
-    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, interval)
-    return scan.without_faint_kinks(_faint(noise))
+        Then other lines would see other kinks, and explain nothing.
+        """
+        W, b = self.network.weights[0], self.network.biases[0]
+        n = self.method.n_hyperplanes
+        chosen = self.rng.permutation(len(W))[:n]
+        bent = bend_everywhere(self.oracle, self.noise, W[chosen], b[chosen], self.rng)
+        return bool(len(bent) >= n and bent.mean() <= self.method.ending)
 
-
-def _faint(noise: NoiseFloor) -> float:
-    """A slope along a line, whose |v| is sqrt(d), below which a kink matters to nobody."""
-    return _FAINT * noise.half_digits * float(np.linalg.norm(noise.scale))
-
-
-def _ended(oracle: Oracle, status: Status, reason: str) -> Recovery:
-    return Recovery(status, None, ledger=oracle.ledger(), evidence=(reason,), method="two_layer")
-
-
-def find_reach(oracle: Oracle, line: Line) -> tuple[float, float]:
-    """How far along a line the target answers: one round where it may be saturated."""
-    if not oracle.takes_log_ratios:
-        return -np.inf, np.inf
-    t = 2.0 ** np.arange(-2.0, 14.0)
-    answers = oracle(line.points(np.concatenate([t, -t])))
-    finite = np.asarray(np.isfinite(answers).all(axis=1))
-    both = finite[: len(t)] & finite[len(t) :]
-    reach = float(t[max(int(np.argmin(both)) - 1, 0)] if not both.all() else t[-1])
-    return -reach, reach
+    def _add_line(self, through: FloatArray | None = None, *, split_clusters: bool = True) -> int:
+        """Add what a line shows of what is unexplained; return how many kinks stay so."""
+        self.network, left = add_line(
+            self.oracle,
+            self.network,
+            self.noise,
+            self.rng,
+            through,
+            split_clusters=split_clusters,
+        )
+        return left

@@ -3,10 +3,10 @@
     f(x) = A relu(W x + b) + V x + c    for every x in the box
 
 The paper searches the rays along the axes of the positive orthant.  Here, in any box,
-the affine map at one point of it, *home*, comes first; every neuron is turned so that it
-is off there.  Then a point of the box at which the neurons found so far give a wrong
-answer lies beyond the hyperplane of a missing one, and the segment from home to that
-point crosses it.  A neuron whose hyperplane misses the box is affine in it, and no
+the affine map at one point of it, the *base point*, comes first; every neuron is oriented so
+that it is off there.  Then a point of the box at which the neurons found so far give a wrong
+answer lies beyond the hyperplane of a missing one, and the segment from the base point to
+that point crosses it.  A neuron whose hyperplane misses the box is affine in it, and no
 neuron of the answer.
 """
 
@@ -27,28 +27,6 @@ from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
 from revelu.types import BoolArray, FloatArray
 
-# A jump along the segment must be the Jacobians' change to this share of its size.
-_JUMP_RTOL = 1e-4
-
-# What is fainter than a hundredth of half the digits is the errors of what is known.
-_FAINT = 0.01
-
-# A new hyperplane is looked for at another place of it, this far to its sides relative to
-# the segment there; what bends the target by another amount is not that neuron.
-_SIDE = 1e-5
-_STRENGTH_RTOL = 0.1
-_FEWEST_BENT = 4
-
-# The first step at home, relative to its largest coordinate.
-_HOME_STEP = 0.1
-
-# Points in a row that must be right: what bends the function at fewer than one point in ten
-# is left to the certificate, whose points cost no recovery.
-N_POINTS = 30
-
-# Segments to one wrong point before it is left to others.
-_MAX_TRIES = 3
-
 
 @dataclass
 class RestrictedSearch:
@@ -62,6 +40,8 @@ class RestrictedSearch:
     noise : NoiseFloor
         Of the target's answers; its ``scale`` is their size in the box.
     rng : numpy.random.Generator
+    base : ndarray, shape (d,)
+        The base point.
     network : Network
         Two layers with a skip; exact where only its own neurons bend the target.
     X, Y : ndarray, shape (n, d) and (n, k)
@@ -69,31 +49,54 @@ class RestrictedSearch:
     n_straight, n_bent : int
         Hyperplanes of new neurons that were found again elsewhere in the box, and those
         that were not: the latter are a deeper network's.
+    first_step : float
+        Of the derivatives at the base point, relative to its largest coordinate.
+    jump_rtol : float
+        A jump along a segment is the change of the Jacobians to this share of its size.
+    side : float
+        A new hyperplane is looked for at another place, this far to its sides relative to
+        the segment that leads there.
+    strength_rtol : float
+        What bends the target there by another amount than this share is not that neuron.
+    min_bent : int
+        Fewer hyperplanes that end say nothing of the target's depth.
+    n_points : int
+        Points in a row that must be right: what bends the function at fewer than one point in
+        ten (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery.
+    max_tries : int
+        Segments to one wrong point before it is left to others.
     """
 
     target: Askable
     box: Box
     noise: NoiseFloor
     rng: np.random.Generator
-    home: FloatArray
+    base: FloatArray
     network: Network = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     message: str = ""
     n_straight: int = 0
     n_bent: int = 0
+    first_step: float = 0.1
+    jump_rtol: float = 1e-4
+    side: float = 1e-5
+    strength_rtol: float = 0.1
+    min_bent: int = 4
+    n_points: int = 30
+    max_tries: int = 3
 
     def __post_init__(self) -> None:
         self.target = Confined(self.target, self.box)
         d, k = self.target.dim_in, len(self.noise.scale)
         self.X, self.Y = np.empty((0, d)), np.empty((0, k))
         self.tries: list[int] = []
-        answer = self.target(self.home[None])[0]
-        size = _HOME_STEP * float(np.abs(self.home).max())
-        J = inward_jacobian(self.target, self.home, size, self.box, self._error, self.rng)
+        answer = self.target(self.base[None])[0]
+        size = self.first_step * float(np.abs(self.base).max())
+        J = inward_jacobian(self.target, self.base, size, self.box, self._error, self.rng)
         if J is None:
             raise SaturatedError("no affine piece was found around a point of the box")
-        self.network = affine_network(J, answer - J @ self.home)
+        self.network = affine_network(J, answer - J @ self.base)
 
     @property
     def _error(self) -> FloatArray:
@@ -102,12 +105,12 @@ class RestrictedSearch:
     @property
     def _nu(self) -> float:
         """What counts as noise of a residual: the known part errs by more than answers do."""
-        return max(_FAINT * self.noise.half_digits, float(self.noise.nu.max()))
+        return max(self.noise.faint, float(self.noise.nu.max()))
 
     @property
     def bends(self) -> bool:
         """Whether most of the hyperplanes found are no two-layer network's."""
-        return self.n_bent >= _FEWEST_BENT and self.n_bent > self.n_straight
+        return self.n_bent >= self.min_bent and self.n_bent > self.n_straight
 
     def hold_against(self, X: FloatArray, Y: FloatArray) -> None:
         """Add points of the box, and the answers there, that the network must explain."""
@@ -129,16 +132,36 @@ class RestrictedSearch:
         while True:
             wrong = self.wrong()
             tries = np.array(self.tries, dtype=int)
-            left = np.flatnonzero(wrong & (tries < _MAX_TRIES))
+            left = np.flatnonzero(wrong & (tries < self.max_tries))
             if not len(left) or self.bends:
                 return not wrong.any()
             i = left[np.argmin(tries[left])]
             self.tries[i] += 1
-            start = self.home
+            start = self.base
             if self.tries[i] > 1 and not wrong.all():
                 # Kinks too near each other on one segment are apart on another.
                 start = self.X[self.rng.choice(np.flatnonzero(~wrong))]
             self.follow(start, self.X[i])
+
+    def explain_all(self, draw: Callable[[int], tuple[FloatArray, FloatArray]]) -> bool:
+        """Grow until fresh points find nothing wrong.
+
+        Parameters
+        ----------
+        draw : callable, n -> (n, d), (n, k)
+            Fresh points of the box, and the answers there.
+
+        Returns
+        -------
+        bool
+            Whether every point asked is explained.
+        """
+        self.hold_against(*draw(self.n_points))
+        while self.explain():
+            self.hold_against(*draw(self.n_points))
+            if not self.wrong().any():
+                return True
+        return False
 
     def follow(self, start: FloatArray, end: FloatArray) -> int:
         """Add the neurons that a segment shows; return how many."""
@@ -148,7 +171,7 @@ class RestrictedSearch:
         residual = Residual(self.target, self.network)
         try:
             scan = find_kinks(residual, line, self._nu, self.noise.scale, self.rng, interval)
-            scan = scan.without_faint_kinks(_FAINT * self.noise.half_digits * self._slope(line.v))
+            scan = scan.without_faint_kinks(self.noise.faint * self._slope(line.v))
             if not scan.complete:
                 self.message = scan.message
                 return 0
@@ -166,36 +189,38 @@ class RestrictedSearch:
     def _look_elsewhere(self, found: Network) -> None:
         """Count the new hyperplanes that bend the target at another place, by 3 queries each.
 
-        Where the segment from home to a point beyond a hyperplane crosses it.
+        Where the segment from the base point to a point beyond a hyperplane crosses it.
         """
         (W, A), b = found.weights, found.biases[0]
-        at_home = W @ self.home + b
+        at_base = W @ self.base + b
         beyond = self.X @ W.T + b > 0
-        rows = [j for j in range(len(W)) if beyond[:, j].any() and at_home[j] < 0]
+        rows = [j for j in range(len(W)) if beyond[:, j].any() and at_base[j] < 0]
         if not rows:
             return
         ends = np.array([self.X[self.rng.choice(np.flatnonzero(beyond[:, j]))] for j in rows])
-        arms = ends - self.home
+        arms = ends - self.base
         rates = (W[rows] * arms).sum(axis=1)
-        X = self.box.clip(self.home - (at_home[rows] / rates)[:, None] * arms)
+        X = self.box.clip(self.base - (at_base[rows] / rates)[:, None] * arms)
         lengths = np.linalg.norm(arms, axis=1)
-        step = np.minimum(_SIDE * lengths, 0.5 * np.linalg.norm(ends - X, axis=1))
+        step = np.minimum(self.side * lengths, 0.5 * np.linalg.norm(ends - X, axis=1))
         seen = kink_strengths(self.target, X, arms / lengths[:, None], step)
         wanted = A[:, rows].T * (rates / lengths)[:, None]
         noise = 4.0 * SIGMAS * (self._error / step[:, None]) * self._growth(X)[:, None]
-        off = np.abs(seen - wanted) > _STRENGTH_RTOL * np.abs(wanted).max(axis=1)[:, None] + noise
+        off = (
+            np.abs(seen - wanted) > self.strength_rtol * np.abs(wanted).max(axis=1)[:, None] + noise
+        )
         self.n_bent += int(off.any(axis=1).sum())
         self.n_straight += int((~off.any(axis=1)).sum())
 
     def _growth(self, X: FloatArray) -> FloatArray:
-        """How much larger than at home the terms of an answer are, shape (n,)."""
-        at_home = max(float((self.home**2).mean()), 1e-300)
-        return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=1) / at_home))
+        """How much larger than at the base point the terms of an answer are, shape (n,)."""
+        at_base = max(float((self.base**2).mean()), 1e-300)
+        return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=1) / at_base))
 
     def _slope(self, v: FloatArray) -> float:
         """The slope along ``v`` of a function as large as the answers."""
         scale = float(np.linalg.norm(self.noise.scale))
-        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.home)), 1e-300)
+        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), 1e-300)
 
     def _neurons(self, residual: Residual, scan: LineScan) -> Network | None:
         """The neurons of a scan's single kinks (DG21, Algorithms 3 and 4)."""
@@ -213,9 +238,9 @@ class RestrictedSearch:
             a = jump / np.linalg.norm(jump)
             w = a @ (right - left)
             offset = -float(w @ scan.line.points(scan.kinks[[i]])[0])
-            if np.linalg.norm(a * (w @ scan.line.v) - jump) > _JUMP_RTOL * np.linalg.norm(jump):
+            if np.linalg.norm(a * (w @ scan.line.v) - jump) > self.jump_rtol * np.linalg.norm(jump):
                 continue
-            off = -1.0 if w @ self.home + offset > 0 else 1.0
+            off = -1.0 if w @ self.base + offset > 0 else 1.0
             W.append(off * w)
             b.append(off * offset)
             A.append(a)
@@ -237,31 +262,3 @@ class RestrictedSearch:
         h = scan.line.step_beside(t, room)
         error = self._error * np.sqrt(1.0 + t * t)
         return inward_jacobian(residual, x, h, self.box, error, self.rng)
-
-
-def explain_box(
-    search: RestrictedSearch,
-    draw: Callable[[int], tuple[FloatArray, FloatArray]],
-    n_points: int = N_POINTS,
-) -> bool:
-    """Grow a network until fresh points of the box find nothing wrong.
-
-    Parameters
-    ----------
-    search : RestrictedSearch
-    draw : callable, n -> (n, d), (n, k)
-        Fresh points of the box, and the answers there.
-    n_points : int
-        How many points in a row must be right.
-
-    Returns
-    -------
-    bool
-        Whether every point asked is explained.
-    """
-    search.hold_against(*draw(n_points))
-    while search.explain():
-        search.hold_against(*draw(n_points))
-        if not search.wrong().any():
-            return True
-    return False

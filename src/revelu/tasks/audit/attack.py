@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import InputError, LimitReachedError
-from revelu.network import Network, from_log_ratios
+from revelu.network import Network
 from revelu.oracle import Oracle
+from revelu.recover.close.near_duplicates import NearDuplicates
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.tasks.extract.extract import extract
 from revelu.tasks.progress import Listener
@@ -91,7 +92,7 @@ class Finding:
         if network is not None and copy is not None:
             all_known = copy.skip is None or not any(copy.architecture[1:-1])
             # Merged neurons compute the same and are not the target's.
-            exact = network.method != "any_two_layer"
+            exact = network.method != NearDuplicates.name
             if network.status is Status.RECOVERED:
                 return "weights" if all_known and exact else "function"
             if explains(fidelity):
@@ -286,15 +287,11 @@ def _is_enough(recovery: Recovery, is_copy: Callable[[Network], bool]) -> bool:
 
 def _copy(recovery: Recovery) -> Network | None:
     """The network found, even one that its certificate did not allow to be called so."""
-    rejected: Network | None = recovery.details.get("rejected")
-    if recovery.network is not None or rejected is None:
-        return recovery.network
-    return from_log_ratios(rejected) if recovery.details.get("probabilities") else rejected
+    return recovery.rejected if recovery.network is None else recovery.network
 
 
 def _first_layer(recovery: Recovery) -> FloatArray:
     """Rows of a first layer that was found without what is above it, shape (k, d)."""
-    rows = recovery.details.get("first_layer")
-    if recovery.status is not Status.PARTIAL or rows is None:
+    if recovery.status is not Status.PARTIAL or recovery.first_layer is None:
         return np.empty((0, 0))
-    return np.asarray(rows[0] if isinstance(rows, tuple) else rows)
+    return recovery.first_layer[0]

@@ -33,10 +33,11 @@ from revelu.probe.axes import (
     scan_axis,
 )
 from revelu.probe.scan import LineScan
-from revelu.recover.shallow.one_hidden import find_reach
+from revelu.recover.method import Law
+from revelu.recover.shallow.lines import reach
 from revelu.recovery import Status
 from revelu.tasks.diagnose.diagnosis import Diagnosis, Perturbed, cost, precision, query_counts
-from revelu.tasks.extract.precision import has_all_digits, refusal
+from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
 from revelu.types import FloatArray
@@ -181,7 +182,7 @@ class _Examiner(Job):
         refused = refusal(noise)
         if refused is not None:
             return self._finish(diagnosis, *refused)
-        if not has_all_digits(noise):
+        if Law.of(noise) is not Law.FLOAT64:
             return self._finish(diagnosis, *self._without_digits(noise))
         status, reason = self._ask(noise)
         return self._finish(self._from_queries(diagnosis, noise), status, reason)
@@ -193,7 +194,7 @@ class _Examiner(Job):
         try:
             for i, axis in enumerate(axes):
                 self.tell(f"following axis {i + 1} of {len(axes)}")
-                interval = find_reach(self.oracle, axis_line(self.oracle.dim_in, axis))
+                interval = reach(self.oracle, axis_line(self.oracle.dim_in, axis))
                 scan = scan_axis(self.oracle, noise, axis, self.rng, interval)
                 if not scan.complete:
                     return Status.NOT_IN_CLASS, f"axis {axis}: {scan.message}"

@@ -8,32 +8,20 @@ from typing import Any
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.network import from_log_ratios
-from revelu.oracle import NoiseFloor, checked_inputs, measure_noise, whole_number
-from revelu.recover.fit.least_squares import recover_by_least_squares
+from revelu.oracle import checked_inputs, measure_noise, whole_number
+from revelu.recover.shallow.one_hidden import OneHidden
+from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.exact import extract_exactly, extract_in_box
+from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.job import Job
 from revelu.tasks.extract.polish import polished
-from revelu.tasks.extract.precision import has_all_digits, refusal, without_invention
+from revelu.tasks.extract.precision import refusal, without_invention
 from revelu.tasks.progress import Listener
 
 log = logging.getLogger(__name__)
 
-METHODS = ("auto", "two_layer", "any_two_layer", "three_layer", "deep", "least_squares")
-
-# Fresh starts, of an exact extraction and of a fit; each fit has searched until its answers
-# were explained.
-_MAX_STARTS = 3
-_MAX_FITS = 2
-
-# Another line, or other answers, may do better.
-_TRY_AGAIN = (Status.UNVERIFIED, Status.PARTIAL)
-
 # Jacobians are taken in a basis of d x d numbers.
 _MOST_INPUTS = 16_384
-
-# A network that agrees at fewer of the inputs is not worth more for agreeing at some.
-_MOST = 0.5
 
 
 def extract(
@@ -58,13 +46,14 @@ def extract(
     ----------
     target : Oracle, Network, callable or str
         What to ask; see :func:`revelu.open_oracle`.
-    method : {"auto", "two_layer", "any_two_layer", "three_layer", "deep", "least_squares"}
-        ``two_layer``, ``three_layer`` (one hidden layer, and two) and ``deep`` (any number)
-        are exact and need the digits of float64; ``any_two_layer`` too, and takes one hidden
-        layer whose neurons may be as good as equal, or cancel but for narrow bumps;
-        ``least_squares`` takes float32, rounded and noisy answers.
-        ``auto`` chooses by the noise measured, and looks for more hidden layers where
-        hyperplanes end or bend.
+    method : str
+        ``auto``, or the name of one of :data:`revelu.METHODS`.  ``one_hidden``, ``two_hidden``
+        and ``deep`` (any number of hidden layers) are exact and need the digits of float64;
+        ``near_duplicates`` too, and takes one hidden layer whose neurons may be as good as
+        equal, or cancel but for narrow bumps; ``fit`` takes one hidden layer from float32,
+        rounded and noisy answers.  ``auto`` chooses by the noise measured, as
+        :func:`revelu.select_methods` says, and looks for more hidden layers where hyperplanes
+        end or bend.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
     seed : int
@@ -111,8 +100,8 @@ def extract(
     >>> recovery.status.value, recovery.network.architecture
     ('recovered', (5, 4, 1))
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+    if method != "auto":
+        method = named_method(method).name
     checks = whole_number("checks", checks, 1)
     seed = whole_number("seed", seed, 0)
     if not isinstance(polish, bool):
@@ -130,8 +119,8 @@ def extract(
         raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be callable, got {type(progress).__name__}")
-    if oracle.box is not None and method not in {"auto", "two_layer"}:
-        raise InputError(f"method {method} asks everywhere; inside a box use auto or two_layer")
+    if oracle.box is not None and method != "auto":
+        named_method(method, box=True)
     oracle.declare(command="extract", seed=seed)
     rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
     if rows is not None and not len(rows):
@@ -155,45 +144,9 @@ def _run(job: Job, method: str, *, polish: bool) -> Recovery:
     if refused is not None:
         status, reason = refused
         return Recovery(status, None, ledger=ledger(), evidence=(reason,), method=method)
-    fits = method == "least_squares" or (method == "auto" and not has_all_digits(noise))
-    if fits and job.oracle.box is not None:
-        reason = (
-            "the answers lack the digits that recovery inside a box needs: float64 ones, "
-            f"not {noise.law}"
-            if noise.law != "float64"
-            else "what varies inside the box leaves too few digits of the answers"
-        )
-        return Recovery(Status.UNVERIFIED, None, ledger=ledger(), evidence=(reason,), method=method)
-    best = Recovery(Status.UNVERIFIED, None, ledger=ledger(), method=method)
-    for start in range(_MAX_FITS if fits else _MAX_STARTS):
-        phase = "recover" if start == 0 else "repair"
-        recovery = _attempt(job, noise, method, phase, fits=fits)
-        best = _better(best, recovery)
-        # Another line may show a first-layer neuron whose absence looks like more depth.
-        is_deep = recovery.details.get("deeper") or "layers" in recovery.details
-        is_hopeless = recovery.details.get("refuted", False)
-        if recovery.status not in _TRY_AGAIN or (start and is_deep) or is_hopeless:
-            break
-        log.info("start %d: %s; starting afresh", start + 1, recovery.status.value)
-    best = without_invention(best, noise)
-    return polished(job, best, noise) if polish else best
-
-
-def _attempt(job: Job, noise: NoiseFloor, method: str, phase: str, *, fits: bool) -> Recovery:
-    if fits:
-        return _fit(job, noise, phase)
-    if job.oracle.box is not None:
-        return extract_in_box(job, noise, phase)
-    return extract_exactly(job, noise, method, phase)
-
-
-def _fit(job: Job, noise: NoiseFloor, phase: str) -> Recovery:
-    """One recovery by least squares, verified."""
-    with job.oracle.phase(phase):
-        recovery = recover_by_least_squares(job.oracle, noise, job.new_seed(), job.tell)
-    if recovery.network is None or recovery.status is Status.BUDGET_EXHAUSTED:
-        return recovery
-    return job.verify(recovery, noise)[0]
+    recovery, candidate = recover(job, noise, select_methods(noise, job.oracle, method))
+    recovery = without_invention(recovery, noise)
+    return polished(job, recovery, candidate, noise) if polish else recovery
 
 
 def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
@@ -211,7 +164,7 @@ def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
         advice = None
     if recovery.status is Status.NOT_IN_CLASS and job.oracle.box is not None:
         advice = "in a box only networks of one hidden ReLU layer are recovered"
-    elif recovery.status is Status.NOT_IN_CLASS and method == "two_layer":
+    elif recovery.status is Status.NOT_IN_CLASS and method == OneHidden.name:
         advice = "method auto looks for more hidden layers, too"
     if advice:
         recovery = replace(recovery, evidence=(*recovery.evidence, advice))
@@ -228,33 +181,14 @@ _ADVICE = {
 }
 
 
-def _better(first: Recovery, second: Recovery) -> Recovery:
-    """The one to report: certified before failed, and the smaller error among failures."""
-    if first.network is None or second.status in {Status.RECOVERED, Status.NOT_IN_CLASS}:
-        return second
-    if second.network is None:
-        return replace(first, status=second.status, evidence=(*first.evidence, *second.evidence))
-    if second.certificate is None:
-        return first
-    if first.certificate is None:
-        return second
-    return max(first, second, key=_worth)
-
-
-def _worth(recovery: Recovery) -> tuple[float, int, float]:
-    """Agreement, where it is at most inputs; below, a network is worth its exact layers."""
-    share = 0.0 if recovery.certificate is None else recovery.certificate.fraction_within
-    return (share if share > _MOST else 0.0), len(recovery.details.get("layers", ())), share
-
-
 def _as_classifier(recovery: Recovery) -> Recovery:
     """Log-ratios against the last class are logits whose last one is 0."""
     note = "the answers are probabilities: logits are recovered up to a common shift"
-    warned = replace(
+    return replace(
         recovery,
         warnings=(*recovery.warnings, note),
+        network=recovery.network and from_log_ratios(recovery.network),
+        rejected=recovery.rejected and from_log_ratios(recovery.rejected),
+        is_classifier=True,
         details={**recovery.details, "probabilities": True},
     )
-    if recovery.network is None:
-        return warned
-    return replace(warned, network=from_log_ratios(recovery.network))

@@ -1,7 +1,7 @@
 """An extraction under way: its target, its random choices, its checks, its progress."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from revelu.certify import Examination, certify, examine, examine_given
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recovery import Recovery, Status
+from revelu.recovery import Certificate, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
 
@@ -25,6 +25,27 @@ _FIRST_CHECKS = 256
 # Fewer checks than this cannot say "less than 5% at 95% confidence": what a budget cuts
 # to so few is not called recovered.
 FEWEST_CHECKS = 59
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What fresh queries say of a network.
+
+    Attributes
+    ----------
+    status : Status
+        ``RECOVERED``, ``UNVERIFIED``, or ``BUDGET_EXHAUSTED`` where a limit was met.
+    certificate : Certificate or None
+    seen : Examination or None
+        What it rests on; None, like the certificate, where the limit left no answers.
+    limit : str
+        Which limit that was.
+    """
+
+    status: Status
+    certificate: Certificate | None = None
+    seen: Examination | None = None
+    limit: str = ""
 
 
 @dataclass
@@ -71,17 +92,8 @@ class Job:
         self.message = message
         self._listen(self.oracle, self.oracle.current_phase)
 
-    def verify(self, recovery: Recovery, noise: NoiseFloor) -> tuple[Recovery, Examination | None]:
-        """Certify by fresh queries; a first look decides whether all are worth asking.
-
-        Returns
-        -------
-        recovery : Recovery
-            With its status and certificate; ``BUDGET_EXHAUSTED`` where the limit was met.
-        examination : Examination or None
-            None where the limit was met.
-        """
-        network = network_of(recovery)
+    def verify(self, network: Network, noise: NoiseFloor) -> Verdict:
+        """Certify by fresh queries; a first look decides whether all are worth asking."""
         self.tell("verifying on fresh queries")
         first = min(_FIRST_CHECKS, self.checks)
         try:
@@ -90,8 +102,7 @@ class Job:
             if seen.passed and self.checks > first:
                 seen += self._examine(network, noise, self.checks - first, structural=False)
         except LimitReachedError as error:
-            evidence = (*recovery.evidence, str(error))
-            return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence), None
+            return Verdict(Status.BUDGET_EXHAUSTED, limit=str(error))
         # A network is tried again and again until it passes: it must pass all that was
         # asked on the way, too, or the confidence of the last trial would be no one's.
         fresh, held = seen, [e.by(network) for e in self.earlier]
@@ -104,8 +115,7 @@ class Job:
             short = self.oracle.remaining == 0
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
         # What is wrong at an input given is looked for there.
-        seen = seen if given is None else seen + given
-        return replace(recovery, status=status, certificate=certificate), seen
+        return Verdict(status, certificate, seen if given is None else seen + given)
 
     def _on_inputs(self, network: Network, noise: NoiseFloor) -> Examination | None:
         """Compare on the inputs given, which are asked once."""
@@ -128,27 +138,18 @@ class Job:
                 raise
             return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
 
-    def certify_again(self, recovery: Recovery) -> tuple[Recovery, Examination]:
+    def certify_again(self, network: Network) -> Verdict:
         """Certify another network by the checks asked so far, without a query.
 
         Its making must not have seen them, nor chosen among several by them.
         """
-        network = network_of(recovery)
         first, *others = (e.by(network) for e in self.earlier)
         seen = sum(others, start=first)
-        given = self.given and self.given.by(network)
-        certificate = certify(seen, given)
+        certificate = certify(seen, self.given and self.given.by(network))
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        return replace(recovery, status=status, certificate=certificate), seen
+        return Verdict(status, certificate, seen)
 
     def _listen(self, oracle: Oracle, phase: str) -> None:
         if self.progress is not None:
             ledger = oracle.ledger()
             self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))
-
-
-def network_of(recovery: Recovery) -> Network:
-    """Return the network of a recovery that has one."""
-    if recovery.network is None:  # pragma: no cover - callers have looked
-        raise AssertionError
-    return recovery.network

@@ -7,15 +7,12 @@ from scipy.stats import norm
 
 from revelu.certify import Examination
 from revelu.network import Network, l2_norm
-from revelu.recovery import Recovery
-from revelu.tasks.extract.job import network_of
+from revelu.recover.method import Candidate
+from revelu.recovery import Certificate
 from revelu.types import FloatArray
 
-# The probability of a missed bump that a budget is computed for.
-_MISS = 0.05
 
-
-def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
+def with_l2_bound(certificate: Certificate, candidate: Candidate, seen: Examination) -> Certificate:
     """Fill the certificate's ``l2_bound``, and say what no number of queries excludes.
 
     The bound has two parts: errors like those seen, and a bump that all points have missed.
@@ -23,20 +20,22 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
 
     Parameters
     ----------
-    recovery : Recovery
-        With a network and a certificate.
+    certificate : Certificate
+        Of the candidate's network.
+    candidate : Candidate
+        With a network.
     seen : Examination
         What the certificate rests on.
     """
-    if recovery.certificate is None:
-        return recovery
+    network = candidate.network
+    if network is None:
+        return certificate
     usable = seen.is_drawn & np.isfinite(seen.errors).all(axis=1)
     errors, X = seen.errors[usable], seen.X[usable]
-    certificate, network = recovery.certificate, network_of(recovery)
     # No point need have met the strips in which merging has changed the function.
-    merged = relative(float(recovery.details.get("merged_l2", 0.0)), network)
+    merged = relative(candidate.merged_l2 or 0.0, network)
     met = merged + relative_l2_bound(network, X, errors, certificate.confidence)
-    asked = int(recovery.details.get("searched", 0)) + len(X)
+    asked = candidate.n_searched + len(X)
     width = bump_width(asked) if asked else np.inf
     unmet = steepness(network) * bump_norm(width) if asked else np.inf
     statement = (
@@ -47,9 +46,7 @@ def with_l2_bound(recovery: Recovery, seen: Examination) -> Recovery:
         f"of width {width / 10:.1g} it would be found with {points_for(width / 10):,} Gaussian "
         "queries"
     )
-    return replace(
-        recovery, certificate=replace(certificate, l2_bound=met + unmet, statement=statement)
-    )
+    return replace(certificate, l2_bound=met + unmet, statement=statement)
 
 
 def relative_l2_bound(
@@ -99,11 +96,14 @@ def bump_norm(width: float) -> float:
     return float(width / 2 * np.sqrt(width * norm.pdf(0.0) / 3))
 
 
-def bump_width(n_points: int) -> float:
-    """The width of a bump through the origin that so many points of N(0, I) miss 1 time in 20."""
-    return float(-np.log(_MISS) / (norm.pdf(0.0) * n_points))
+def bump_width(n_points: int, miss: float = 0.05) -> float:
+    """The width of a bump through the origin that so many points of N(0, I) all miss.
+
+    With a probability of ``miss``.
+    """
+    return float(-np.log(miss) / (norm.pdf(0.0) * n_points))
 
 
-def points_for(width: float) -> int:
-    """How many points of N(0, I) miss a bump of some width through the origin 1 time in 20."""
-    return int(np.ceil(-np.log(_MISS) / (norm.pdf(0.0) * width)))
+def points_for(width: float, miss: float = 0.05) -> int:
+    """How many points of N(0, I) all miss a bump of a width through the origin that rarely."""
+    return int(np.ceil(-np.log(miss) / (norm.pdf(0.0) * width)))

@@ -7,35 +7,35 @@ import numpy as np
 from revelu.oracle import NoiseFloor
 from revelu.recovery import Recovery, Status
 
-# Half of the places curving is a smooth function; a quarter may be kinks.
-_CURVED = 0.5
 
-# Answers whose error is more than a tenth of their variation tell nothing.  The variation
-# is known from five places, which show a third of it or less once in fifty times; up to
-# there the certificate decides, which knows it from thousands.
-_HOPELESS_NOISE = 0.3
-
-
-def refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
+def refusal(
+    noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3
+) -> tuple[Status, str] | None:
     """What the noise floor alone rules out.
 
     Parameters
     ----------
     noise : NoiseFloor
+    curved : float
+        Half of the places curving is a smooth function; a quarter may be kinks.
+    hopeless : float
+        Answers whose error is more than a tenth of their variation tell nothing.  The variation
+        is known from five places, which show a third of it or less once in fifty times; up to
+        there the certificate decides, which knows it from thousands.
 
     Returns
     -------
     (Status, str) or None
         How the recovery ends, and why, before it has begun.
     """
-    if noise.curved >= _CURVED:
+    if noise.curved >= curved:
         return Status.NOT_IN_CLASS, (
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
     varies, error = noise.varies(noise.spread), noise.errors
     # A constant varies by its noise alone; beside an output that does vary it does no harm.
-    clear = varies & (error <= _HOPELESS_NOISE * noise.spread)
+    clear = varies & (error <= hopeless * noise.spread)
     if clear.any() or not varies.any():
         return None
     if not noise.is_deterministic:
@@ -55,11 +55,6 @@ def refusal(noise: NoiseFloor) -> tuple[Status, str] | None:
         f"{error[k]:.1g}: too few digits are left of what varies; ask for more digits, or for "
         "answers without that constant"
     )
-
-
-def has_all_digits(noise: NoiseFloor) -> bool:
-    """Whether the exact method can be used."""
-    return bool(noise.has_all_digits(noise.spread).all())
 
 
 def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
@@ -83,5 +78,6 @@ def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
         network=None,
         certificate=None,
         evidence=(reason,),
+        rejected=recovery.network,
         details={**recovery.details, "rejected": recovery.network},
     )

@@ -1,0 +1,98 @@
+"""The table of methods: which there are, which a target is given, and which comes after which."""
+
+import warnings
+from collections.abc import Mapping
+
+from revelu.errors import InputError
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.close.near_duplicates import NearDuplicates
+from revelu.recover.deep.driver import Deep
+from revelu.recover.deep.narrow import TwoHidden
+from revelu.recover.fit.least_squares import Fit
+from revelu.recover.method import Law, Method, Why
+from revelu.recover.shallow.one_hidden import OneHidden
+
+__all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
+
+METHODS: tuple[Method, ...] = (OneHidden(), NearDuplicates(), TwoHidden(), Deep(), Fit())
+"""Every method, in the order in which ``auto`` prefers them."""
+
+AFTER: Mapping[tuple[str, Why], str] = {
+    ("one_hidden", Why.HYPERPLANES_END): "two_hidden",
+    ("one_hidden", Why.UNRESOLVED): "near_duplicates",
+    ("near_duplicates", Why.UNRESOLVED): "two_hidden",
+    ("near_duplicates", Why.CURVED): "two_hidden",
+    ("near_duplicates", Why.SATURATED): "two_hidden",
+    ("two_hidden", Why.HYPERPLANES_END): "deep",
+    ("two_hidden", Why.UNRESOLVED): "deep",
+    ("two_hidden", Why.SATURATED): "deep",
+}
+"""Which method takes over where one has ended without a certified network, and why it ended.
+
+A network that fresh answers contradict to the end is ``UNRESOLVED``, whatever its method said.
+"""
+
+_FORMER = {
+    "two_layer": "one_hidden",
+    "any_two_layer": "near_duplicates",
+    "three_layer": "two_hidden",
+    "least_squares": "fit",
+}
+
+
+def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> tuple[Method, ...]:
+    """Return the methods that a target is given: the first to start with, others to go on to.
+
+    ===========  ==========================  ================================================
+    asked        answers                     methods
+    ===========  ==========================  ================================================
+    anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
+                                             ``near_duplicates``, ``two_hidden``, ``deep``
+    anywhere     float32, rounded, random    ``fit``
+    in a box     float64, with their digits  ``one_hidden``
+    in a box     others                      ``one_hidden``, whose ``obstacle`` says what lacks
+    ===========  ==========================  ================================================
+
+    Parameters
+    ----------
+    noise : NoiseFloor
+        As :func:`revelu.oracle.measure_noise` gives it.
+    oracle : Oracle
+    method : str
+        ``auto``, or the name of the only method to use, whatever the answers are.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or it cannot stay in the oracle's box.
+    """
+    if method != "auto":
+        return (named_method(method, box=oracle.box is not None),)
+    able = tuple(m for m in METHODS if m.box or oracle.box is None)
+    return tuple(m for m in able if Law.of(noise) in m.answers) or able
+
+
+def named_method(name: str, *, box: bool = False) -> Method:
+    """Return the method of a name, today's or a former one.
+
+    Parameters
+    ----------
+    name : str
+    box : bool
+        Whether it has to stay in one.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or it cannot stay in a box.
+    """
+    known = {m.name: m for m in METHODS}
+    if name in _FORMER:
+        warnings.warn(f"method {name} is now called {_FORMER[name]}", FutureWarning, stacklevel=3)
+    found = known.get(_FORMER.get(name, name))
+    if found is None:
+        raise InputError(f"unknown method {name!r}; known: auto, {', '.join(known)}")
+    if box and not found.box:
+        able = ", ".join(m.name for m in METHODS if m.box)
+        raise InputError(f"method {name} asks everywhere; inside a box use auto or {able}")
+    return found

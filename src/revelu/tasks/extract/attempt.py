@@ -1,0 +1,144 @@
+"""One method on one target: proposed, verified on fresh queries, repaired where they disagree.
+
+The one place where a status is made of what a method says and what its certificate says.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.certify import Examination
+from revelu.network import Network
+from revelu.oracle import NoiseFloor
+from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Disagreement, Method, Why
+from revelu.recovery import Certificate, Status
+from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.l2_bound import with_l2_bound
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a method.
+
+    Attributes
+    ----------
+    method : Method
+    candidate : Candidate
+        The last one.
+    status : Status
+    certificate : Certificate or None
+        None where nothing was verified.
+    n_before : int
+        Queries asked before it began.
+    """
+
+    method: Method
+    candidate: Candidate
+    status: Status
+    certificate: Certificate | None = None
+    n_before: int = 0
+
+    @property
+    def why(self) -> Why:
+        """Why it ended; a network that fresh answers contradict to the end is unresolved."""
+        if self.status is Status.BUDGET_EXHAUSTED:
+            return Why.LIMIT
+        is_contradicted = self.status is not Status.RECOVERED
+        explained = self.candidate.why is Why.EXPLAINED
+        return Why.UNRESOLVED if explained and is_contradicted else self.candidate.why
+
+    @property
+    def share(self) -> float:
+        """Share of the checks at which the network agrees."""
+        return 0.0 if self.certificate is None else self.certificate.fraction_within
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What was seen, in sentences."""
+        said = self.candidate
+        if self.status is Status.RECOVERED:
+            return said.notes
+        return (*said.notes, *said.obstacles)
+
+
+def attempt(
+    job: Job, noise: NoiseFloor, method: Method, phase: str, line: Peeling | None = None
+) -> Attempt:
+    """Run a method until its network is certified, or it gives up.
+
+    Parameters
+    ----------
+    job : Job
+    noise : NoiseFloor
+    method : Method
+    phase : str
+        What the queries of the first candidate are booked under; repairs are ``repair``.
+    line : Peeling, optional
+        A line that the method before has paid for.
+    """
+    oracle = job.oracle
+    n_before = oracle.n_queries
+    obstacle = method.obstacle(oracle, noise)
+    if obstacle:
+        said = Candidate(None, Why.SATURATED, obstacles=(obstacle,))
+        return Attempt(method, said, Status.UNVERIFIED, n_before=n_before)
+    search = method.start(oracle, noise, np.random.default_rng(job.new_seed()), job.tell, line)
+    with oracle.phase(phase):
+        candidate = search.propose()
+    while True:
+        if candidate.network is None or candidate.why is Why.LIMIT:
+            return Attempt(method, candidate, _unverified(candidate), n_before=n_before)
+        verdict = job.verify(candidate.network, noise)
+        certificate, seen = verdict.certificate, verdict.seen
+        if certificate is None or seen is None:
+            candidate = replace(candidate, obstacles=(*candidate.obstacles, verdict.limit))
+            return Attempt(method, candidate, Status.BUDGET_EXHAUSTED, n_before=n_before)
+        if candidate.merged_l2 is not None:
+            certificate = with_l2_bound(certificate, candidate, seen)
+        status = _verified(candidate, certificate, verdict.status)
+        tried = Attempt(method, candidate, status, certificate, n_before)
+        disagreement = _disagreement(seen, certificate)
+        if verdict.status is not Status.UNVERIFIED or not len(disagreement.X):
+            return tried
+        with oracle.phase("repair"):
+            repaired = search.repair(disagreement)
+        if repaired is None:
+            return tried
+        candidate = repaired
+
+
+def _unverified(candidate: Candidate) -> Status:
+    """The status of what nothing was asked of, for want of a network or of queries."""
+    if candidate.why is Why.LIMIT:
+        return Status.BUDGET_EXHAUSTED
+    if candidate.layers:
+        return Status.PARTIAL
+    is_refused = candidate.why in {Why.CURVED, Why.HYPERPLANES_END}
+    return Status.NOT_IN_CLASS if is_refused else Status.UNVERIFIED
+
+
+def _verified(candidate: Candidate, certificate: Certificate, status: Status) -> Status:
+    """The status of a network that fresh queries were asked of."""
+    if status is Status.RECOVERED and candidate.worst_error > certificate.tolerance:
+        # What the search saw and could not explain counts, though the checks have missed it.
+        status = Status.UNVERIFIED
+    if status is Status.UNVERIFIED and candidate.layers:
+        return Status.PARTIAL
+    return status
+
+
+def _disagreement(seen: Examination, certificate: Certificate, most: int = 16) -> Disagreement:
+    """What fresh answers say against a network, at ``most`` inputs at most."""
+    wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
+    gaussian = wrong & seen.is_drawn
+
+    def agrees(network: Network) -> bool:
+        return seen.by(network).passed
+
+    return Disagreement(
+        np.asarray(seen.X[gaussian if gaussian.any() else wrong][:most]),
+        seen.worst_point,
+        certificate.fraction_within,
+        agrees,
+    )

@@ -1,0 +1,137 @@
+"""Methods one after another as the table says, started afresh where that may find more."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from revelu.oracle import NoiseFloor
+from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Method, Why
+from revelu.recover.table import AFTER
+from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.attempt import Attempt, attempt
+from revelu.tasks.extract.job import Job
+
+log = logging.getLogger(__name__)
+
+
+def recover(job: Job, noise: NoiseFloor, methods: Sequence[Method]) -> tuple[Recovery, Candidate]:
+    """Run methods until a network is certified, or none is left that could find one.
+
+    Parameters
+    ----------
+    job : Job
+    noise : NoiseFloor
+    methods : sequence of Method
+        The first one begins; the others take over from it as :data:`AFTER` says.
+
+    Returns
+    -------
+    recovery : Recovery
+    candidate : Candidate
+        What the method that it rests on has said.
+    """
+    attempts: list[Attempt] = []
+    phase, start = "recover", 1
+    while True:
+        chain = _run(job, noise, methods, phase)
+        attempts += chain
+        ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
+        in_vain = any(a.why is Why.REFUTED for a in chain)
+        if ended or in_vain or start >= min(a.method.max_starts for a in chain):
+            break
+        log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
+        phase, start = "repair", start + 1
+    return _recovery(job, attempts, chain), _reported(attempts).candidate
+
+
+def _run(job: Job, noise: NoiseFloor, methods: Sequence[Method], phase: str) -> list[Attempt]:
+    """One method after another, on the line that the first has paid for."""
+    known = {m.name: m for m in methods}
+    method: Method | None = methods[0]
+    attempts: list[Attempt] = []
+    line: Peeling | None = None
+    while method is not None:
+        tried = attempt(job, noise, method, phase, line)
+        attempts.append(tried)
+        line = tried.candidate.line or line
+        method = known.get(AFTER.get((tried.method.name, tried.why), ""))
+        if method is not None:
+            log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
+    return attempts
+
+
+def _reported(attempts: Sequence[Attempt]) -> Attempt:
+    """The attempt to report: the last one where it decides, else the one worth most.
+
+    A network is worth its agreement where it agrees at most inputs, else its exact layers.
+    """
+    last = attempts[-1]
+    if last.status is Status.RECOVERED or last.why is Why.CURVED:
+        return last
+    found = [a for a in attempts if a.candidate.network is not None]
+    if found:
+        best = max(reversed(found), key=_worth)
+        # Where the budget ended the search, more of it may help whatever was found.
+        return replace(best, status=last.status) if last.why is Why.LIMIT else best
+    layered = [a for a in attempts if a.candidate.layers]
+    if last.why is Why.LIMIT or not layered:
+        return last if last.why is Why.LIMIT else attempts[0]
+    return layered[-1]
+
+
+def _worth(tried: Attempt) -> tuple[float, int, float]:
+    mostly = tried.share if tried.share > 0.5 else 0.0
+    return mostly, len(tried.candidate.layers), tried.share
+
+
+def _reason(tried: Attempt) -> str:
+    """Why another method takes over."""
+    said = "; ".join(tried.candidate.obstacles)
+    return said or "fresh queries disagree with its network"
+
+
+def _recovery(job: Job, attempts: Sequence[Attempt], chain: Sequence[Attempt]) -> Recovery:
+    """Tell of the attempt to report, and of what led to it or stood beside it."""
+    best = _reported(attempts)
+    evidence = list(best.evidence)
+    if best.status is Status.RECOVERED:
+        took_over = (
+            f"{a.method.name} gave way to {b.method.name}: {_reason(a)}" for a, b in pairwise(chain)
+        )
+        evidence = [*took_over, *evidence]
+    else:
+        evidence += [said for a in attempts for said in a.evidence]
+    said = best.candidate
+    layers = next(
+        (a.candidate.layers for a in (best, *reversed(attempts)) if a.candidate.layers), ()
+    )
+    if best.status is Status.PARTIAL and best.certificate is not None:
+        evidence.append(_agreement(best))
+    deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
+    return Recovery(
+        status=best.status,
+        network=None if best.status is Status.NOT_IN_CLASS else said.network,
+        ledger=job.oracle.ledger(),
+        certificate=best.certificate,
+        evidence=tuple(dict.fromkeys(evidence)),
+        method=best.method.name,
+        warnings=said.warnings,
+        first_layer=layers[0] if layers else None,
+        details={
+            **{name: value for a in attempts for name, value in a.candidate.figures.items()},
+            **said.figures,
+            **({} if deeper is None else {"queries_before_depth": deeper}),
+        },
+    )
+
+
+def _agreement(tried: Attempt) -> str:
+    """What the whole of a network is worth whose lower layers are exact."""
+    # Rounded down: a share of 1 would contradict the certificate.
+    share = int(tried.share * 1e4) / 1e4
+    return (
+        f"{len(tried.candidate.layers)} hidden layer(s) are exact as far as gradients tell; the "
+        f"whole network agrees at {share:.2%} of the inputs"
+    )

@@ -1,0 +1,162 @@
+"""The table of methods: what a target is given, and what takes over where one ends."""
+
+import json
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from revelu import Status
+from revelu.cli.app import app
+from revelu.network import zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover import table
+from revelu.recover.method import Candidate, Law, Why
+
+NAMES = ["one_hidden", "near_duplicates", "two_hidden", "deep", "fit"]
+FORMER = {
+    "two_layer": "one_hidden",
+    "any_two_layer": "near_duplicates",
+    "three_layer": "two_hidden",
+    "least_squares": "fit",
+}
+
+
+def selected(target, dim_in=4, method="auto", **options):
+    oracle = Oracle(target, dim_in, **options)
+    noise = measure_noise(oracle, 1)
+    return [m.name for m in revelu.select_methods(noise, oracle, method)]
+
+
+def test_the_table_has_the_methods_that_users_name():
+    assert [method.name for method in revelu.METHODS] == NAMES
+
+
+def test_what_follows_is_in_the_table_and_never_leads_back():
+    order = {name: i for i, name in enumerate(NAMES)}
+    for (first, why), then in table.AFTER.items():
+        assert order[first] < order[then]
+        assert why not in {Why.EXPLAINED, Why.LIMIT}
+
+
+@pytest.mark.parametrize("method", revelu.METHODS, ids=lambda m: m.name)
+def test_a_method_is_a_value_whose_tuning_is_documented(method):
+    for field in fields(method):
+        assert field.name in type(method).__doc__, field.name
+        with pytest.raises(FrozenInstanceError):
+            setattr(method, field.name, None)
+
+
+def test_a_target_is_given_what_its_answers_allow():
+    truth = zoo.random_network([4, 3, 1], seed=0)
+    assert selected(truth) == ["one_hidden", "near_duplicates", "two_hidden", "deep"]
+    assert selected(lambda X: truth(X).astype(np.float32)) == ["fit"]
+    assert selected(truth, box=(-1.0, 1.0)) == ["one_hidden"]
+    assert selected(truth, method="deep") == ["deep"]
+
+
+def test_a_constant_that_hides_what_varies_takes_its_digits():
+    truth = zoo.random_network([4, 3, 1], seed=0)
+    oracle = Oracle(lambda X: truth(X) + 1e12, 4)
+    noise = measure_noise(oracle, 1)
+    assert noise.law == "float64"
+    assert Law.of(noise) is Law.ROUNDED
+    assert [m.name for m in revelu.select_methods(noise, oracle)] == ["fit"]
+
+
+def test_unknown_methods_are_refused_by_the_names_of_those_there_are():
+    with pytest.raises(revelu.InputError, match="near_duplicates"):
+        revelu.extract(zoo.random_network([4, 3, 1]), method="best")
+
+
+@pytest.mark.parametrize(("former", "name"), FORMER.items())
+def test_former_names_still_work_and_say_the_new_one(former, name):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    with pytest.warns(FutureWarning, match=f"{former} is now called {name}"):
+        old = revelu.extract(truth, method=former, checks=100)
+    new = revelu.extract(truth, method=name, checks=100)
+    assert old.method == new.method
+    assert old.ledger == new.ledger
+    assert old.network == new.network
+
+
+class _Stubborn:
+    """A method that proposes one wrong network for ever."""
+
+    name, hidden, answers, box = "stubborn", (1, 1), frozenset({Law.FLOAT64}), False
+    cost, max_starts = "nothing", 2
+
+    def __init__(self, why=Why.EXPLAINED, layers=(), worst_error=0.0, network=None):
+        self.said = Candidate(
+            network or zoo.random_network([4, 3, 1], seed=9),
+            why,
+            layers=layers,
+            worst_error=worst_error,
+        )
+        self.n_repairs = 0
+
+    def obstacle(self, _oracle, _noise):
+        return ""
+
+    def start(self, _oracle, _noise, _rng, _tell, _line=None):
+        return self
+
+    def propose(self):
+        return self.said
+
+    def repair(self, seen):
+        assert len(seen.X)
+        assert seen.share < 1.0
+        assert not seen.agrees(self.said.network)
+        self.n_repairs += 1
+        return None if self.n_repairs % 3 == 0 else self.said
+
+
+def extract_with(monkeypatch, method, truth, **options):
+    monkeypatch.setattr(table, "METHODS", (*table.METHODS, method))
+    return revelu.extract(truth, method=method.name, checks=300, **options)
+
+
+def test_no_method_can_say_that_it_is_certified(monkeypatch):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    method = _Stubborn()
+    recovery = extract_with(monkeypatch, method, truth)
+    assert recovery.status is Status.UNVERIFIED
+    assert recovery.method == "stubborn"
+    assert method.n_repairs == 3 * method.max_starts
+    assert recovery.ledger.by_phase["recover"] == 0
+
+
+def test_exact_layers_make_a_failed_network_partial(monkeypatch):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    layer = truth.weights[0], truth.biases[0]
+    recovery = extract_with(monkeypatch, _Stubborn(layers=(layer,)), truth)
+    assert recovery.status is Status.PARTIAL
+    assert recovery.first_layer is layer
+
+
+def test_an_error_that_a_method_saw_is_not_covered_up_by_a_certificate(monkeypatch):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    method = _Stubborn(Why.UNRESOLVED, worst_error=0.5, network=truth)
+    assert extract_with(monkeypatch, method, truth).status is Status.UNVERIFIED
+    method = _Stubborn(Why.UNRESOLVED, worst_error=0.0, network=truth)
+    assert extract_with(monkeypatch, method, truth).status is Status.RECOVERED
+
+
+def test_a_refuted_search_is_not_started_afresh(monkeypatch):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    method = _Stubborn(Why.REFUTED)
+    assert extract_with(monkeypatch, method, truth).status is Status.UNVERIFIED
+    assert method.n_repairs == 3
+
+
+def test_the_command_lists_the_table():
+    result = CliRunner().invoke(app, ["methods", "--json"])
+    rows = json.loads(result.stdout)["methods"]
+    assert [row["name"] for row in rows] == NAMES
+    assert rows[3]["hidden"] == [1, None]
+    assert rows[0]["box"] is True
+    text = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "120"}).stdout
+    assert all(name in text for name in NAMES)
