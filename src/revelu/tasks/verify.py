@@ -1,20 +1,19 @@
 """Verify: a certificate of a network against a target, by fresh queries."""
 
 from concurrent.futures import Executor
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from revelu.adapters import named_network
-from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.errors import InputError
 from revelu.network import Network, to_log_ratios
-from revelu.oracle import Oracle, measure_noise, whole_number
+from revelu.oracle import Oracle, whole_number
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.job import open_target, stream
+from revelu.tasks.job import Refusal, open_target
 from revelu.tasks.progress import Listener
-
-_DISAGREE = "fresh queries disagree with the network: it is not the target's"
 
 
 def verify(
@@ -96,52 +95,40 @@ def verify(
     )
     if oracle.dim_in != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_in}")
-    oracle.declare(command="verify", seed=seed)
-    # The checks of an extraction's own certificate must not be asked again.
-    job = Job(oracle, checks, seed, progress, stream=stream("verify"))
+    # The checks of an extraction's own certificate must not be asked again: another stream.
+    job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks)
     try:
-        return _verified(job, network)
+        return job.finished(_verified(job, network))
     finally:
         oracle.listener = None
 
 
-def _verified(job: Job, network: Network) -> Recovery:
+def _verified(job: CertifyingJob, network: Network) -> Recovery:
     oracle = job.oracle
-
-    def ended(status: Status, reason: str) -> Recovery:
-        return Recovery(
-            status, network, ledger=oracle.ledger(), evidence=(reason,), method="verify"
-        )
-
-    try:
-        job.tell("measuring the noise floor")
-        noise = measure_noise(oracle, job.new_seed())
-    except LimitReachedError as error:
-        return ended(Status.BUDGET_EXHAUSTED, str(error))
-    except SaturatedError as error:
-        return ended(Status.UNVERIFIED, str(error))
+    given = Recovery(Status.UNVERIFIED, network, ledger=oracle.ledger(), method="verify")
+    noise = job.measure_noise(job.new_seed())
+    if isinstance(noise, Refusal):
+        return replace(given, status=noise.status, evidence=(noise.reason,))
     n_outputs = oracle.dim_out + oracle.takes_log_ratios
     if n_outputs != network.dim_out:
         raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")
     refused = refusal(noise)
     if refused is not None:
-        return ended(*refused)
+        status, reason = refused
+        return replace(given, status=status, evidence=(reason,))
     compared = to_log_ratios(network) if oracle.takes_log_ratios else network
     verdict = job.verify(compared, noise)
-    oracle.check_unchanged()
     evidence = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
-        evidence = (_DISAGREE,)
+        evidence = ("fresh queries disagree with the network: it is not the target's",)
     warnings: tuple[str, ...] = ()
     if oracle.takes_log_ratios:
         warnings = ("the answers are probabilities: logits are compared up to a common shift",)
-    return Recovery(
-        verdict.status,
-        network,
-        ledger=oracle.ledger(),
+    return replace(
+        given,
+        status=verdict.status,
         certificate=verdict.certificate,
         evidence=evidence,
-        method="verify",
         warnings=warnings,
         is_classifier=oracle.takes_log_ratios,
         details={"probabilities": oracle.takes_log_ratios},

@@ -13,7 +13,7 @@ from revelu.oracle import NoiseFloor
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Why
 from revelu.recovery import Certificate, Status
-from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.l2_bound import with_l2_bound
 
 
@@ -63,13 +63,13 @@ class Attempt:
 
 
 def attempt(
-    job: Job, noise: NoiseFloor, method: Method, phase: str, line: Peeling | None = None
+    job: CertifyingJob, noise: NoiseFloor, method: Method, phase: str, line: Peeling | None = None
 ) -> Attempt:
     """Run a method until its network is certified, or it gives up.
 
     Parameters
     ----------
-    job : Job
+    job : CertifyingJob
     noise : NoiseFloor
     method : Method
     phase : str

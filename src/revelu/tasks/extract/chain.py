@@ -11,17 +11,19 @@ from revelu.recover.method import Candidate, Method, Why
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
-from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.job import CertifyingJob
 
 log = logging.getLogger(__name__)
 
 
-def recover(job: Job, noise: NoiseFloor, methods: Sequence[Method]) -> tuple[Recovery, Candidate]:
+def recover(
+    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method]
+) -> tuple[Recovery, Candidate]:
     """Run methods until a network is certified, or none is left that could find one.
 
     Parameters
     ----------
-    job : Job
+    job : CertifyingJob
     noise : NoiseFloor
     methods : sequence of Method
         The first one begins; the others take over from it as :data:`AFTER` says.
@@ -46,7 +48,9 @@ def recover(job: Job, noise: NoiseFloor, methods: Sequence[Method]) -> tuple[Rec
     return _recovery(job, attempts, chain), _reported(attempts).candidate
 
 
-def _run(job: Job, noise: NoiseFloor, methods: Sequence[Method], phase: str) -> list[Attempt]:
+def _run(
+    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], phase: str
+) -> list[Attempt]:
     """One method after another, on the line that the first has paid for."""
     known = {m.name: m for m in methods}
     method: Method | None = methods[0]
@@ -92,7 +96,9 @@ def _reason(tried: Attempt) -> str:
     return said or "fresh queries disagree with its network"
 
 
-def _recovery(job: Job, attempts: Sequence[Attempt], chain: Sequence[Attempt]) -> Recovery:
+def _recovery(
+    job: CertifyingJob, attempts: Sequence[Attempt], chain: Sequence[Attempt]
+) -> Recovery:
     """Tell of the attempt to report, and of what led to it or stood beside it."""
     best = _reported(attempts)
     evidence = list(best.evidence)

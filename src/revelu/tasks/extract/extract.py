@@ -5,23 +5,22 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-from revelu.adapters import open_oracle
-from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.errors import InputError
 from revelu.network import from_log_ratios
-from revelu.oracle import checked_inputs, measure_noise, whole_number
+from revelu.oracle import checked_inputs, whole_number
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
-from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
+from revelu.tasks.job import Refusal, open_target
 from revelu.tasks.progress import Listener
 
 log = logging.getLogger(__name__)
 
-# Jacobians are taken in a basis of d x d numbers.
-_MOST_INPUTS = 16_384
+_ANOTHER = "another seed or a larger budget may help"
 
 
 def extract(
@@ -102,12 +101,14 @@ def extract(
     """
     if method != "auto":
         method = named_method(method).name
-    checks = whole_number("checks", checks, 1)
-    seed = whole_number("seed", seed, 0)
     if not isinstance(polish, bool):
         raise InputError(f"polish must be True or False, got {polish!r}")
-    oracle = open_oracle(
+    oracle = open_target(
         target,
+        seed,
+        progress,
+        # Jacobians are taken in a basis of d x d numbers.
+        most_inputs=16_384,
         dim_in=dim_in,
         budget=budget,
         box=box,
@@ -115,70 +116,60 @@ def extract(
         executor=executor,
         max_seconds=max_seconds,
     )
-    if oracle.dim_in > _MOST_INPUTS:
-        raise InputError(f"{oracle.dim_in:,} inputs; this version takes {_MOST_INPUTS:,} at most")
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)
-    oracle.declare(command="extract", seed=seed)
+    checks = whole_number("checks", checks, 1)
     rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
     if rows is not None and not len(rows):
         raise InputError("inputs has no row")
-    job = Job(oracle, checks, seed, progress, inputs=rows)
-    return _finished(job, _run(job, method, polish=polish), method)
+    job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
+    recovery = job.finished(_run(job, method, polish=polish))
+    recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
+    advice = _advice(recovery, method, in_box=oracle.box is not None)
+    return replace(recovery, evidence=(*recovery.evidence, *advice))
 
 
-def _run(job: Job, method: str, *, polish: bool) -> Recovery:
+def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
-    ledger = job.oracle.ledger
-    try:
-        job.tell("measuring the noise floor")
-        noise = measure_noise(job.oracle, job.new_seed())
-    except LimitReachedError as error:
-        return Recovery(Status.BUDGET_EXHAUSTED, None, ledger=ledger(), evidence=(str(error),))
-    except SaturatedError as error:
-        return Recovery(Status.UNVERIFIED, None, ledger=ledger(), evidence=(str(error),))
+    noise = job.measure_noise(job.new_seed())
+    if isinstance(noise, Refusal):
+        return _refused(job, method, noise)
+    if (refused := refusal(noise)) is not None:
+        return _refused(job, method, refused)
     log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
-    refused = refusal(noise)
-    if refused is not None:
-        status, reason = refused
-        return Recovery(status, None, ledger=ledger(), evidence=(reason,), method=method)
     recovery, candidate = recover(job, noise, select_methods(noise, job.oracle, method))
     recovery = without_invention(recovery, noise)
     return polished(job, recovery, candidate, noise) if polish else recovery
 
 
-def _finished(job: Job, recovery: Recovery, method: str) -> Recovery:
-    """Attach the final ledger, advice and the shape of a classifier."""
-    job.oracle.check_unchanged()
-    job.oracle.listener = None
-    recovery = replace(recovery, ledger=job.oracle.ledger())
-    journal = job.oracle.journal
-    if journal is not None:
-        recovery = replace(recovery, warnings=(*recovery.warnings, *journal.notes()))
-    if job.oracle.takes_log_ratios:
-        recovery = _as_classifier(recovery)
-    advice = _ADVICE.get(recovery.status)
-    if recovery.status is Status.UNVERIFIED and recovery.certificate is None:
-        advice = None
-    if recovery.status is Status.NOT_IN_CLASS and job.oracle.box is not None:
-        advice = "in a box only networks of one hidden ReLU layer are recovered"
-    elif recovery.status is Status.NOT_IN_CLASS and method == OneHidden.name:
-        advice = "method auto looks for more hidden layers, too"
-    if advice:
-        recovery = replace(recovery, evidence=(*recovery.evidence, advice))
-    return recovery
+def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
+    return Recovery(
+        refused.status,
+        None,
+        ledger=job.oracle.ledger(),
+        evidence=(refused.reason,),
+        method=method,
+    )
 
 
-_ADVICE = {
-    Status.UNVERIFIED: "fresh queries disagree with the network: do not rely on it; "
-    "another seed or a larger budget may help",
-    Status.PARTIAL: "some neurons are missing; another seed or a larger budget may help",
-    Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
-    Status.NOT_DETERMINISTIC: "remove the randomness",
-    Status.NOT_IN_CLASS: "only networks of ReLU layers are recovered",
-}
+def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
+    """What to try next."""
+    match recovery.status:
+        case Status.UNVERIFIED if recovery.certificate is not None:
+            return ["fresh queries disagree with the network: do not rely on it", _ANOTHER]
+        case Status.PARTIAL:
+            return ["some neurons are missing", _ANOTHER]
+        case Status.BUDGET_EXHAUSTED:
+            return ["raise the budget or the time allowed"]
+        case Status.NOT_DETERMINISTIC:
+            return ["remove the randomness"]
+        case Status.NOT_IN_CLASS if in_box:
+            return ["in a box only networks of one hidden ReLU layer are recovered"]
+        case Status.NOT_IN_CLASS if method == OneHidden.name:
+            return ["method auto looks for more hidden layers, too"]
+        case Status.NOT_IN_CLASS:
+            return ["only networks of ReLU layers are recovered"]
+    return []
 
 
 def _as_classifier(recovery: Recovery) -> Recovery:

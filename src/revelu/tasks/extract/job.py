@@ -1,6 +1,5 @@
-"""An extraction under way: its target, its random choices, its checks, its progress."""
+"""A task whose network is certified by fresh queries, more than once where one fails."""
 
-import logging
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,22 +7,13 @@ import numpy as np
 from revelu.certify import Examination, certify, examine, examine_given
 from revelu.errors import LimitReachedError
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle import NoiseFloor
 from revelu.recovery import Certificate, Status
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.job import Job
 from revelu.types import FloatArray
 
-log = logging.getLogger(__name__)
-
-# The extractor's random choices must not be those that drew the target, should both
-# be given the same small seed: this number keeps the two streams apart.
-_STREAM = 0x7265_7665_6C75
-
-# A first look with a part of the checks: a wrong network fails it, cheaply.
-_FIRST_CHECKS = 256
-
-# Fewer checks than this cannot say "less than 5% at 95% confidence": what a budget cuts
-# to so few is not called recovered.
+# Fewer checks than this cannot say "less than 5% at 95% confidence" (0.95^59 < 0.05 < 0.95^58):
+# what a budget cuts to so few is not called recovered.
 FEWEST_CHECKS = 59
 
 
@@ -49,53 +39,41 @@ class Verdict:
 
 
 @dataclass
-class Job:
-    """What every way of extracting a network needs.
+class CertifyingJob(Job):
+    """A task whose network is certified by fresh queries.
 
     Attributes
     ----------
-    oracle : Oracle
     checks : int
         Size of the certificate.
-    seed : int
-    progress : callable, optional
-    stream : int
-        Tells the random choices of one task from another's with the same seed.
     inputs : ndarray, shape (n, d), optional
         On which the certificate is judged, too.
+    first_checks : int
+        Of a first look, which a wrong network fails, cheaply.
     earlier : list of Examination
         The answers of every certificate so far.
+    given : Examination or None
+        The answers at ``inputs``.
     """
 
-    oracle: Oracle
     checks: int
-    seed: int
-    progress: Listener | None = None
-    stream: int = _STREAM
     inputs: FloatArray | None = None
-    message: str = field(default="", init=False)
+    first_checks: int = 256
     earlier: list[Examination] = field(default_factory=list, init=False)
     given: Examination | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.seeds = np.random.SeedSequence([self.stream, self.seed])
+        super().__post_init__()
         self.rng = np.random.default_rng(self.new_seed())
-        self.oracle.listener = self._listen
 
     def new_seed(self) -> np.random.SeedSequence:
         """Return a seed that was not used before."""
         return self.seeds.spawn(1)[0]
 
-    def tell(self, message: str) -> None:
-        """Say what is being done."""
-        log.debug("%s", message)
-        self.message = message
-        self._listen(self.oracle, self.oracle.current_phase)
-
     def verify(self, network: Network, noise: NoiseFloor) -> Verdict:
         """Certify by fresh queries; a first look decides whether all are worth asking."""
         self.tell("verifying on fresh queries")
-        first = min(_FIRST_CHECKS, self.checks)
+        first = min(self.first_checks, self.checks)
         try:
             given = self._on_inputs(network, noise)
             seen = self._examine(network, noise, first, structural=True)
@@ -148,8 +126,3 @@ class Job:
         certificate = certify(seen, self.given and self.given.by(network))
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         return Verdict(status, certificate, seen)
-
-    def _listen(self, oracle: Oracle, phase: str) -> None:
-        if self.progress is not None:
-            ledger = oracle.ledger()
-            self.progress(Progress(phase, ledger.n_queries, ledger.n_rounds, self.message))

@@ -9,18 +9,20 @@ from revelu.recover.fit.least_squares import Fit
 from revelu.recover.method import Candidate, Law
 from revelu.recover.refine.polish import polish_network
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.job import Job
+from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.l2_bound import with_l2_bound
 
 log = logging.getLogger(__name__)
 
 
-def polished(job: Job, recovery: Recovery, candidate: Candidate, noise: NoiseFloor) -> Recovery:
+def polished(
+    job: CertifyingJob, recovery: Recovery, candidate: Candidate, noise: NoiseFloor
+) -> Recovery:
     """Refine a recovered network to the last digits of the answers.
 
     Parameters
     ----------
-    job : Job
+    job : CertifyingJob
     recovery : Recovery
         What is not certified is given back as it is.
     candidate : Candidate

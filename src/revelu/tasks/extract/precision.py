@@ -6,11 +6,10 @@ import numpy as np
 
 from revelu.oracle import NoiseFloor
 from revelu.recovery import Recovery, Status
+from revelu.tasks.job import Refusal
 
 
-def refusal(
-    noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3
-) -> tuple[Status, str] | None:
+def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) -> Refusal | None:
     """What the noise floor alone rules out.
 
     Parameters
@@ -25,36 +24,40 @@ def refusal(
 
     Returns
     -------
-    (Status, str) or None
+    Refusal or None
         How the recovery ends, and why, before it has begun.
     """
     if noise.curved >= curved:
-        return Status.NOT_IN_CLASS, (
+        reason = (
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
+        return Refusal(Status.NOT_IN_CLASS, reason)
     varies, error = noise.varies(noise.spread), noise.errors
     # A constant varies by its noise alone; beside an output that does vary it does no harm.
     clear = varies & (error <= hopeless * noise.spread)
     if clear.any() or not varies.any():
         return None
     if not noise.is_deterministic:
-        return Status.NOT_DETERMINISTIC, (
+        reason = (
             f"the same queries got other answers the second time, by up to "
             f"{noise.repeat_difference:.2g} of their size: more than a tenth of what varies"
         )
+        return Refusal(Status.NOT_DETERMINISTIC, reason)
     if noise.of_log_ratios:
-        return Status.UNVERIFIED, (
+        reason = (
             f"the answers are probabilities ({noise.numbers}) so near 0 and 1 that their "
             "rounding leaves too few digits of the logits; ask it for logits, or scale its "
             "inputs so that N(0, I) is where it decides"
         )
+        return Refusal(Status.UNVERIFIED, reason)
     k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
-    return Status.UNVERIFIED, (
+    reason = (
         f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "
         f"{error[k]:.1g}: too few digits are left of what varies; ask for more digits, or for "
         "answers without that constant"
     )
+    return Refusal(Status.UNVERIFIED, reason)
 
 
 def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
