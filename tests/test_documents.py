@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import revelu
+import revelu.recover
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.oracle import PHASES
@@ -24,6 +25,7 @@ DOCUMENTS = sorted(
 )
 GUIDES = [path for path in ROOT.glob("docs/**/*.md") if path.name != "commands.md"]
 RESULTS = "docs/reference/results.md"
+ARCHITECTURE = "docs/architecture.md"
 MOST_README_BYTES = 8192
 COMMANDS = sorted(command.callback.__name__ for command in app.registered_commands)
 
@@ -172,6 +174,11 @@ def test_results_list_exit_codes_statuses_and_phases():
     assert tuple(first_column(RESULTS, "phase")) == PHASES
 
 
+def test_methods_are_those_of_the_table():
+    listed = first_column("docs/reference/methods.md", "method")
+    assert listed == [method.name for method in revelu.METHODS]
+
+
 @pytest.mark.parametrize("status", list(revelu.Status))
 def test_results_have_the_exit_code_of_each_status(status):
     row = next(line for line in read(RESULTS).splitlines() if line.startswith(f"| `{status}` |"))
@@ -211,6 +218,7 @@ def files(tmp_path_factory):
         ("diagnose", "network.npz"),
         ("compare", "network.npz network.npz"),
         ("journal show", "run.db"),
+        ("methods", ""),
     ],
 )
 def test_results_have_the_fields_of_each_command(files, monkeypatch, command, arguments):
@@ -225,12 +233,31 @@ def test_architecture_shows_the_rooms_that_the_linter_holds():
         {name.strip().removeprefix("revelu.") for name in layer.split("|")}
         for layer in contract["layers"]
     ]
-    picture = next(b for b in blocks("docs/architecture.md", "") if "ground" in b)
+    picture = next(b for b in blocks(ARCHITECTURE, "") if "ground" in b)
     drawn = [
         {re.sub(r"/$|\.py", "", name.strip(" ,")) for name in re.split(r"[|,]", line[:37])}
         for line in picture.splitlines()
     ]
     assert drawn == layers
+
+
+def test_architecture_lists_the_packages_of_recover():
+    packages = {m.name for m in pkgutil.iter_modules(revelu.recover.__path__) if m.ispkg}
+    assert set(first_column(ARCHITECTURE, "package")) == {f"recover/{name}" for name in packages}
+
+
+def test_architecture_names_files_and_what_is_in_them():
+    text = read(ARCHITECTURE)
+    files = re.findall(r"`([\w/]+)\.py`", text)
+    assert files
+    for name in files:
+        assert [path for room in ("src/revelu", ".") for path in (ROOT / room).glob(f"{name}.py")]
+    named = re.findall(r"`([\w.]+)` \(`([\w/]+)\.py`\)", text)
+    assert len(named) > 20
+    for name, file in named:
+        found = importlib.import_module(f"revelu.{file.replace('/', '.')}")
+        for part in name.split("."):
+            found = getattr(found, part)
 
 
 def test_every_room_is_in_a_layer():

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import revelu
 from pages import INSTALLATION, LANGUAGES, Page, blocks, commands
 from revelu.cli.app import app
+from revelu.recover import table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -71,8 +72,13 @@ def here(tmp_path, monkeypatch):
     """An empty folder that modules of the page are imported from, and forgotten after."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    # A page adds a method to the table, which is to be without it after.
+    monkeypatch.setattr(table, "METHODS", table.METHODS)
+    after = dict(table.AFTER)
     before = set(sys.modules)
     yield tmp_path
+    table.AFTER.clear()
+    table.AFTER.update(after)
     for module in set(sys.modules) - before:
         origin = getattr(sys.modules[module], "__file__", None) or ""
         if origin.startswith(str(tmp_path)):
