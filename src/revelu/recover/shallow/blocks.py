@@ -12,14 +12,28 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# A measured piece costs 1; what makes its error worse costs a part of another piece.
-_UNSOLVED_COST = 1e3
-_NARROW_COST = 0.02
-_WORST_NARROW = 0.3
-_CONDITION_COST = 0.05
 
-# Columns whose smallest singular value is below this are too dependent to tell apart.
-_INDEPENDENT = 0.02
+@dataclass(frozen=True)
+class Costs:
+    """What makes the error of a line's neurons worse, as parts of one more measured piece.
+
+    Attributes
+    ----------
+    unsolved : float
+        A kink without its neuron.
+    narrow, worst_narrow : float
+        A piece as wide as the median, and at most; narrower ones cost more, squared.
+    condition : float
+        Output columns of a smallest singular value of a tenth.
+    independent : float
+        Columns whose smallest singular value is below this are too dependent to tell apart.
+    """
+
+    unsolved: float = 1e3
+    narrow: float = 0.02
+    worst_narrow: float = 0.3
+    condition: float = 0.05
+    independent: float = 0.02
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,11 @@ class Block:
 
 
 def choose_blocks(
-    columns: FloatArray, half_gaps: FloatArray, is_single: BoolArray, min_half_gap: float
+    columns: FloatArray,
+    half_gaps: FloatArray,
+    is_single: BoolArray,
+    min_half_gap: float,
+    costs: Costs = Costs(),
 ) -> tuple[int, list[Block]]:
     """Cut a line into blocks, by dynamic programming over its pieces.
 
@@ -49,6 +67,7 @@ def choose_blocks(
         Whether a kink is one neuron.
     min_half_gap : float
         A piece narrower than this gives no Jacobian worth having.
+    costs : Costs
 
     Returns
     -------
@@ -64,21 +83,21 @@ def choose_blocks(
     share = np.divide(
         np.median(half_gaps), half_gaps, out=np.full(m + 1, np.inf), where=half_gaps > 0
     )
-    narrow = np.minimum(_NARROW_COST * share**2, _WORST_NARROW)
+    narrow = np.minimum(costs.narrow * share**2, costs.worst_narrow)
     # Kinks left of the first measured piece are unsolved; it need not be piece 0.
-    best = np.where(wide, _UNSOLVED_COST * np.arange(m + 1) + 1.0 + narrow, np.inf)
+    best = np.where(wide, costs.unsolved * np.arange(m + 1) + 1.0 + narrow, np.inf)
     before = np.full(m + 1, -1)
     solvable = np.zeros(m + 1, dtype=bool)
     for stop in (int(i) for i in np.flatnonzero(wide)):
         for start in range(stop - 1, -1, -1):
             if np.isfinite(best[start]):
-                cost, ok = _block_cost(columns[start:stop], is_single[start:stop], longest)
+                cost, ok = _block_cost(columns[start:stop], is_single[start:stop], longest, costs)
                 total = best[start] + cost + 1.0 + narrow[stop]
                 if total < best[stop]:
                     best[stop], before[stop], solvable[stop] = total, start, ok
                 if not ok and stop - start > longest:
                     break
-    stop = int(np.argmin(best + _UNSOLVED_COST * (m - np.arange(m + 1))))
+    stop = int(np.argmin(best + costs.unsolved * (m - np.arange(m + 1))))
     blocks = []
     while before[stop] >= 0:
         start = int(before[stop])
@@ -87,12 +106,14 @@ def choose_blocks(
     return stop, blocks[::-1]
 
 
-def _block_cost(columns: FloatArray, is_single: BoolArray, longest: int) -> tuple[float, bool]:
+def _block_cost(
+    columns: FloatArray, is_single: BoolArray, longest: int, costs: Costs
+) -> tuple[float, bool]:
     r = len(columns)
     if r == 1 and is_single.all():
         return 0.0, True
     if r <= longest and is_single.all():
         smallest = float(np.linalg.svd(columns, compute_uv=False)[-1])
-        if smallest >= _INDEPENDENT:
-            return -_CONDITION_COST * np.log10(smallest), True
-    return _UNSOLVED_COST * r, False
+        if smallest >= costs.independent:
+            return -costs.condition * np.log10(smallest), True
+    return costs.unsolved * r, False

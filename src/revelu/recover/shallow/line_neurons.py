@@ -4,6 +4,8 @@ DG21, Algorithm 6, lines 1 to 6: the kinks of the line, the affine maps of its p
 and from the change between two pieces the neurons whose kinks lie between them.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
@@ -15,19 +17,6 @@ from revelu.probe.scan import LineScan
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.blocks import Block, choose_blocks
 from revelu.types import BoolArray, FloatArray
-
-# Signs and sizes of the steps with which a corrupted coordinate is asked again.
-_RETRY_STEPS = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
-
-# The step, as a share of the others, of the one query that checks a mended Jacobian.
-_CHECK_STEP = 0.25
-
-# A query whose predicted pre-activation is this near 0, relative to the piece's, may
-# have been bent by that very neuron, which then is predicted to be exactly 0 there.
-_MARGIN = 0.03
-
-# A Jacobian is worth having if it loses less than this multiple of half the digits.
-_DIGITS_FRACTION = 0.03
 
 
 def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -> Peeling:
@@ -65,31 +54,53 @@ def _nothing(scan: LineScan) -> Network:
     return affine_network(np.zeros(shape), np.zeros(shape[0]))
 
 
+@dataclass
 class _Peeler:
     """Jacobians of the chosen pieces, mended where a kink corrupted them; then neurons.
 
     ``values[p]``, shape (d - 1, k), holds one derivative a row, in the directions of
     ``basis``, at ``centres[p]`` on piece ``p``; ``steps[p]`` the steps it was taken with.
+
+    Attributes
+    ----------
+    target, scan, nu, rng
+        As for :func:`peel`.
+    retry_steps : tuple of float
+        Signs and sizes of the steps with which a corrupted coordinate is asked again.
+    check_step : float
+        The step, as a share of the others, of the one query that checks a mended Jacobian.
+    margin : float
+        A query whose predicted pre-activation is this near 0, relative to the piece's, may have
+        been bent by that very neuron, which then is predicted to be exactly 0 there.
+    digits : float
+        A Jacobian is worth having if it loses less than this multiple of half the digits.
     """
 
-    def __init__(
-        self, target: Askable, scan: LineScan, nu: float, rng: np.random.Generator
-    ) -> None:
-        self.target, self.scan, self.rng = target, scan, rng
+    target: Askable
+    scan: LineScan
+    nu: float
+    rng: np.random.Generator
+    retry_steps: tuple[float, ...] = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
+    check_step: float = 0.25
+    margin: float = 0.03
+    digits: float = 0.03
+    centres: dict[int, float] = field(default_factory=dict, init=False)
+    steps: dict[int, FloatArray] = field(default_factory=dict, init=False)
+    values: dict[int, FloatArray] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        scan = self.scan
         # Neurons are oriented along the line: z_j = slopes[j] * (t - kinks[j]).
         self.slopes = np.linalg.norm(scan.jumps, axis=1)
         self.columns = scan.jumps / np.where(self.slopes > 0, self.slopes, 1.0)[:, None]
         self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
         self.half_gaps = half_gaps_of(scan)
         # A step is a tenth of a half-gap.
-        min_half_gap = float(np.sqrt(nu)) / (_DIGITS_FRACTION * 0.1)
+        min_half_gap = float(np.sqrt(self.nu)) / (self.digits * 0.1)
         self.first, self.blocks = choose_blocks(
             self.columns, self.half_gaps, scan.is_single, min_half_gap
         )
         self.basis = scan.line.complement()
-        self.centres: dict[int, float] = {}
-        self.steps: dict[int, FloatArray] = {}
-        self.values: dict[int, FloatArray] = {}
 
     def run(self) -> Peeling:
         out_of_budget = False
@@ -130,7 +141,7 @@ class _Peeler:
     def _mend(self) -> None:
         """Ask suspect coordinates again with shorter steps until none is left."""
         unchecked: set[int] = set()
-        for factor in _RETRY_STEPS:
+        for factor in self.retry_steps:
             suspects = self._suspects()
             if not suspects and unchecked:
                 suspects = self._failed_checks(unchecked)
@@ -203,7 +214,7 @@ class _Peeler:
         for p, h in self.steps.items():
             z = self.slopes[known] * (self.centres[p] - self.scan.kinks[known])
             moved = (z[:, None] + W * h) * np.sign(z)[:, None]
-            suspects[p] = (moved < _MARGIN * np.abs(z)[:, None]).any(axis=0)
+            suspects[p] = (moved < self.margin * np.abs(z)[:, None]).any(axis=0)
         for block in self.blocks:
             if block.is_solvable and self.columns.shape[1] > block.stop - block.start:
                 bad = self._inconsistent(block)
@@ -241,7 +252,7 @@ class _Peeler:
             for p in sorted(pieces):
                 u = self.rng.standard_normal(len(self.basis))
                 u /= np.linalg.norm(u)
-                h = np.array([_CHECK_STEP * float(np.abs(self.steps[p]).min())])
+                h = np.array([self.check_step * float(np.abs(self.steps[p]).min())])
                 direction = (u @ self.basis)[None]
                 found = self._derivatives(p, direction, h)[0]
                 combined = float(np.linalg.norm(u * self._error(p, self.steps[p])))
@@ -251,21 +262,21 @@ class _Peeler:
         return failed
 
     def _assemble(self, rows: dict[int, FloatArray]) -> Network:
-        """Neurons turned away from one measured piece, whose affine map is the skip."""
+        """Neurons that are off on one measured piece, whose affine map is the skip."""
         line = self.scan.line
         # The best known piece: wide, and not far out, where the constant cancels.
-        home = max(
+        base = max(
             self.values, key=lambda p: float(self.half_gaps[p] / np.hypot(1.0, self.centres[p]))
         )
         known = sorted(rows)
-        away = np.where(np.array(known, dtype=int) < home, -1.0, 1.0)
+        away = np.where(np.array(known, dtype=int) < base, -1.0, 1.0)
         u = line.v / (line.v @ line.v)
         W = np.array([rows[j] @ self.basis + self.slopes[j] * u for j in known])
         W = W.reshape(len(known), len(u))
         b = -self.slopes[known] * self.scan.kinks[known] - W @ line.x0
-        V = self._jacobian(home)
-        t = self.centres[home]
-        c = self._value(home, t) - V @ line.points(np.array([t]))[0]
+        V = self._jacobian(base)
+        t = self.centres[base]
+        c = self._value(base, t) - V @ line.points(np.array([t]))[0]
         if not all(np.isfinite(a).all() for a in (W, b, V, c)):
             return _nothing(self.scan)
         return Network(
