@@ -1,8 +1,6 @@
 """Certificates, by fresh queries only."""
 
-from revelu.certify.certificate import CONFIDENCE, certify
-from revelu.certify.examination import Examination, examine
-from revelu.certify.given import examine_given
-from revelu.certify.tolerances import tolerances
+from revelu.certify.certificate import certify
+from revelu.certify.examination import Examination, examine, examine_given
 
-__all__ = ["CONFIDENCE", "Examination", "certify", "examine", "examine_given", "tolerances"]
+__all__ = ["Examination", "certify", "examine", "examine_given"]

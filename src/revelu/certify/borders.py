@@ -11,17 +11,15 @@ import numpy as np
 from revelu.network import Network
 from revelu.types import FloatArray
 
-# Inputs among which two of different signs are sought; a neuron that is on at all of
-# them, or off, has no border that N(0, I) would see.
-_N_INPUTS = 512
 
-_BISECTIONS = 60
-
-# How far off a border its sides are seen, relative to the distance of the two inputs.
-_SIDE = 1e-3
-
-
-def border_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
+def border_inputs(
+    rng: np.random.Generator,
+    network: Network,
+    *,
+    n_inputs: int = 512,
+    n_bisections: int = 60,
+    side: float = 1e-3,
+) -> FloatArray:
     """Both sides of a point of every upper neuron's border.
 
     Parameters
@@ -29,33 +27,35 @@ def border_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
     rng : numpy.random.Generator
     network : Network
         Of any depth; one with a single hidden layer has no upper neurons.
+    n_inputs : int
+        Inputs of N(0, I) among which two of different signs are sought; a neuron that is on at
+        all of them, or off, has no border that N(0, I) would see.
+    n_bisections : int
+        Between those two: 60 halve a double down to its last bits.
+    side : float
+        How far off a border its sides are seen, relative to the distance of the two inputs.
 
     Returns
     -------
     ndarray, shape (n, d)
         Two rows a neuron that changes its state somewhere on N(0, I).
     """
-    d = network.dim_in
-    rows = [np.empty((0, d))]
-    if network.n_hidden > 1:
-        X = rng.standard_normal((_N_INPUTS, d))
-        rows += [_sides(rng, network, i, X) for i in range(1, network.n_hidden)]
+    rows = [np.empty((0, network.dim_in))]
+    X = rng.standard_normal((n_inputs, network.dim_in)) if network.n_hidden > 1 else rows[0]
+    for layer in range(1, network.n_hidden):
+        Z = network.preactivations(X)[layer]
+        changing = np.flatnonzero((Z > 0).any(axis=0) & (Z < 0).any(axis=0))
+        if not len(changing):
+            continue
+        on = np.array([X[rng.choice(np.flatnonzero(Z[:, j] > 0))] for j in changing])
+        off = np.array([X[rng.choice(np.flatnonzero(Z[:, j] < 0))] for j in changing])
+        arm = on - off
+        lo, hi = np.zeros(len(changing)), np.ones(len(changing))
+        which = np.arange(len(changing))
+        for _ in range(n_bisections):
+            middle = (lo + hi) / 2
+            sums = network.preactivations(off + middle[:, None] * arm)[layer][which, changing]
+            lo, hi = np.where(sums < 0, middle, lo), np.where(sums < 0, hi, middle)
+        border = off + hi[:, None] * arm
+        rows += [border + side * arm, border - side * arm]
     return np.concatenate(rows)
-
-
-def _sides(rng: np.random.Generator, network: Network, layer: int, X: FloatArray) -> FloatArray:
-    Z = network.preactivations(X)[layer]
-    changing = np.flatnonzero((Z > 0).any(axis=0) & (Z < 0).any(axis=0))
-    if not len(changing):
-        return np.empty((0, X.shape[1]))
-    on = np.array([X[rng.choice(np.flatnonzero(Z[:, j] > 0))] for j in changing])
-    off = np.array([X[rng.choice(np.flatnonzero(Z[:, j] < 0))] for j in changing])
-    arm = on - off
-    lo, hi = np.zeros(len(changing)), np.ones(len(changing))
-    which = np.arange(len(changing))
-    for _ in range(_BISECTIONS):
-        middle = (lo + hi) / 2
-        sums = network.preactivations(off + middle[:, None] * arm)[layer][which, changing]
-        lo, hi = np.where(sums < 0, middle, lo), np.where(sums < 0, hi, middle)
-    X = off + hi[:, None] * arm
-    return np.concatenate([X + _SIDE * arm, X - _SIDE * arm])

@@ -1,36 +1,86 @@
 """What an examination proves of a recovered network."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from revelu.certify.examination import Examination
 from revelu.certify.given import fidelity_of, fidelity_statement
-from revelu.certify.tolerances import in_units
-from revelu.numerics.confidence import upper_bound
+from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
-CONFIDENCE = 0.95
 
-# Where tolerances leave room for a wrong network, the errors of all checks together, root
-# mean square, may not exceed the answers' own by this factor, in any output.
-_RMS_FACTOR = 2.5
+@dataclass(frozen=True)
+class Standard:
+    """What answers must show, beside agreeing, to prove anything.
 
-# Answers that err by more than this share of what varies do not tell one network from
-# another.
-_LARGEST_SHARE = 0.1
+    Attributes
+    ----------
+    rms_factor : float
+        Where tolerances leave room for a wrong network, the errors of all checks together, root
+        mean square, may not exceed the answers' own by this factor, in any output.
+    largest_share : float
+        Answers that err by more than this share of what varies do not tell one network from
+        another.
+    above_noise : float
+        The noise is known from a few dozen answers: what varies by no more than this many
+        deviations of it may be noise alone, unless the network predicts it.
+    """
 
-# The noise is known from a few dozen answers: what varies by no more than this many
-# deviations of it may be noise alone, unless the network predicts it.
-_ABOVE_NOISE = 1.5
+    rms_factor: float = 2.5
+    largest_share: float = 0.1
+    above_noise: float = 1.5
 
-# Deviations of a correlation, which are 1 / sqrt(n) where there is none.
-_SIGNIFICANT = 4.0
+    def drowned(self, examination: Examination) -> BoolArray:
+        """Tell which outputs vary by less than ten times their answers' own errors, shape (k,).
 
-# Tolerances of several outputs within this factor are spoken of as one, the largest.
-_ALIKE = 10.0
+        What varies by no more than that error may be a constant, and others beside it do not
+        suffer from that; but where no output varies by more, nothing is known.
+        """
+        spread, own = examination.spread, examination.own_errors
+        varies = self.varying(examination)
+        signal = np.sqrt(np.maximum(spread**2 - own**2, 0.0))
+        lost = varies & (own > self.largest_share * signal)
+        moves = examination.noise.varies(spread)
+        if (varies & ~lost).any() or not moves.any():
+            return np.asarray(lost & moves)
+        return moves
+
+    def varying(self, examination: Examination) -> BoolArray:
+        """Tell which outputs vary by more than their noise, or as predicted, shape (k,)."""
+        spread = examination.spread
+        larger = spread > self.above_noise * examination.own_errors
+        finite = np.isfinite(examination.predicted).all(axis=1)
+        chosen = examination.is_drawn & examination.is_seen & finite
+        Y, P = examination.Y[chosen], examination.predicted[chosen]
+        if len(Y) < 2:
+            return np.asarray(larger)
+        deviation = np.where(np.ptp(P, axis=0) > 0, P.std(axis=0), 0.0) * spread
+        covariance = ((Y - Y.mean(axis=0)) * (P - P.mean(axis=0))).mean(axis=0)
+        # A correlation where there is none has a standard error of 1 / sqrt(n).
+        predicted = covariance > standard_errors(1) / np.sqrt(len(Y)) * deviation
+        return np.asarray(larger | (predicted & (deviation > 0)))
+
+    def excess(self, examination: Examination) -> FloatArray:
+        """By which factor errors at the inputs drawn exceed the answers' own, shape (k,).
+
+        Of an output with all its digits nothing is asked here: its tolerance is strict.
+        """
+        own = examination.own_errors
+        errors = examination.errors[examination.is_drawn & examination.is_seen]
+        if not len(errors):
+            return np.zeros(len(own))
+        rms = np.sqrt((errors**2).mean(axis=0))
+        asked = ~examination.noise.has_all_digits(examination.spread) & (own > 0)
+        return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))
 
 
-def certify(examination: Examination, given: Examination | None = None) -> Certificate:
+def certify(
+    examination: Examination,
+    given: Examination | None = None,
+    standard: Standard = Standard(),
+) -> Certificate:
     """State what an examination proves.
 
     Parameters
@@ -38,6 +88,7 @@ def certify(examination: Examination, given: Examination | None = None) -> Certi
     examination : Examination
     given : Examination, optional
         Of inputs that somebody cares about: the certificate fails where one of them does.
+    standard : Standard
     """
     compared = examination.is_compared
     gaussian = compared & examination.is_drawn
@@ -49,7 +100,10 @@ def certify(examination: Examination, given: Examination | None = None) -> Certi
     spread = float(np.sqrt((examination.spread**2).mean()))
     own = float(np.sqrt((examination.own_errors**2).mean()))
     rms = float(np.sqrt((errors**2).mean())) if errors.size else 0.0
-    objections = [*_disagreements(examination, structural & ~within), *_objections(examination)]
+    objections = [
+        *_disagreements(examination, structural & ~within),
+        *_objections(examination, standard),
+    ]
     sentences = [*objections, _statement(examination, gaussian, within, applied)]
     fidelity = None if given is None else fidelity_of(given)
     if fidelity is not None:
@@ -58,51 +112,16 @@ def certify(examination: Examination, given: Examination | None = None) -> Certi
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
-        nrmse=rms / spread if spread > _ABOVE_NOISE * own else rms,
+        nrmse=rms / spread if spread > standard.above_noise * own else rms,
         fraction_within=float(within[gaussian].mean()) if n else 0.0,
         tolerance=float(applied.max(initial=0.0)),
         confidence=CONFIDENCE,
-        statement="; ".join([*sentences, *_remarks(examination)]),
+        statement="; ".join([*sentences, *_remarks(examination, standard)]),
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
         passed=examination.passed and n > 0 and not objections and not failed,
         fidelity=fidelity,
     )
-
-
-def drowned(examination: Examination) -> BoolArray:
-    """Tell which outputs vary by less than ten times their answers' own errors.
-
-    What varies by no more than that error may be a constant, and others beside it do not
-    suffer from that; but where no output varies by more, nothing is known.
-
-    Returns
-    -------
-    ndarray of bool, shape (k,)
-    """
-    spread, own = examination.spread, examination.own_errors
-    varies = _varying(examination)
-    signal = np.sqrt(np.maximum(spread**2 - own**2, 0.0))
-    lost = varies & (own > _LARGEST_SHARE * signal)
-    moves = examination.noise.varies(spread)
-    if (varies & ~lost).any() or not moves.any():
-        return np.asarray(lost & moves)
-    return moves
-
-
-def _varying(examination: Examination) -> BoolArray:
-    """Which outputs vary by more than their noise, or as the network predicts."""
-    spread = examination.spread
-    larger = spread > _ABOVE_NOISE * examination.own_errors
-    finite = np.isfinite(examination.predicted).all(axis=1)
-    chosen = examination.is_drawn & examination.is_seen & finite
-    Y, P = examination.Y[chosen], examination.predicted[chosen]
-    if len(Y) < 2:
-        return np.asarray(larger)
-    deviation = np.where(np.ptp(P, axis=0) > 0, P.std(axis=0), 0.0) * spread
-    covariance = ((Y - Y.mean(axis=0)) * (P - P.mean(axis=0))).mean(axis=0)
-    predicted = covariance > _SIGNIFICANT / np.sqrt(len(Y)) * deviation
-    return np.asarray(larger | (predicted & (deviation > 0)))
 
 
 def _disagreements(examination: Examination, structural: BoolArray) -> list[str]:
@@ -122,38 +141,24 @@ def _disagreements(examination: Examination, structural: BoolArray) -> list[str]
     return found
 
 
-def _objections(examination: Examination) -> list[str]:
+def _objections(examination: Examination, standard: Standard) -> list[str]:
     """Why nothing is proved although every check may agree."""
     found = []
     spread, own = examination.spread, examination.own_errors
-    lost = drowned(examination)
+    lost = standard.drowned(examination)
     if lost.any():
         k = int(np.argmax(np.where(lost, own / np.where(lost, spread, 1.0), 0.0)))
         found.append(
             f"the answers' own errors, about {own[k]:.1g}, drown what varies of "
             f"{_outputs(lost)}: with them it varies by {spread[k]:.2g}"
         )
-    excess = _excess(examination)
-    if excess.max(initial=0.0) > _RMS_FACTOR:
+    excess = standard.excess(examination)
+    if excess.max(initial=0.0) > standard.rms_factor:
         found.append(
-            f"the errors of {_outputs(excess > _RMS_FACTOR)} are {excess.max():.2g} times what "
-            "the answers' own would be"
+            f"the errors of {_outputs(excess > standard.rms_factor)} are {excess.max():.2g} times "
+            "what the answers' own would be"
         )
     return found
-
-
-def _excess(examination: Examination) -> FloatArray:
-    """By which factor errors at the inputs drawn exceed the answers' own, shape (k,).
-
-    Of an output with all its digits nothing is asked here: its tolerance is strict.
-    """
-    own = examination.own_errors
-    errors = examination.errors[examination.is_drawn & examination.is_seen]
-    if not len(errors):
-        return np.zeros(len(own))
-    rms = np.sqrt((errors**2).mean(axis=0))
-    asked = ~examination.noise.has_all_digits(examination.spread) & (own > 0)
-    return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))
 
 
 def _statement(
@@ -164,8 +169,8 @@ def _statement(
     if not n:
         return "nothing was verified: no fresh query was left"
     n_failures = int((gaussian & ~within).sum())
-    limit = f"{applied.max():.2g}{in_units(examination.noise)}"
-    if applied.min() < applied.max() / _ALIKE:
+    limit = f"{applied.max():.2g}{examination.agreement.in_units(examination.noise)}"
+    if applied.min() < applied.max() / 10.0:  # else they are spoken of as one, the largest
         limit = f"{applied.min():.2g} to {limit}, by output"
     if n_failures:
         text = f"{_percent(n_failures / n)} of {examination.inputs} differ by more than {limit}"
@@ -182,7 +187,7 @@ def _statement(
     return f"{text})"
 
 
-def _remarks(examination: Examination) -> list[str]:
+def _remarks(examination: Examination, standard: Standard) -> list[str]:
     """What was not checked."""
     found = []
     if examination.n_skipped:
@@ -193,7 +198,7 @@ def _remarks(examination: Examination) -> list[str]:
             f"on {n_silent:,} inputs the target is saturated: only probabilities were compared"
         )
     moves = examination.noise.varies(examination.spread)
-    silent = moves & ~_varying(examination) & ~drowned(examination)
+    silent = moves & ~standard.varying(examination) & ~standard.drowned(examination)
     if silent.any():
         found.append(f"{_outputs(silent)}: no variation beyond the errors of the answers was seen")
     return found

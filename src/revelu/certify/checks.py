@@ -1,29 +1,11 @@
 """Fresh inputs for a certificate: where networks that differ would show it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from revelu.network import Network
 from revelu.types import FloatArray
-
-# Heavy tails: one for so many of the Gaussian checks.
-_TAIL_SHARE = 10
-
-# On every hyperplane a spot near the origin and one far out, each seen from both sides.
-_SPOT_RADII = (1.0, 30.0)
-
-# How far off a hyperplane its sides are seen, relative to the spot's own distance
-# from the origin: near enough to belong to the neuron, far enough to show its slope.
-_SIDE = 1e-2
-
-
-def gaussian_inputs(rng: np.random.Generator, n: int, d: int) -> FloatArray:
-    """Points of N(0, I), shape (n, d)."""
-    return rng.standard_normal((n, d))
-
-
-def n_heavy_tailed(n_gaussian: int) -> int:
-    """How many heavy-tailed points go with so many Gaussian ones: a tenth, rounded up."""
-    return -(-n_gaussian // _TAIL_SHARE)
 
 
 def heavy_tailed_inputs(rng: np.random.Generator, n: int, d: int) -> FloatArray:
@@ -32,8 +14,23 @@ def heavy_tailed_inputs(rng: np.random.Generator, n: int, d: int) -> FloatArray:
     return np.asarray(radius * rng.standard_normal((n, d)))
 
 
-def hyperplane_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
+def hyperplane_inputs(
+    rng: np.random.Generator,
+    network: Network,
+    radii: Sequence[float] = (1.0, 30.0),
+    side: float = 1e-2,
+) -> FloatArray:
     """Both sides of every first-layer hyperplane, near and far along it.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    network : Network
+    radii : sequence of float
+        Of the spots on each hyperplane: by how much N(0, I) is stretched there.
+    side : float
+        How far off it its sides are seen, relative to the spot's own distance from the origin:
+        near enough to belong to the neuron, far enough to show its slope.
 
     Returns
     -------
@@ -44,9 +41,9 @@ def hyperplane_inputs(rng: np.random.Generator, network: Network) -> FloatArray:
     W, b, norms = W[norms > 0], b[norms > 0], norms[norms > 0]
     normals, offsets = W / norms[:, None], b / norms
     rows = []
-    for radius in _SPOT_RADII:
+    for radius in radii:
         X = radius * rng.standard_normal(W.shape)
         X -= normals * ((X * normals).sum(axis=1) + offsets)[:, None]
-        step = _SIDE * np.linalg.norm(X, axis=1)[:, None] / np.sqrt(W.shape[1])
+        step = side * np.linalg.norm(X, axis=1)[:, None] / np.sqrt(W.shape[1])
         rows += [X + step * normals, X - step * normals]
     return np.concatenate(rows)

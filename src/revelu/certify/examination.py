@@ -7,21 +7,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from revelu.certify.borders import border_inputs
-from revelu.certify.boxes import corner_inputs, crossing_inputs, uniform_inputs
-from revelu.certify.checks import (
-    gaussian_inputs,
-    heavy_tailed_inputs,
-    hyperplane_inputs,
-    n_heavy_tailed,
-)
-from revelu.certify.tolerances import GRID_UNITS, tolerances
+from revelu.certify.boxes import corner_inputs, crossing_inputs
+from revelu.certify.checks import heavy_tailed_inputs, hyperplane_inputs
+from revelu.certify.tolerances import Agreement
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle, log_ratios
 from revelu.types import BoolArray, FloatArray
-
-# A target saturated where the network gives a probability this much (in logarithms)
-# above the smallest one is another function.
-_SATURATION_MARGIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,6 +35,8 @@ class Examination:
     n_skipped : int
         Checks that the budget did not allow.
     box : (lo, hi), optional
+    agreement : Agreement
+        How far a prediction may be off.
     """
 
     X: FloatArray
@@ -54,6 +47,7 @@ class Examination:
     smallest: float
     n_skipped: int = 0
     box: tuple[float, float] | None = None
+    agreement: Agreement = Agreement()  # noqa: RUF009 - frozen
 
     @property
     def inputs(self) -> str:
@@ -106,10 +100,11 @@ class Examination:
         growth = np.maximum(np.sqrt((1.0 + (self.X**2).mean(axis=1)) / 2.0), 1.0)
         growth[self.is_drawn | (self.box is not None)] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
-        tolerance = tolerances(self.noise, spread) * growth[:, None]
+        tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
         if self.noise.grid is None:
             return np.asarray(tolerance)
-        return np.asarray(np.maximum(tolerance, GRID_UNITS * self.noise.grid.spacing(self.Y)))
+        own = self.agreement.grid_units * self.noise.grid.spacing(self.Y)
+        return np.asarray(np.maximum(tolerance, own))
 
     @cached_property
     def is_foreign(self) -> BoolArray:
@@ -171,15 +166,13 @@ class Examination:
         return replace(self, predicted=predictions(network, self.X))
 
     def __add__(self, other: "Examination") -> "Examination":
-        return Examination(
-            np.vstack([self.X, other.X]),
-            np.vstack([self.answered, other.answered]),
-            np.vstack([self.predicted, other.predicted]),
-            np.concatenate([self.is_drawn, other.is_drawn]),
-            self.noise,
-            self.smallest,
-            self.n_skipped + other.n_skipped,
-            self.box,
+        return replace(
+            self,
+            X=np.vstack([self.X, other.X]),
+            answered=np.vstack([self.answered, other.answered]),
+            predicted=np.vstack([self.predicted, other.predicted]),
+            is_drawn=np.concatenate([self.is_drawn, other.is_drawn]),
+            n_skipped=self.n_skipped + other.n_skipped,
         )
 
 
@@ -208,7 +201,7 @@ def examine(
     """
     d, box = oracle.dim_in, oracle.box
     sides = _sides(rng, network, box) if structural else np.empty((0, d))
-    n_tails = n_heavy_tailed(n_drawn) if structural else 0
+    n_tails = -(-n_drawn // 10) if structural else 0  # a tenth as many, rounded up
     wanted = n_drawn + len(sides) + n_tails
     room = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
     # The statement rests on the points drawn; of a tight budget they get half or more.
@@ -216,24 +209,45 @@ def examine(
     sides = sides[:n_extra]
     n_tails = n_extra - len(sides)
     if box is None:
-        tails, X = heavy_tailed_inputs(rng, n_tails, d), gaussian_inputs(rng, room - n_extra, d)
+        tails, X = heavy_tailed_inputs(rng, n_tails, d), rng.standard_normal((room - n_extra, d))
     else:
-        tails, X = corner_inputs(rng, n_tails, d, box), uniform_inputs(rng, room - n_extra, d, box)
-    rows = np.vstack([X, sides, tails])
+        tails, X = corner_inputs(rng, n_tails, d, box), rng.uniform(*box, (room - n_extra, d))
+    examination = examine_given(np.vstack([X, sides, tails]), network, oracle, noise)
+    is_drawn = np.arange(room) < len(X)
+    return replace(examination, is_drawn=is_drawn, n_skipped=wanted - room)
+
+
+def examine_given(
+    X: FloatArray, network: Network, oracle: Oracle, noise: NoiseFloor
+) -> Examination:
+    """Compare a network with its target on given inputs, in one round.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    network : Network
+    oracle : Oracle
+        Queries are booked under ``verify``.
+    noise : NoiseFloor
+
+    Raises
+    ------
+    LimitReachedError
+        If the budget does not allow it.
+    """
     if not noise.is_exact:
         # Of what a float32 target is asked it must not lose any digits.
-        rows = rows.astype(np.float32).astype(np.float64)
+        X = X.astype(np.float32).astype(np.float64)
     with oracle.phase("verify"), oracle.as_answered():
-        answered = oracle(rows)
+        answered = oracle(X)
     return Examination(
-        rows,
+        X,
         answered,
-        predictions(network, rows),
-        np.arange(len(rows)) < len(X),
+        predictions(network, X),
+        np.zeros(len(X), dtype=bool),
         noise,
         oracle.smallest_probability,
-        wanted - room,
-        box,
+        box=oracle.box,
     )
 
 
@@ -253,15 +267,20 @@ def _sides(
 
 
 def _saturated_ratio(
-    logits: FloatArray, probabilities: FloatArray, tolerance: FloatArray, smallest: float
+    logits: FloatArray,
+    probabilities: FloatArray,
+    tolerance: FloatArray,
+    smallest: float,
+    margin: float = 0.1,
 ) -> FloatArray:
     """NaN where the network is saturated as the target is, in the same class, else infinite.
 
-    A probability changes by less than its logits do, so their tolerance is more than
-    enough.
+    A target saturated where the network's smallest probability is over ``smallest`` by more
+    than ``margin``, in logarithms, is another function.  A probability changes by less than its
+    logits do, so their tolerance is more than enough.
     """
     full = np.column_stack([logits, np.zeros(len(logits))])
     log_p = full - logsumexp(full, axis=1)[:, None]
-    as_saturated = log_p.min(axis=1) <= np.log(smallest) + _SATURATION_MARGIN
+    as_saturated = log_p.min(axis=1) <= np.log(smallest) + margin
     as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
     return np.where(as_saturated & as_probable, np.nan, np.inf)

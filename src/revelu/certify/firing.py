@@ -5,24 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.numerics.confidence import upper_bound
+from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
-CONFIDENCE = 0.95
-
-# A label may differ where an input is so many standard errors from a border.
-_SIGMAS = 6.0
-
-# Of the inputs on the rare side, the larger part of most samples' labels say nothing of:
-# at the confidence given no more than this share of them may be wrong.
-_MOST_WRONG = 0.1
-
-# Inputs beside borders: so far from them, relative to the distance, at least; and how much
-# rays scatter around the normals.  Inputs beyond borders reach so many times farther.
-_BESIDE = 1e-7
-_SCATTER = 0.7
-_BEYOND = 4.0
+# At the confidence of a certificate no more than this share of inputs may be wrong: of those on
+# the rare side of samples' labels, of which most samples say nothing, and of few samples.
+MOST_WRONG = 0.1
 
 Fires = Callable[[FloatArray], BoolArray]
 
@@ -37,12 +26,16 @@ class Borders:
         Rows of norm 1.
     t, errors, threshold_errors : ndarray, shape (k,)
         Standard errors, of angles in radians and of thresholds.
+    sigmas : float
+        A label may differ where an input is within so many standard errors of a border: beside
+        borders stand some thousand of those asked.
     """
 
     W: FloatArray
     t: FloatArray
     errors: FloatArray
     threshold_errors: FloatArray
+    sigmas: float = standard_errors(1e3)
 
     def predict(self, X: FloatArray) -> BoolArray:
         """``any(W x >= t)``, (n, d) -> (n,)."""
@@ -59,12 +52,19 @@ class Borders:
         """
         margins = X @ self.W.T - self.t
         width = np.linalg.norm(X, axis=1)[:, None] * self.errors + self.threshold_errors
-        excused = (np.abs(margins) <= _SIGMAS * width).any(axis=1)
+        excused = (np.abs(margins) <= self.sigmas * width).any(axis=1)
         return np.asarray(((margins >= 0).any(axis=1) != fires) & ~excused)
 
 
 def check_by_queries(
-    fires: Fires, borders: Borders, centre: FloatArray, n_checks: int, rng: np.random.Generator
+    fires: Fires,
+    borders: Borders,
+    centre: FloatArray,
+    n_checks: int,
+    rng: np.random.Generator,
+    *,
+    beside: float = 1e-7,
+    beyond: float = 4.0,
 ) -> Certificate:
     """Compare a prediction with fresh answers, half of them at borders and beyond.
 
@@ -79,14 +79,18 @@ def check_by_queries(
         Inputs from N(0, I); about as many more stand on both sides of borders, and beyond
         one or two of them at a time.
     rng : numpy.random.Generator
+    beside : float
+        Least distance of the inputs at borders from them, relative to the centre's.
+    beyond : float
+        How many times as far as a border the inputs beyond it reach.
     """
     X = rng.standard_normal((n_checks, len(centre)))
     V, radius = _rays(borders, centre, max(n_checks // 3, 1), rng)
     # Beside a border, by more than the errors of the halfspaces explain.
     worst = float((borders.errors + borders.threshold_errors).max(initial=0.0))
-    off = max(_BESIDE, _SIGMAS * worst)
-    beyond = 1.0 + off + (_BEYOND - 1.0) * rng.random(len(V))
-    factors = np.stack([np.full(len(V), 1.0 - off), np.full(len(V), 1.0 + off), beyond])
+    off = max(beside, borders.sigmas * worst)
+    far = 1.0 + off + (beyond - 1.0) * rng.random(len(V))
+    factors = np.stack([np.full(len(V), 1.0 - off), np.full(len(V), 1.0 + off), far])
     near = centre + (factors * radius)[:, :, None] * V
     answers = fires(np.vstack([X, near.reshape(-1, len(centre))]))
     plain = _compared(X, answers[:n_checks], borders, "inputs")
@@ -107,14 +111,21 @@ def check_by_queries(
 
 
 def _rays(
-    borders: Borders, centre: FloatArray, n: int, rng: np.random.Generator
+    borders: Borders,
+    centre: FloatArray,
+    n: int,
+    rng: np.random.Generator,
+    scatter: float = 0.7,
 ) -> tuple[FloatArray, FloatArray]:
-    """Rays that cross borders, (m, d), and the radii where they meet the first."""
+    """Rays that cross borders, (m, d), and the radii where they meet the first.
+
+    They lie around the normals, by ``scatter`` times a Gaussian vector of norm about 1.
+    """
     k, d = borders.W.shape
     V = borders.W[rng.integers(k, size=n)]
     # Half of them lead to where two halfspaces meet.
     V = V + np.where(rng.random(n) < 0.5, 1.0, 0.0)[:, None] * borders.W[rng.integers(k, size=n)]
-    V = V + _SCATTER / np.sqrt(d) * rng.standard_normal((n, d))
+    V = V + scatter / np.sqrt(d) * rng.standard_normal((n, d))
     with np.errstate(divide="ignore"):
         reach = (borders.t - borders.W @ centre) / (V @ borders.W.T)
     radius = np.where(reach > 0, reach, np.inf).min(axis=1)
@@ -145,7 +156,7 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
             f"{plain.statement}; of those on the rare side less than {100 * bound:.2g}% "
             f"({int(rare.sum()):,} fresh ones)"
         ),
-        passed=plain.passed and bound <= _MOST_WRONG,
+        passed=plain.passed and bound <= MOST_WRONG,
     )
 
 

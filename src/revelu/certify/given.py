@@ -1,46 +1,9 @@
-"""A network and its target on the inputs that somebody cares about."""
+"""How a network does on the inputs that somebody cares about."""
 
 import numpy as np
 
-from revelu.certify.examination import Examination, predictions
-from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.certify.examination import Examination
 from revelu.recovery import Fidelity
-from revelu.types import FloatArray
-
-
-def examine_given(
-    X: FloatArray, network: Network, oracle: Oracle, noise: NoiseFloor
-) -> Examination:
-    """Compare a network with its target on given inputs, in one round.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    network : Network
-    oracle : Oracle
-        Queries are booked under ``verify``.
-    noise : NoiseFloor
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget does not allow it.
-    """
-    if not noise.is_exact:
-        # Of what a float32 target is asked it must not lose any digits.
-        X = X.astype(np.float32).astype(np.float64)
-    with oracle.phase("verify"), oracle.as_answered():
-        answered = oracle(X)
-    return Examination(
-        X,
-        answered,
-        predictions(network, X),
-        np.zeros(len(X), dtype=bool),
-        noise,
-        oracle.smallest_probability,
-        box=oracle.box,
-    )
 
 
 def fidelity_of(given: Examination) -> Fidelity:

@@ -1,32 +1,29 @@
 """A certificate from samples that were kept apart, where nothing can be asked."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy.stats import norm
 
-from revelu.numerics.confidence import upper_bound
+from revelu.certify.firing import MOST_WRONG
+from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
 
-CONFIDENCE = 0.95
-
 # Where all of fewer agree, a network that is wrong on a tenth of all inputs would pass more
 # often than the confidence allows: 0.9^28 > 0.05 > 0.9^29.
-FEWEST_CHECKS = 29
-
-# Of exact answers: the largest error that is rounding, relative to what varies, and what is
-# lost where that is small beside the answers themselves.
-_RTOL = 1e-9
-_ROUNDINGS = 16.0
-
-# With noise: the root mean square may pass its expectation by this many deviations, which
-# are 1 / sqrt(2 n) of it.
-_SIGMAS = 4.0
+FEWEST_CHECKS = math.ceil(math.log(1.0 - CONFIDENCE) / math.log(1.0 - MOST_WRONG))
 
 
 def certify_held_out(
-    network: Callable[[FloatArray], FloatArray], X: FloatArray, y: FloatArray, noise: float
+    network: Callable[[FloatArray], FloatArray],
+    X: FloatArray,
+    y: FloatArray,
+    noise: float,
+    *,
+    rtol: float = 1e-9,
+    ulps: float = 16.0,
 ) -> Certificate:
     """State what samples that had no part in a fit say of it.
 
@@ -37,6 +34,11 @@ def certify_held_out(
     y : ndarray, shape (n,)
     noise : float
         Standard deviation of the answers' noise as the fit shows it; 0 where it is exact.
+    rtol : float
+        Largest error of exact answers that is rounding, relative to what varies.
+    ulps : float
+        Units in the last place of the largest answer that are lost where that is large beside
+        what varies.
 
     Returns
     -------
@@ -48,11 +50,12 @@ def certify_held_out(
     # An error of pure noise passes this for one sample in twenty such sets.
     factor = float(norm.isf(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
     largest, varies = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if n else 0.0
-    rounding = _RTOL * varies + _ROUNDINGS * np.finfo(np.float64).eps * largest
+    rounding = rtol * varies + ulps * np.finfo(np.float64).eps * largest
     tolerance = max(factor * noise, rounding)
     within = errors <= tolerance
     rms = float(np.sqrt(np.mean(errors**2))) if n else np.inf
-    quiet = rms <= max(noise * (1.0 + _SIGMAS / np.sqrt(2.0 * max(n, 1))), rounding)
+    # The deviation of a root mean square is 1 / sqrt(2 n) of it.
+    quiet = rms <= max(noise * (1.0 + standard_errors(1) / np.sqrt(2.0 * max(n, 1))), rounding)
     spread = float(y.std()) if n else 0.0
     n_failures = int((~within).sum())
     return Certificate(

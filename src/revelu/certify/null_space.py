@@ -2,20 +2,11 @@
 
 import numpy as np
 
-from revelu.certify.certificate import CONFIDENCE
 from revelu.network.span import Span
-from revelu.numerics.confidence import upper_bound
+from revelu.numerics.confidence import CONFIDENCE, upper_bound
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import NullCertificate
 from revelu.types import FloatArray
-
-# An unchanged answer differs by at most this many standard errors, of its own and of the
-# span's angle.
-_SIGMAS = 32.0
-
-# And no change of more than these shares of an output's spread is put down to the angle, or
-# to noise.
-_MOST, _MOST_NOISE = 0.02, 0.1
 
 
 def check_null_space(
@@ -75,16 +66,25 @@ def check_null_space(
     )
 
 
-def _limits(noise: NoiseFloor, angle: float, answers: FloatArray) -> FloatArray:
+def _limits(
+    noise: NoiseFloor,
+    angle: float,
+    answers: FloatArray,
+    *,
+    factor: float = 32.0,
+    most_by_angle: float = 0.02,
+    most_by_noise: float = 0.1,
+) -> FloatArray:
     """The largest change by output that rounding and the span's own error explain.
 
-    However far off the span is said to be, and however large the noise, no more than a
-    small share of what ``answers (m, k)`` vary by is explained so: what is forgiven a vague
-    span would hide a missing direction.  Answers that are constant but for their last
-    digits vary by rounding alone.
+    That is ``factor`` errors, of the answer and of the span's angle.  However far off the span
+    is said to be, and however large the noise, no more than a small share of what
+    ``answers (m, k)`` vary by is explained so, ``most_by_angle`` and ``most_by_noise``: what is
+    forgiven a vague span would hide a missing direction.  Answers that are constant but for
+    their last digits vary by rounding alone.
     """
     spread, size = answers.std(axis=0), np.abs(answers).max(axis=0, initial=0.0)
-    last_digits = _SIGMAS * np.finfo(np.float64).eps * size
-    rounding = _SIGMAS * noise.nu * noise.scale * np.sqrt(6.0)
-    rounding = np.minimum(rounding, np.maximum(_MOST_NOISE * spread, last_digits))
-    return np.asarray(rounding + min(_SIGMAS * angle, _MOST) * spread)
+    last_digits = factor * np.finfo(np.float64).eps * size
+    rounding = factor * noise.nu * noise.scale * np.sqrt(6.0)
+    rounding = np.minimum(rounding, np.maximum(most_by_noise * spread, last_digits))
+    return np.asarray(rounding + min(factor * angle, most_by_angle) * spread)
