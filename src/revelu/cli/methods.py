@@ -44,7 +44,8 @@ def methods(
             "queries a parameter",
             "after",
         ):
-            table.add_column(title, no_wrap=" a " not in title)
+            # On a narrow terminal the other columns fold, and names stay whole.
+            table.add_column(title, no_wrap=title in {"method", "after"})
         for method, row in zip(METHODS, rows, strict=True):
             fewest, most = method.hidden
             depth = f"{fewest} or more" if most is None else f"{most}"
@@ -54,7 +55,7 @@ def methods(
                 ", ".join(row["answers"]),
                 "yes" if method.box else "no",
                 method.cost,
-                ", ".join(dict.fromkeys(said.partition(":")[0] for said in row["after"])),
+                "\n".join(dict.fromkeys(said.partition(":")[0] for said in row["after"])),
             )
         console = Console(highlight=False)
         console.print(table)
