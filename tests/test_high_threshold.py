@@ -18,9 +18,9 @@ from listings.landscape import (
 )
 from revelu.network.polynomial import Polynomial
 from revelu.network.zoo.thresholds import random_directions, threshold_network
-from revelu.numerics.common_rotation import common_rotation
 from revelu.numerics.hermite import hermite, power
 from revelu.numerics.high_threshold import ACTIVATIONS, coefficient, threshold_of
+from revelu.numerics.joint_diagonalisation import common_rotation
 from revelu.numerics.least_deviations import least_deviations
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle

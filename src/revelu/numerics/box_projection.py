@@ -4,20 +4,16 @@ import numpy as np
 
 from revelu.types import FloatArray, IntArray
 
-_MAX_STEPS = 200
-_ATOL = 1e-13
-
-# Keeps a Newton step finite where hardly a coordinate is off the box's faces.
-_DAMPING = 1e-3
-_LEAST_DAMPING = 1e-12
-
-# A step is halved until the dual falls by this share of what its slope promises.
-_ARMIJO = 1e-4
-_SHORTEST = 1e-10
-
 
 def nearest_in_box(
-    x: FloatArray, start: FloatArray, basis: FloatArray, box: tuple[float, float]
+    x: FloatArray,
+    start: FloatArray,
+    basis: FloatArray,
+    box: tuple[float, float],
+    *,
+    rtol: float = 1e-13,
+    damping: float = 1e-3,
+    max_steps: int = 200,
 ) -> FloatArray:
     """Project ``start`` on the box cut with ``{y : Q y = Q x}``.
 
@@ -34,6 +30,12 @@ def nearest_in_box(
     basis : ndarray, shape (k, n)
         Q, orthonormal rows.
     box : (lo, hi)
+    rtol : float
+        Size of the gradient, relative to ``Q x``, that is rounding.
+    damping : float
+        Added to the Hessian, as a multiple of the gradient's size: where few coordinates
+        are off the faces the Hessian is nearly singular, and this keeps a step finite.
+    max_steps : int
 
     Returns
     -------
@@ -49,19 +51,23 @@ def nearest_in_box(
     wanted = basis @ x
     multipliers = np.zeros(len(basis))
     value, y, free = _dual(multipliers, start, basis, wanted, box)
-    for _ in range(_MAX_STEPS):
+    tolerance = rtol * max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    armijo, shortest = 1e-4, 1e-10
+    for _ in range(max_steps):
         gradient = basis @ y - wanted
         size = float(np.abs(gradient).max(initial=0.0))
-        if size <= _ATOL * max(1.0, float(np.abs(wanted).max(initial=0.0))):
+        if size <= tolerance:
             break
-        damping = max(_LEAST_DAMPING, _DAMPING * size)
-        hessian = basis[:, free] @ basis[:, free].T + damping * np.eye(len(basis))
+        # Damping of 10 roundings stays where the gradient is all but 0.
+        added = max(10.0 * rtol, damping * size)
+        hessian = basis[:, free] @ basis[:, free].T + added * np.eye(len(basis))
         step = -np.linalg.solve(hessian, gradient)
         t, slope = 1.0, float(gradient @ step)
+        # Halved until the dual falls by a small share of what its slope promises (Armijo).
         while True:
             after = _dual(multipliers + t * step, start, basis, wanted, box)
-            rounding = _ATOL * abs(value)
-            if after[0] <= value + _ARMIJO * t * slope + rounding or t < _SHORTEST:
+            rounding = rtol * abs(value)
+            if after[0] <= value + armijo * t * slope + rounding or t < shortest:
                 break
             t /= 2.0
         multipliers = multipliers + t * step

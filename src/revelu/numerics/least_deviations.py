@@ -10,17 +10,6 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-_STEPS = 60
-
-# delta falls with the median residual, down to rounding.
-_SHARE = 0.3
-_ROUNDING = 1e-13
-
-# Residuals of this size, relative to the answers, are rounding; so many more equations than
-# unknowns must fit for that to be no chance.
-_EXACT = 1e-9
-_SPARE = 5
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -43,7 +32,15 @@ class Fit:
     is_exact: bool
 
 
-def least_deviations(A: FloatArray, b: FloatArray) -> Fit:
+def least_deviations(
+    A: FloatArray,
+    b: FloatArray,
+    *,
+    exact_rtol: float = 1e-9,
+    n_spare: int = 5,
+    rounding: float = 1e-13,
+    max_steps: int = 60,
+) -> Fit:
     """Minimise ``sum |A x - b|``.
 
     Parameters
@@ -51,19 +48,29 @@ def least_deviations(A: FloatArray, b: FloatArray) -> Fit:
     A : ndarray, shape (m, p)
         With m > p.
     b : ndarray, shape (m,)
+    exact_rtol : float
+        Residuals of this size, relative to the largest ``b``, are rounding.
+    n_spare : int
+        How many more than 3/2 p equations must hold to rounding: p of them always can, and
+        with these that is no chance.
+    rounding : float
+        Median residual, relative to the largest ``b``, that ends the steps; ``delta`` does
+        not fall below it.
+    max_steps : int
     """
     m, p = A.shape
     scale = max(float(np.abs(b).max(initial=0.0)), np.finfo(np.float64).tiny)
     x = np.linalg.lstsq(A, b, rcond=None)[0]
-    for _ in range(_STEPS):
+    for _ in range(max_steps):
         r = np.abs(A @ x - b)
-        delta = max(_SHARE * float(np.median(r)), _ROUNDING * scale)
+        # A delta below the median residual weighs down the outliers only.
+        delta = max(0.3 * float(np.median(r)), rounding * scale)
         root = 1.0 / np.sqrt(r + delta)
         x = np.linalg.lstsq(A * root[:, None], b * root, rcond=None)[0]
-        if np.median(r) <= _ROUNDING * scale:
+        if np.median(r) <= rounding * scale:
             break
-    exact = np.abs(A @ x - b) <= _EXACT * scale
-    is_exact = int(exact.sum()) >= _SPARE + p + p // 2 and bool(
+    exact = np.abs(A @ x - b) <= exact_rtol * scale
+    is_exact = int(exact.sum()) >= n_spare + p + p // 2 and bool(
         np.linalg.matrix_rank(A[exact]) == p
     )
     kept = exact if is_exact else np.ones(m, dtype=np.bool_)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.numerics.common_rotation import common_rotation
 from revelu.numerics.high_threshold import threshold_of
 from revelu.numerics.jennrich import directions_of_pencil, power_weights
+from revelu.numerics.joint_diagonalisation import common_rotation
 from revelu.numerics.matching import match_rows
 from revelu.probe.moments import Moments
 from revelu.recover.rare.rare_samples import RareSamples, rare_moments, second_moment
