@@ -27,7 +27,7 @@ from revelu.numerics.quadratic import fit_quadratic
 from revelu.probe.moments import estimate_moments
 from revelu.recover.fit.covariance import standard_errors
 from revelu.recover.fit.tensors import Units, estimate_again, estimate_units, recover_units
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.refine.network_fit import Samples
 
 FIRST_SEED = 17_000_000
 EXACT = 1e-9
@@ -167,7 +167,7 @@ def noise_row(d: int, m: int, sigma: float, seeds: range) -> str:
         if not np.isfinite(off).all() or not plain:
             missing += 1
             continue
-        true = TwoLayer(truth.W, truth.b, truth.a[None], np.zeros(1))
+        true = revelu.Network([truth.W, truth.a[None]], [truth.b, np.zeros(1)])
         bound = standard_errors(true, Samples(X, y[:, None], np.array([sigma])))
         own = recovery.details["standard_errors"]
         bars = np.column_stack([own.W[rows], own.b[rows], own.A[0][rows]])

@@ -22,7 +22,6 @@ from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import suspects
 from revelu.recover.deep.witnesses import WitnessSearch
-from revelu.recover.refine.deep_polish import polished
 
 
 def error_of(found, truth, n=4000):
@@ -371,18 +370,6 @@ def test_neurons_that_always_fire_do_not_end_the_search():
     assert recovery.network.architecture[:3] == (10, 10, 10)
     assert error_of(recovery.network, truth) < 1e-8
     assert recovery.ledger.n_recovery <= 300 * truth.n_parameters
-
-
-def test_the_last_fit_gives_the_last_digits():
-    truth = zoo.random_network([6, 5, 5, 4, 2], seed=3)
-    rng = np.random.default_rng(2)
-    W = [w + 1e-7 * rng.standard_normal(w.shape) for w in truth.weights]
-    X = rng.standard_normal((400, 6))
-    found = polished(Network(W, truth.biases), X, truth(X))
-    assert error_of(found, truth) < 1e-12
-    # Too few answers say nothing.
-    few = Network(W, truth.biases)
-    assert polished(few, X[:20], truth(X[:20])) is few
 
 
 def test_of_rows_of_one_neuron_that_which_knows_most_is_kept():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from revelu.network import Network
 from revelu.numerics.gaussianity import measure_law
 from revelu.numerics.hermite import (
     hermite,
@@ -23,7 +24,6 @@ from revelu.numerics.jennrich import contract, power_weights
 from revelu.numerics.quadratic import Quadratic, fit_quadratic, weighted_gram
 from revelu.probe.moments import estimate_moments, estimate_second_moment, hermite_features
 from revelu.recover.fit.covariance import standard_errors, with_unit_rows
-from revelu.recover.fit.levenberg_marquardt import fit
 from revelu.recover.fit.limits import least_order
 from revelu.recover.fit.tensors import (
     Units,
@@ -32,7 +32,7 @@ from revelu.recover.fit.tensors import (
     fix_signs,
     recover_units,
 )
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.refine.network_fit import Samples, fit
 
 
 def draw(d, m, seed):
@@ -233,7 +233,7 @@ def test_signs_follow_from_the_first_coefficient():
 
 def test_error_bars_are_the_spread_of_fits():
     a, W, b = draw(3, 2, 8)
-    truth = TwoLayer(W, b, a[None], np.zeros(1))
+    truth = Network([W, a[None]], [b, [0.0]])
     rng = np.random.default_rng(6)
     X = rng.standard_normal((400, 3))
     fits = []
@@ -242,7 +242,7 @@ def test_error_bars_are_the_spread_of_fits():
         found = with_unit_rows(fit(truth, Samples(X, Y, np.array([0.05]))).network)
         fits.append(found.to_vector())
     bars = standard_errors(truth, Samples(X, truth(X), np.array([0.05])))
-    bar = np.concatenate([bars.W.ravel(), bars.b, bars.A.ravel(), bars.c])
+    bar = np.concatenate([bars.W.ravel(), bars.A.ravel(), bars.b, bars.c])
     # Sixty fits know a deviation to a tenth.
     np.testing.assert_allclose(np.std(fits, axis=0), bar, rtol=0.5)
 

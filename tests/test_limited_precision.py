@@ -9,9 +9,8 @@ from revelu.certify import certify, examine
 from revelu.network import zoo
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
-from revelu.recover.fit.levenberg_marquardt import fit
 from revelu.recover.fit.search import is_explained, refine, sharpen
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.refine.network_fit import Samples, fit
 from revelu.recovery import Status
 
 SHAPE = [6, 5, 1]
@@ -58,12 +57,13 @@ def test_answers_that_round_little_show_a_faint_neuron():
     (W, A), (b, c) = truth.weights, truth.biases
     # Too faint for the even error, and well above that of small answers.
     A = A * np.where(np.arange(8) == 0, 0.01, 1.0)
-    truth, without = revelu.Network([W, A], [b, c]), TwoLayer(W[1:], b[1:], A[:, 1:], c)
+    truth = revelu.Network([W, A], [b, c])
+    without = truth.take(np.arange(1, 8))
     samples = rounded_samples(truth, 800, 7)
     even = fit(without, samples.evenly()).network
     assert is_explained(even, samples, 1.2)
     found = sharpen(np.random.default_rng(1), without, samples)
-    assert found.width == 8
+    assert found.architecture[1] == 8
     assert nrmse(found, truth) < 0.5 * nrmse(even, truth)
 
 
@@ -73,8 +73,7 @@ def test_queries_where_answers_are_precise_beat_as_many_plain_ones(seed):
     recovery = revelu.extract(degrade(truth, Rounded(3)), seed=seed)
     assert recovery.status is Status.RECOVERED
     plain = rounded_samples(truth, recovery.ledger.n_recovery, seed)
-    (W, A), (b, c) = truth.weights, truth.biases
-    from_truth = refine(TwoLayer(W, b, A, c), plain).network
+    from_truth = refine(truth, plain).network
     assert nrmse(recovery.network, truth) < nrmse(from_truth, truth)
 
 

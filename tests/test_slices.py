@@ -10,22 +10,22 @@ from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.gradient_span import gradient_span
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.refine.network_fit import Samples
 
 D, WIDTH, R = 120, 12, 24
 
 
 def truth_of(k, affine, seed):
     rng = np.random.default_rng(seed)
-    V = rng.standard_normal((k, D)) if affine else None
+    skip = (rng.standard_normal((k, D)), np.zeros(k)) if affine else None
     W, b = rng.standard_normal((WIDTH, D)) / np.sqrt(D), rng.standard_normal(WIDTH) / 2
-    return TwoLayer(W, b, rng.standard_normal((k, WIDTH)), rng.standard_normal(k), V)
+    return Network([W, rng.standard_normal((k, WIDTH))], [b, rng.standard_normal(k)], skip)
 
 
 def restricted(truth, slice_):
     B = slice_.scale * slice_.basis.T
-    V = None if truth.V is None else truth.V @ B
-    return TwoLayer(truth.W @ B, truth.b, truth.A, truth.c, V)
+    (W, A), skip = truth.weights, truth.skip
+    return Network([W @ B, A], truth.biases, None if skip is None else (skip[0] @ B, skip[1]))
 
 
 @given(d=st.integers(2, 30), seed=st.integers(0, 2**32 - 1))
@@ -35,7 +35,7 @@ def test_coordinates_and_points_are_inverse_and_a_network_follows_them(d, seed):
     Z = rng.standard_normal((5, slice_.dim))
     X = slice_.points(Z)
     np.testing.assert_allclose(slice_.coordinates(X), Z, atol=1e-12)
-    network = TwoLayer(*(rng.standard_normal(n) for n in ((3, slice_.dim), 3, (2, 3), 2)))
+    network = zoo.random_network([slice_.dim, 3, 2], seed=seed)
     np.testing.assert_allclose(slice_.in_all_coordinates(network)(X), network(Z), atol=1e-9)
 
 
@@ -57,19 +57,19 @@ def test_rows_are_carried_over(k, affine, seed):
     network, samples = carry_over(ask, rng, restricted(truth, slice_), slice_)
     unknowns = WIDTH + (k if affine else 0)
     assert len(samples.X) <= (unknowns / k + 2) * (D - R + 1)
-    np.testing.assert_allclose(network.W, truth.W, atol=1e-7)
+    np.testing.assert_allclose(network.weights[0], truth.weights[0], atol=1e-7)
     if affine:
-        np.testing.assert_allclose(network.V, truth.V, atol=1e-7)
+        np.testing.assert_allclose(network.skip[0], truth.skip[0], atol=1e-7)
     # The answers asked for are the truth's, so what they are compared with is it.
     np.testing.assert_allclose(samples.Y, network(samples.X), atol=1e-5)
 
 
 def test_a_target_without_neurons_or_rest_is_carried_over():
-    network = TwoLayer(np.empty((0, R)), np.empty(0), np.empty((1, 0)), np.ones(1))
+    network = Network([np.empty((0, R)), np.empty((1, 0))], [[], [1.0]])
     slice_ = random_slice(np.random.default_rng(0), D, R)
     ask = lambda X: Samples(X, np.ones((len(X), 1)), np.ones(1))  # noqa: E731
     found, _ = carry_over(ask, np.random.default_rng(1), network, slice_)
-    assert found.W.shape == (0, D)
+    assert found.weights[0].shape == (0, D)
 
 
 def test_what_is_not_answered_ends_it():

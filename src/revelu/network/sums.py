@@ -13,12 +13,12 @@ def affine_network(V: FloatArray, c: FloatArray) -> Network:
 
 
 def add_networks(first: Network, second: Network) -> Network:
-    """The sum of two two-layer networks, neurons side by side."""
+    """The sum of two two-layer networks, neurons side by side; with a skip if one has one."""
     (W1, A1), (W2, A2) = first.weights, second.weights
     (b1, c1), (b2, c2) = first.biases, second.biases
     (V1, e1), (V2, e2) = first.affine, second.affine
     return Network(
         [np.vstack([W1, W2]), np.hstack([A1, A2])],
         [np.concatenate([b1, b2]), c1 + c2],
-        skip=(V1 + V2, e1 + e2),
+        skip=(V1 + V2, e1 + e2) if first.skip or second.skip else None,
     )

@@ -35,7 +35,7 @@ from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import n_last_look, rare_inputs, suspects, telling_inputs
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Law, Layer, Tell, Why
-from revelu.recover.refine.deep_polish import polished
+from revelu.recover.refine.polish import polish_to_known
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -429,7 +429,8 @@ class Climb:
         plain = (n for n in within_neurons(network) if self._is_no_worse(n, network))
         network = next(plain, None) or without_skip(network, self.search.rng)
         wrong, right = self._wrong(self.network), ~self._wrong(network)
-        self.network = polished(network, self.X[right], self.Y[right])
+        noise = self.search.noise
+        self.network = polish_to_known(network, self.X[right], self.Y[right], noise)
         if wrong.any():
             told = f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked"
             return self._candidate(Why.UNRESOLVED, told)

@@ -22,7 +22,7 @@ from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Law, Search, Tell, Why
-from revelu.recover.refine.gauss_newton import Layers, polish
+from revelu.recover.refine.polish import fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.shallow.restricted import RestrictedSearch
@@ -297,12 +297,7 @@ class LayeredSearch:
         """Fit all layers to the block of answers, if there is one."""
         if self.block is None:
             return network
-        X, Y = self.block
-        V, constant = network.skip or (None, 0.0)
-        biases = [*network.biases[:-1], network.biases[-1] + constant]
-        found = polish(Layers(list(network.weights), biases, V), X, Y)
-        skip = None if found.V is None else (found.V, np.zeros(network.dim_out))
-        return Network(found.weights, found.biases, skip=skip)
+        return fit_to_last_digits(network, *self.block, self.noise)
 
     def _candidate(
         self, why: Why, network: Network, notes: list[str], *obstacles: str

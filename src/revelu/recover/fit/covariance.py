@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.recover.fit.two_layer import Derivative, Samples, TwoLayer
+from revelu.network import Network
+from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 
 # Eigenvalues of the information below this share of the largest are directions that no
@@ -35,21 +37,20 @@ class StandardErrors:
     V: FloatArray | None
 
 
-def with_unit_rows(network: TwoLayer) -> TwoLayer:
+def with_unit_rows(network: Network) -> Network:
     """The same function, rows of ``W`` of norm 1."""
-    norms = np.linalg.norm(network.W, axis=1)
+    (W, A), (b, c) = network.weights, network.biases
+    norms = np.linalg.norm(W, axis=1)
     norms = np.where(norms > 0, norms, 1.0)
-    return TwoLayer(
-        network.W / norms[:, None], network.b / norms, network.A * norms, network.c, network.V
-    )
+    return Network([W / norms[:, None], A * norms], [b / norms, c], network.skip)
 
 
-def standard_errors(network: TwoLayer, samples: Samples) -> StandardErrors:
+def standard_errors(network: Network, samples: Samples) -> StandardErrors:
     """Estimate how far parameters may be off: the Cramer-Rao bound at the fit.
 
     Parameters
     ----------
-    network : TwoLayer
+    network : Network
         Rows of norm 1.
     samples : Samples
         Their ``sigma`` is the noise of an answer.
@@ -68,33 +69,28 @@ def standard_errors(network: TwoLayer, samples: Samples) -> StandardErrors:
     root = (U[:, kept] / np.sqrt(values[kept])) / scale[:, None]
     root = _normalising(network) @ root
     errors = network.like(np.sqrt((root**2).sum(axis=1)))
-    return StandardErrors(errors.W, errors.b, errors.A, errors.c, errors.V)
+    (W, A), (b, c), (V, _) = errors.weights, errors.biases, errors.skip or (None, None)
+    return StandardErrors(W, b, A, c, V)
 
 
-def _information(network: TwoLayer, samples: Samples) -> FloatArray:
-    size = network.to_vector().size
+def _information(network: Network, samples: Samples) -> FloatArray:
+    at, size = Arrays.of(network), network.n_parameters
     total = np.zeros((size, size))
     for start in range(0, len(samples.X), _ROWS):
         rows = slice(start, start + _ROWS)
         sigma = samples.sigma if samples.sigma.ndim == 1 else samples.sigma[rows]
-        derivative = Derivative(network, Samples(samples.X[rows], samples.Y[rows], sigma))
-        scales = np.where(derivative.scales > 0, derivative.scales, 1.0)
-        J = derivative.matrix() / scales
+        J = NetworkDerivative(at, samples.X[rows], 1.0 / sigma).matrix()
         total += J.T @ J
     return total
 
 
-def _normalising(network: TwoLayer) -> FloatArray:
+def _normalising(network: Network) -> FloatArray:
     """The derivative of scaling rows to norm 1, at rows of norm 1; square."""
-    m, d = network.W.shape
-    size = network.to_vector().size
-    P = np.eye(size)
-    k = len(network.c)
-    for i in range(m):
+    (W, A), b = network.weights, network.biases[0]
+    P, (m, d), k = np.eye(network.n_parameters), W.shape, len(A)
+    for i, w in enumerate(W):
         row = slice(i * d, (i + 1) * d)
-        w = network.W[i]
         P[row, row] -= np.outer(w, w)
-        P[m * d + i, row] -= network.b[i] * w
-        for o in range(k):
-            P[m * (d + 1) + o * m + i, row] += network.A[o, i] * w
+        P[m * d + i : m * (d + k) : m, row] += np.outer(A[:, i], w)
+        P[m * (d + k) + i, row] -= b[i] * w
     return P

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.recover.fit.levenberg_marquardt import Fit, fit
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Stop
 from revelu.recover.fit.pruning import by_worth, prune
-from revelu.recover.fit.two_layer import Samples, TwoLayer
 from revelu.recover.fit.wide_fit import affine_fit, grow
+from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class Explanation:
 
     Attributes
     ----------
-    network : TwoLayer
+    network : Network
         With an affine rest.
     cost : float
         Share of the variation that is left.
@@ -61,7 +62,7 @@ class Explanation:
         Nothing is left, or independent searches end at the same.
     """
 
-    network: TwoLayer
+    network: Network
     cost: float
     settled: bool
 
@@ -84,7 +85,7 @@ def widest(n: int, d: int) -> int:
 def explain_by_growth(
     rng: np.random.Generator,
     samples: Samples,
-    start: TwoLayer | None = None,
+    start: Network | None = None,
     most_searches: int | None = None,
 ) -> Explanation:
     """Search until nothing is left, or until searches agree on what is.
@@ -94,7 +95,7 @@ def explain_by_growth(
     rng : numpy.random.Generator
     samples : Samples
         In units of their spread.
-    start : TwoLayer, optional
+    start : Network, optional
         Neurons for the first search to begin with.
     most_searches : int, optional
 
@@ -116,7 +117,9 @@ def explain_by_growth(
             best, agreeing = last, 1
         elif gain > -chance:
             agreeing += 1
-    log.debug("%d neurons after %d searches: cost %.3g", best.network.width, attempt, best.cost)
+    log.debug(
+        "%d neurons after %d searches: cost %.3g", best.network.architecture[1], attempt, best.cost
+    )
     settled = best.cost <= EXACT or settled
     return Explanation(best.network, best.cost, settled)
 
@@ -124,15 +127,15 @@ def explain_by_growth(
 def grow_while_worth(
     rng: np.random.Generator,
     samples: Samples,
-    start: TwoLayer | None = None,
+    start: Network | None = None,
     most_neurons: int = _MOST_NEURONS,
 ) -> Fit:
     """Add neurons while they explain more than chance would; then take out the idle ones."""
     cap = min(widest(*samples.X.shape), most_neurons)
-    found = fit(start or affine_fit(samples), samples, goal=EXACT, max_steps=_STEPS_A_NEURON)
+    found = fit(start or affine_fit(samples), samples, Stop(_STEPS_A_NEURON, goal=EXACT))
     best, idle, least = found, 0, _chance_price(found.network, samples)
-    while found.cost > EXACT and found.network.width < cap and idle < _PATIENCE:
-        found = grow(rng, samples, found.network.width + 1, EXACT, found.network)
+    while found.cost > EXACT and found.network.architecture[1] < cap and idle < _PATIENCE:
+        found = grow(rng, samples, found.network.architecture[1] + 1, EXACT, found.network)
         if price(found.network, samples) < price(best.network, samples):
             best = found
         now = _chance_price(found.network, samples)
@@ -144,28 +147,28 @@ def grow_while_worth(
     return best if worse else pruned
 
 
-def price(network: TwoLayer, samples: Samples) -> float:
+def price(network: Network, samples: Samples) -> float:
     """Schwarz's criterion: what is left, and the parameters that it took."""
     n = samples.n_equations
     cost = max(samples.cost(network), EXACT / 10.0)
-    return float(2.0 * n * np.log(cost) + network.n_parameters * np.log(n))
+    return float(2.0 * n * np.log(cost) + degrees_of_freedom(network) * np.log(n))
 
 
-def _chance_price(network: TwoLayer, samples: Samples) -> float:
+def _chance_price(network: Network, samples: Samples) -> float:
     """Akaike's criterion: what a parameter that explains nothing gains by chance, twice."""
     cost = max(samples.cost(network), EXACT / 10.0)
-    return float(2.0 * samples.n_equations * np.log(cost) + 2.0 * network.n_parameters)
+    return float(2.0 * samples.n_equations * np.log(cost) + 2.0 * degrees_of_freedom(network))
 
 
-def _remembered(network: TwoLayer, samples: Samples, attempt: int) -> TwoLayer | None:
-    if attempt % _FRESH_START_EVERY == 0 or network.width < 2:
+def _remembered(network: Network, samples: Samples, attempt: int) -> Network | None:
+    if attempt % _FRESH_START_EVERY == 0 or network.architecture[1] < 2:
         return None
     order = by_worth(network, samples)
     return network.take(np.sort(order[int((1.0 - _KEPT) * len(order)) :]))
 
 
-def _is_determined(network: TwoLayer, samples: Samples) -> bool:
-    return samples.n_equations >= _MANY_EQUATIONS * network.n_parameters
+def _is_determined(network: Network, samples: Samples) -> bool:
+    return samples.n_equations >= _MANY_EQUATIONS * degrees_of_freedom(network)
 
 
 def _n_searches(samples: Samples) -> int:

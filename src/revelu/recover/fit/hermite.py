@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.numerics.quadratic import fit_quadratic
 from revelu.oracle import Ledger
 from revelu.probe.moments import estimate_moments, estimate_second_moment
@@ -34,14 +35,13 @@ from revelu.recover.fit.growth import (
     price,
     widest,
 )
-from revelu.recover.fit.levenberg_marquardt import fit
 from revelu.recover.fit.limits import least_order, what_cannot_be_known
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
 from revelu.recover.fit.spectrum import MANY_INPUTS, chance_eigenvalue, rank_by_gap
 from revelu.recover.fit.tensors import estimate_again, estimate_units
-from revelu.recover.fit.two_layer import Samples, TwoLayer
 from revelu.recover.fit.wide_fit import grow
+from revelu.recover.refine.network_fit import Samples, degrees_of_freedom, fit
 from revelu.recovery import Recovery, Status
 from revelu.types import FloatArray
 
@@ -207,7 +207,7 @@ class _Learner:
         X, y = self.fitted.X, self.fitted.Y[:, 0]
         return [(X[i : i + _CHUNK], y[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK)]
 
-    def _tensor_start(self, basis: FloatArray | None) -> tuple[TwoLayer | None, FloatArray | None]:
+    def _tensor_start(self, basis: FloatArray | None) -> tuple[Network | None, FloatArray | None]:
         """Step 2: neurons from moments, in coordinates of the span, and a better span."""
         n, d = self.fitted.X.shape
         rank = len(basis) if basis is not None else min(self.n_neurons or d, d)
@@ -226,10 +226,11 @@ class _Learner:
         units, span = estimate_again(units, whole, self.fitted.X, self.fitted.Y[:, 0])
         self.details["tensor_estimate"] = {"a": units.a, "W": units.W @ span, "b": units.b}
         W = units.W if basis is not None else units.W @ span
-        start = TwoLayer(W, units.b, units.a[None], np.zeros(1), np.zeros((1, W.shape[1])))
+        affine = (np.zeros((1, W.shape[1])), np.zeros(1))
+        start = Network([W, units.a[None]], [units.b, np.zeros(1)], affine)
         return start, None if basis is None else span
 
-    def _search_in_span(self, basis: FloatArray, start: TwoLayer | None) -> Explanation | None:
+    def _search_in_span(self, basis: FloatArray, start: Network | None) -> Explanation | None:
         """Step 3 inside the span, then in all coordinates; None where that fails.
 
         What lies outside the estimated span is noise with a structure, which more neurons
@@ -250,12 +251,12 @@ class _Learner:
             start = None
             lifted = _lifted(network, basis, outside)
             used = self._enough_for(lifted)
-            self.tell(f"refining {lifted.n_parameters:,} parameters")
-            end = fit(lifted, used, goal=EXACT, max_steps=_REFINE_STEPS)
+            self.tell(f"refining {degrees_of_freedom(lifted):,} parameters")
+            end = fit(lifted, used, Stop(_REFINE_STEPS, goal=EXACT))
             for _ in range(_MOST_ADDED if d >= MANY_INPUTS else 0):
                 if end.cost <= EXACT:
                     break
-                more = grow(self.rng, used, end.network.width + 1, EXACT, end.network)
+                more = grow(self.rng, used, end.network.architecture[1] + 1, EXACT, end.network)
                 if price(more.network, used) >= price(end.network, used):
                     break
                 end = more
@@ -263,19 +264,19 @@ class _Learner:
             if end.cost <= EXACT and self._agrees(end.network):
                 return ends[-1]
             alike = [e for e in ends[:-1] if e.cost <= 1.02 * end.cost]
-            if alike and len(used.X) >= _LIFT_EQUATIONS * end.network.n_parameters / 2:
+            if alike and len(used.X) >= _LIFT_EQUATIONS * degrees_of_freedom(end.network) / 2:
                 best = min(ends, key=lambda e: price(e.network, used))
-                more = grow(self.rng, used, best.network.width + 1, EXACT, best.network)
+                more = grow(self.rng, used, best.network.architecture[1] + 1, EXACT, best.network)
                 if price(more.network, used) > price(best.network, used):
                     return replace(best, settled=True)
                 break
         log.info("the span is not that of all rows")
         return None
 
-    def _search(self, start: TwoLayer | None) -> Explanation:
+    def _search(self, start: Network | None) -> Explanation:
         """Step 3 in all coordinates, on more and more samples."""
         n, found = self._n_searched(self.fitted.X.shape[1]), None
-        if start is not None and start.W.shape[1] != self.fitted.X.shape[1]:
+        if start is not None and start.dim_in != self.fitted.X.shape[1]:
             start = None
         tries, most_tries = 0, min(_TRIES, self.max_searches or _TRIES)
         while True:
@@ -294,35 +295,30 @@ class _Learner:
                 return found
             n = min(4 * n, len(self.fitted.X))
 
-    def _refine(self, found: Explanation) -> tuple[TwoLayer, Samples]:
+    def _refine(self, found: Explanation) -> tuple[Network, Samples]:
         """Step 4: to the last digit, or on all samples to the noise."""
         used = self._enough_for(found.network) if found.is_exact else self.all
         network = found.network
         if found.is_exact:
             network = drop_idle(network, used, _IDLE)
-        self.tell(f"refining {network.n_parameters:,} parameters")
+        self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         return self._polished(network, used, exact=found.is_exact), used
 
-    def _polished(self, network: TwoLayer, used: Samples, *, exact: bool) -> TwoLayer:
+    def _polished(self, network: Network, used: Samples, *, exact: bool) -> Network:
         rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
-        end = fit(
-            network,
-            used,
-            goal=_ROUNDING * rounding if exact and network.n_parameters > _LARGE else 0.0,
-            max_steps=_REFINE_STEPS,
-            rtol=_REFINE_RTOL,
-            damping=1e-9,
-        )
-        return end.network
+        is_large = degrees_of_freedom(network) > _LARGE
+        goal = _ROUNDING * rounding if exact and is_large else 0.0
+        stop = Stop(_REFINE_STEPS, rtol=_REFINE_RTOL, goal=goal)
+        return fit(network, used, stop, damping=Damping(1e-9)).network
 
-    def _resolve(self, network: TwoLayer, used: Samples, *, exact: bool) -> Patterns:
+    def _resolve(self, network: Network, used: Samples, *, exact: bool) -> Patterns:
         """Step 5: signs that leave no affine rest, and the fit without one."""
         self.tell("resolving signs")
         network = with_unit_rows(network)
         noise = used.reduced_cost(network)
         errors = None if exact else self._errors(network, used, noise)
         patterns = resolve_patterns(network, errors)
-        best: TwoLayer | None = None
+        best: Network | None = None
         for candidate in patterns.networks:
             end = self._polished(candidate, used, exact=exact)
             fits = used.cost(end) <= EXACT if exact else price(end, used) <= price(network, used)
@@ -344,23 +340,23 @@ class _Learner:
             "noise": noise * spread,
             "standard_errors": errors,
             "sign_patterns": patterns.signs,
-            "n_neurons": network.width,
+            "n_neurons": network.architecture[1],
         }
         off = 0.0 if errors is None else float(errors.W.max(initial=0.0))
-        self.details["order"], self.details["independence"] = least_order(network.W, off)
+        self.details["order"], self.details["independence"] = least_order(network.weights[0], off)
         if self.order == "1" and self.details["order"] != 1:
             self.warnings.append(
                 "order 1 was given, and the rows of weights are not linearly independent"
             )
         self.evidence += what_cannot_be_known(patterns, errors)
-        if self.n_neurons is not None and network.width != self.n_neurons:
+        width = network.architecture[1]
+        if self.n_neurons is not None and width != self.n_neurons:
             self.warnings.append(
-                f"the samples show {network.width} neurons, not the {self.n_neurons} given"
+                f"the samples show {width} neurons, not the {self.n_neurons} given"
             )
-        skip = None if network.V is None else (network.V, np.zeros(1))
         return Recovery(
             Status.UNVERIFIED,
-            Network([network.W, network.A], [network.b, network.c], skip=skip),
+            network,
             ledger=Ledger(0, 0, {}),
             evidence=tuple(self.evidence),
             method="hermite",
@@ -368,8 +364,8 @@ class _Learner:
             details=self.details,
         )
 
-    def _errors(self, network: TwoLayer, used: Samples, noise: float) -> StandardErrors | None:
-        if network.to_vector().size > _MOST_PARAMETERS:
+    def _errors(self, network: Network, used: Samples, noise: float) -> StandardErrors | None:
+        if network.n_parameters > _MOST_PARAMETERS:
             return None
         n = min(len(used.X), _MOST_ROWS)
         # Fewer rows know less, by the square root of their share.
@@ -383,16 +379,16 @@ class _Learner:
         wanted = int(_SEARCH_EQUATIONS * (d + 2) * (self.n_neurons or d))
         return min(max(wanted, _LEAST_SEARCHED), len(self.fitted.X))
 
-    def _enough_for(self, network: TwoLayer) -> Samples:
-        n = max(int(_LIFT_EQUATIONS * network.n_parameters), _LEAST_SEARCHED)
+    def _enough_for(self, network: Network) -> Samples:
+        n = max(int(_LIFT_EQUATIONS * degrees_of_freedom(network)), _LEAST_SEARCHED)
         return self._rows(0, min(n, len(self.fitted.X)))
 
-    def _agrees(self, network: TwoLayer) -> bool:
+    def _agrees(self, network: Network) -> bool:
         """Whether samples not fitted agree, but for units that fire on next to none."""
         outside = np.abs(self.checked.residual(network)) > _AGREES
         return bool(outside.mean() <= _MOST_OUTSIDE)
 
 
-def _lifted(network: TwoLayer, basis: FloatArray, outside: FloatArray) -> TwoLayer:
-    V = np.zeros((1, len(basis))) if network.V is None else network.V
-    return TwoLayer(network.W @ basis, network.b, network.A, network.c, V @ basis + outside)
+def _lifted(network: Network, basis: FloatArray, outside: FloatArray) -> Network:
+    (W, A), (V, constant) = network.weights, network.affine
+    return Network([W @ basis, A], network.biases, (V @ basis + outside, constant))

@@ -41,9 +41,9 @@ from revelu.recover.fit.search import (
     sharpen,
 )
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
-from revelu.recover.fit.two_layer import Samples, TwoLayer
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Law, Tell, Why
+from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
@@ -170,7 +170,7 @@ class FitSearch:
         What counts as explained comes from it.
     rng : numpy.random.Generator
     tell : callable
-    best : TwoLayer, optional
+    best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     """
 
@@ -179,7 +179,7 @@ class FitSearch:
     noise: NoiseFloor
     rng: np.random.Generator
     tell: Tell
-    best: TwoLayer | None = field(default=None, init=False)
+    best: Network | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
     n_kinks: int | None = field(default=None, init=False)
     is_stuck: bool = field(default=False, init=False)
@@ -243,7 +243,7 @@ class FitSearch:
         else:
             n = shape.n_samples(int(self.method.span_margin * shape.d) + 2)
         samples = self._ask(n)
-        start: TwoLayer | None = None
+        start: Network | None = None
         left: list[tuple[int, float]] = []
         while True:
             self._explain(samples, start)
@@ -259,9 +259,8 @@ class FitSearch:
             if self._is_hopeless(left, samples):
                 return samples
             # What interpolates is near, too, but no place to start from.
-            determined = (
-                samples.n_equations >= self.method.no_interpolation * self._best().n_parameters
-            )
+            wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
+            determined = samples.n_equations >= wanted
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = shape.more(len(samples.X))
@@ -288,7 +287,7 @@ class FitSearch:
         )
         return True
 
-    def _explain(self, samples: Samples, start: TwoLayer | None) -> None:
+    def _explain(self, samples: Samples, start: Network | None) -> None:
         width = shape_of(samples).width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
         self.best = explain(self.rng, samples, self.limit, start)
@@ -327,7 +326,7 @@ class FitSearch:
                 self.best = refine(self._best(), samples).network
         self.notes += notes
 
-    def _refined(self, samples: Samples) -> TwoLayer:
+    def _refined(self, samples: Samples) -> Network:
         """The last fit, where errors differ step by step."""
         if samples.sigma.ndim == 1 or samples.Y.shape[1] > 1:
             return refine(self._best(), samples).network
@@ -344,10 +343,10 @@ class FitSearch:
         else:
             network, slopes = subspace.in_all_coordinates(self._best()), None
             equations = self.method.equations
-        n = int(np.ceil(equations * network.n_parameters / k))
+        n = int(np.ceil(equations * degrees_of_freedom(network) / k))
         samples = self._answered(self.rng.standard_normal((n, d)))
         samples = samples if slopes is None else slopes.joined(samples)
-        self.tell(f"refining {network.n_parameters:,} parameters")
+        self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         self.best, self.subspace = network, None
         self.best = refine(network, samples).network
         log.debug("all coordinates: %.3g", samples.reduced_cost(self.best))
@@ -356,11 +355,11 @@ class FitSearch:
     def _enough(self, samples: Samples) -> Samples:
         """Samples enough to average coarse errors."""
         network = self._best()
-        k = len(network.c)
+        k = network.dim_out
         equations = (
             self.method.coarse_equations if k == 1 else self.method.coarse_equations_many_outputs
         )
-        wanted = int(np.ceil(equations * network.n_parameters / k))
+        wanted = int(np.ceil(equations * degrees_of_freedom(network) / k))
         if self.noise.coarseness < self.method.coarse or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
@@ -379,13 +378,10 @@ class FitSearch:
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(
-            _as_network(best), self.method.rest_rtol, self.method.sign_rounding, 1.0
-        )
+        network, notes = resolve_signs(best, self.method.rest_rtol, self.method.sign_rounding, 1.0)
         if notes or network.skip is not None:
             return notes
-        (W, A), (b, c) = network.weights, network.biases
-        plain = refine(TwoLayer(W.copy(), b.copy(), A.copy(), c.copy()), even).network
+        plain = refine(network, even).network
         if even.reduced_cost(plain) > max(
             self.limit, self.method.rest_cost * even.reduced_cost(best)
         ):
@@ -402,16 +398,14 @@ class FitSearch:
             "would be missing"
         )
 
-    def _best(self) -> TwoLayer:
+    def _best(self) -> Network:
         if self.best is None:  # pragma: no cover - a search always leaves one
             raise AssertionError
         return self.best
 
     def _network(self) -> Network:
         best = self._best()
-        return _as_network(
-            best if self.subspace is None else self.subspace.in_all_coordinates(best)
-        )
+        return best if self.subspace is None else self.subspace.in_all_coordinates(best)
 
     def _shape(self) -> Shape:
         d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
@@ -436,11 +430,6 @@ class FitSearch:
             )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
-
-
-def _as_network(network: TwoLayer) -> Network:
-    skip = None if network.V is None else (network.V, np.zeros(len(network.c)))
-    return Network([network.W, network.A], [network.b, network.c], skip=skip)
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:

@@ -55,15 +55,16 @@ def what_cannot_be_known(patterns: Patterns, errors: StandardErrors | None) -> l
         Of ``patterns.network``.
     """
     network, notes = patterns.network, list(patterns.notes)
+    b = network.biases[0]
     if errors is None:
         return notes
     bars = np.column_stack(
-        [errors.W, errors.b, errors.A[0] / np.maximum(np.abs(network.A[0]), 1e-300)]
+        [errors.W, errors.b, errors.A[0] / np.maximum(np.abs(network.weights[1][0]), 1e-300)]
     )
     for i in np.flatnonzero(bars.max(axis=1, initial=0.0) > _UNKNOWN):
         why = (
-            f"its bias {network.b[i]:.2g} is so large that it is all but affine on N(0, I)"
-            if abs(network.b[i]) > _LARGE_BIAS
+            f"its bias {b[i]:.2g} is so large that it is all but affine on N(0, I)"
+            if abs(b[i]) > _LARGE_BIAS
             else "its row is nearly dependent on others, or the noise is too large"
         )
         notes.append(f"neuron {i} is known to {bars[i].max():.1g} only: {why}")

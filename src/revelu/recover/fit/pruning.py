@@ -10,8 +10,15 @@ found by trying: a full refit returns to the noise, or it does not.
 
 import numpy as np
 
-from revelu.recover.fit.levenberg_marquardt import Fit, fit
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
+from revelu.recover.refine.network_fit import (
+    Automatic,
+    Fit,
+    Samples,
+    degrees_of_freedom,
+    fit,
+)
 from revelu.types import BoolArray, FloatArray, IntArray
 
 # Relative eigenvalues of the Gram matrix below this are rounding.
@@ -36,12 +43,12 @@ _LEAST_SLACK = 0.03
 _CHEAP = 100.0
 
 
-def prune(network: TwoLayer, samples: Samples, noise_cost: float) -> Fit:
+def prune(network: Network, samples: Samples, noise_cost: float) -> Fit:
     """Remove as many neurons as the samples allow, an affine rest being free.
 
     Parameters
     ----------
-    network : TwoLayer
+    network : Network
         With neurons to spare; near a solution.
     samples : Samples
     noise_cost : float
@@ -54,7 +61,7 @@ def prune(network: TwoLayer, samples: Samples, noise_cost: float) -> Fit:
     """
     network = network.take(are_determined(network, samples))
     found = _refit(with_affine_rest(network, samples), samples, noise_cost, _FIRST_STEPS)
-    while found.network.width:
+    while found.network.architecture[1]:
         smaller = _remove_most(found, samples, _bar(found, samples, noise_cost))
         if smaller is None:
             break
@@ -65,7 +72,7 @@ def prune(network: TwoLayer, samples: Samples, noise_cost: float) -> Fit:
     return _refit(with_affine_rest(found.network.take(kept), samples), samples, noise_cost)
 
 
-def are_determined(network: TwoLayer, samples: Samples) -> BoolArray:
+def are_determined(network: Network, samples: Samples) -> BoolArray:
     """Which neurons are on, and off, at as many answers as they have parameters.
 
     The others can be bent to any answers: what they explain is no evidence for them.
@@ -75,39 +82,36 @@ def are_determined(network: TwoLayer, samples: Samples) -> BoolArray:
     ndarray of bool, shape (width,)
     """
     (n, d), k = samples.X.shape, samples.Y.shape[1]
-    n_on = (samples.X @ network.W.T + network.b > 0.0).sum(axis=0)
+    n_on = (network.activations(samples.X)[1] > 0.0).sum(axis=0)
     return np.asarray(np.minimum(n_on, n - n_on) * k >= d + 1 + k)
 
 
-def with_affine_rest(network: TwoLayer, samples: Samples) -> TwoLayer:
+def with_affine_rest(network: Network, samples: Samples) -> Network:
     """The hidden layer as it is; output weights and an affine map by least squares."""
     return _output_layer(network, samples)[0]
 
 
-def by_worth(network: TwoLayer, samples: Samples) -> IntArray:
+def by_worth(network: Network, samples: Samples) -> IntArray:
     """The neurons in the order in which they can be missed, shape (width,)."""
     return _elimination(network, samples)[0]
 
 
-def drop_idle(network: TwoLayer, samples: Samples, cost: float) -> TwoLayer:
+def drop_idle(network: Network, samples: Samples, cost: float) -> Network:
     """Leave out neurons that the others replace to within ``cost``; nothing else moves."""
     order, costs = _elimination(network, samples)
     n = int((costs <= cost).sum())
     return with_affine_rest(network.take(np.sort(order[n:])), samples) if n else network
 
 
-def _refit(start: TwoLayer, samples: Samples, bar: float, max_steps: int = _REFIT_STEPS) -> Fit:
-    left = max(samples.n_equations - start.n_parameters, 1)
+def _refit(start: Network, samples: Samples, bar: float, max_steps: int = _REFIT_STEPS) -> Fit:
+    left = max(samples.n_equations - degrees_of_freedom(start), 1)
     goal = bar * float(np.sqrt(left / samples.n_equations))
     return fit(
         start,
         samples,
-        goal=0.9 * goal,
-        max_steps=max_steps,
-        rtol=_REFIT_RTOL,
-        damping=_REFIT_DAMPING,
-        iterations=_REFIT_ITERATIONS,
-        whiten=True,
+        Stop(max_steps, rtol=_REFIT_RTOL, goal=0.9 * goal),
+        solver=Automatic(Iterative(_REFIT_ITERATIONS, white=True)),
+        damping=Damping(_REFIT_DAMPING),
     )
 
 
@@ -123,7 +127,8 @@ def _remove_most(found: Fit, samples: Samples, bar: float) -> Fit | None:
     network = found.network
     order, costs = _elimination(network, samples)
     guess = int((costs < _CHEAP * max(found.cost, 1.0)).sum())
-    enough, too_many = 0, network.width + 1
+    width = network.architecture[1]
+    enough, too_many = 0, width + 1
     best: Fit | None = None
     for _ in range(_MAX_TRIALS):
         if too_many - enough <= 1:
@@ -133,16 +138,16 @@ def _remove_most(found: Fit, samples: Samples, bar: float) -> Fit | None:
         smaller = _refit(with_affine_rest(network.take(kept), samples), samples, bar)
         if samples.reduced_cost(smaller.network) <= bar:
             enough, best = n, smaller
-            guess = n + 1 if too_many == network.width + 1 else (n + too_many) // 2
+            guess = n + 1 if too_many == width + 1 else (n + too_many) // 2
         else:
             too_many = n
             guess = (enough + n) // 2
     return best
 
 
-def _elimination(network: TwoLayer, samples: Samples) -> tuple[IntArray, FloatArray]:
+def _elimination(network: Network, samples: Samples) -> tuple[IntArray, FloatArray]:
     """The order in which neurons go, the least worth first, and the cost of each."""
-    left = np.arange(network.width)
+    left = np.arange(network.architecture[1])
     order, costs = [], []
     total = 0.0
     while len(left):
@@ -155,17 +160,17 @@ def _elimination(network: TwoLayer, samples: Samples) -> tuple[IntArray, FloatAr
     return np.array(order, dtype=np.intp), np.array(costs)
 
 
-def _output_layer(network: TwoLayer, samples: Samples) -> tuple[TwoLayer, FloatArray]:
+def _output_layer(network: Network, samples: Samples) -> tuple[Network, FloatArray]:
     """Solve for the output layer, and say what leaving out each neuron would cost.
 
     Returns
     -------
-    network : TwoLayer
+    network : Network
     worth : ndarray, shape (width,)
         What the weighted sum of squares would grow by.
     """
-    X, m = samples.X, network.width
-    features = np.column_stack([np.maximum(X @ network.W.T + network.b, 0.0), np.ones(len(X)), X])
+    X, m = samples.X, network.architecture[1]
+    features = np.column_stack([network.activations(X)[1], np.ones(len(X)), X])
     norms = np.sqrt(np.einsum("ni,ni->i", features, features))
     norms = np.where(norms > 0, norms, 1.0)
     features /= norms
@@ -176,4 +181,5 @@ def _output_layer(network: TwoLayer, samples: Samples) -> tuple[TwoLayer, FloatA
     sigma = np.sqrt(np.mean(np.broadcast_to(samples.sigma, samples.Y.shape) ** 2, axis=0))
     worth = ((C[:m] / sigma) ** 2).sum(axis=1) / np.diag(inverse)[:m]
     C /= norms[:, None]
-    return TwoLayer(network.W, network.b, C[:m].T, C[m], C[m + 1 :].T), worth
+    skip = (C[m + 1 :].T, np.zeros(len(C[m])))
+    return Network([network.weights[0], C[:m].T], [network.biases[0], C[m]], skip), worth

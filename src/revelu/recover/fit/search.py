@@ -11,11 +11,12 @@ from itertools import islice
 
 import numpy as np
 
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.recover.fit.growth import price
-from revelu.recover.fit.levenberg_marquardt import Fit, fit, is_dense
 from revelu.recover.fit.pruning import by_worth, prune
-from revelu.recover.fit.two_layer import Samples, TwoLayer
 from revelu.recover.fit.wide_fit import affine_fit, grow, searches
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, degrees_of_freedom, fit
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,6 @@ _SPARE_NEURONS = 8
 _REFINE_STEPS = 40
 _REFINE_RTOL = 0.02
 _REFINE_PATIENCE = 2
-_WEIGHTED_RTOL = 1e-3
 _ITERATIONS_A_CONDITION = 15.0
 
 # Shares of the even error that are added to each answer's own, until none is.
@@ -117,7 +117,8 @@ class Shape:
             return False
         n = n_samples * self.k
         work = n * (width * (self.d + 1 + self.k)) ** 2 * width
-        return is_dense(n, width, self.d, self.k) and work < _SLOW_WORK
+        n_parameters = width * (self.d + 1 + self.k) + self.k * (self.d + 1)
+        return Automatic().is_dense(n, n_parameters) and work < _SLOW_WORK
 
 
 def shape_of(samples: Samples) -> Shape:
@@ -126,8 +127,8 @@ def shape_of(samples: Samples) -> Shape:
 
 
 def explain(
-    rng: np.random.Generator, samples: Samples, limit: float, start: TwoLayer | None = None
-) -> TwoLayer:
+    rng: np.random.Generator, samples: Samples, limit: float, start: Network | None = None
+) -> Network:
     """Search and prune, all answers weighing alike.
 
     Weights that differ by orders of magnitude, as the errors of rounded answers do, make
@@ -139,12 +140,12 @@ def explain(
     samples : Samples
     limit : float
         The reduced cost that noise alone may leave.
-    start : TwoLayer, optional
+    start : Network, optional
         Neurons that are known already.
 
     Returns
     -------
-    TwoLayer
+    Network
         With an affine rest; :func:`is_explained` tells whether it explains the samples.
     """
     samples, shape = samples.evenly(), shape_of(samples)
@@ -152,10 +153,10 @@ def explain(
     if is_explained(affine, samples, limit):
         return affine
     n, grows = len(samples.X), shape.grows(len(samples.X))
-    width = max(shape.width(n), 0 if start is None else start.width + _SPARE_NEURONS)
+    width = max(shape.width(n), 0 if start is None else start.architecture[1] + _SPARE_NEURONS)
     goal = limit if grows else max(_ROUGH * samples.spread(), limit)
     tries = _SHORT_SEARCHES if shape.is_short(n) else _LONG_SEARCHES
-    ends: list[TwoLayer] = []
+    ends: list[Network] = []
     for found in islice(searches(rng, samples, width, goal, start, grows=grows), tries):
         network = found.network
         if found.cost < max(_PROMISING * samples.spread(), limit):
@@ -163,9 +164,9 @@ def explain(
         log.debug(
             "%d samples, %d neurons: cost %.3g; %d neurons: %.3g",
             n,
-            found.network.width,
+            found.network.architecture[1],
             found.cost,
-            network.width,
+            network.architecture[1],
             samples.reduced_cost(network),
         )
         ends.append(network)
@@ -174,18 +175,18 @@ def explain(
     return min(ends, key=samples.cost)
 
 
-def is_explained(network: TwoLayer, samples: Samples, limit: float) -> bool:
+def is_explained(network: Network, samples: Samples, limit: float) -> bool:
     """Whether what a network leaves of the samples is their noise."""
     return samples.evenly().reduced_cost(network) <= limit
 
 
-def is_near(network: TwoLayer, samples: Samples) -> bool:
+def is_near(network: Network, samples: Samples) -> bool:
     """Whether a network leaves so little that most of its neurons must be right."""
     even = samples.evenly()
-    return network.width > 0 and even.cost(network) < _NEARLY * even.spread()
+    return network.architecture[1] > 0 and even.cost(network) < _NEARLY * even.spread()
 
 
-def refine(network: TwoLayer, samples: Samples) -> Fit:
+def refine(network: Network, samples: Samples) -> Fit:
     """Fit all parameters from a network that is right but for its digits.
 
     In the end each answer weighs by its own error.
@@ -193,19 +194,16 @@ def refine(network: TwoLayer, samples: Samples) -> Fit:
     found = fit(
         network,
         samples.evenly(),
-        max_steps=_REFINE_STEPS,
-        rtol=_REFINE_RTOL,
-        damping=1e-9,
-        iterations=_iterations(network, samples),
-        patience=_REFINE_PATIENCE,
-        whiten=True,
+        Stop(_REFINE_STEPS, _REFINE_RTOL, _REFINE_PATIENCE),
+        solver=Automatic(Iterative(_iterations(network, samples), white=True)),
+        damping=Damping(1e-9),
     )
     if samples.sigma.ndim == 1:
         return found
-    return fit(found.network, samples, max_steps=_REFINE_STEPS, rtol=_WEIGHTED_RTOL, damping=1e-6)
+    return fit(found.network, samples, Stop(_REFINE_STEPS), damping=Damping(1e-6))
 
 
-def sharpen(rng: np.random.Generator, network: TwoLayer, samples: Samples) -> TwoLayer:
+def sharpen(rng: np.random.Generator, network: Network, samples: Samples) -> Network:
     """Let the precise answers speak: they show neurons that are lost in the even error.
 
     Rounding errs by less where an answer is small.  A search that weighs answers so from
@@ -215,14 +213,14 @@ def sharpen(rng: np.random.Generator, network: TwoLayer, samples: Samples) -> Tw
     Parameters
     ----------
     rng : numpy.random.Generator
-    network : TwoLayer
+    network : Network
         That explains the samples, all of them weighing alike.
     samples : Samples
         With an error of its own for each answer, shape (n, k).
 
     Returns
     -------
-    TwoLayer
+    Network
         Fitted to the samples as they weigh.
     """
     even = samples.evenly().sigma
@@ -230,30 +228,31 @@ def sharpen(rng: np.random.Generator, network: TwoLayer, samples: Samples) -> Tw
     found = network
     for share in _TEMPERS:
         tempered = replace(samples, sigma=np.hypot(samples.sigma, share * even))
-        found = fit(found, tempered, max_steps=_REFINE_STEPS, damping=1e-6).network
+        found = fit(found, tempered, Stop(_REFINE_STEPS), damping=Damping(1e-6)).network
         while True:
-            wider = grow(rng, tempered, found.width + 1, 0.0, found).network
+            wider = grow(rng, tempered, found.architecture[1] + 1, 0.0, found).network
             if price(wider, tempered) >= price(found, tempered):
                 break
             found = wider
     found = _without_idle(found, samples)
-    log.debug("%d neurons sharpened to %d", network.width, found.width)
+    log.debug("%d neurons sharpened to %d", network.architecture[1], found.architecture[1])
     return found if price(found, samples) < price(best, samples) else best
 
 
-def _without_idle(network: TwoLayer, samples: Samples) -> TwoLayer:
+def _without_idle(network: Network, samples: Samples) -> Network:
     """Take out neurons, the least worth first, while Schwarz's criterion gains."""
-    while network.width:
+    while network.architecture[1]:
         least = int(by_worth(network, samples)[0])
-        kept = np.arange(network.width) != least
-        smaller = fit(network.take(kept), samples, max_steps=_REFINE_STEPS, damping=1e-6).network
+        kept = np.arange(network.architecture[1]) != least
+        found = fit(network.take(kept), samples, Stop(_REFINE_STEPS), damping=Damping(1e-6))
+        smaller = found.network
         if price(smaller, samples) >= price(network, samples):
             break
         network = smaller
     return network
 
 
-def _pruned(network: TwoLayer, samples: Samples, limit: float) -> TwoLayer:
+def _pruned(network: Network, samples: Samples, limit: float) -> Network:
     """Prune; where that ends near the noise but above it, refine and prune again."""
     network = prune(network, samples, limit).network
     if not is_explained(network, samples, limit) and is_near(network, samples):
@@ -261,11 +260,11 @@ def _pruned(network: TwoLayer, samples: Samples, limit: float) -> TwoLayer:
     return network
 
 
-def _iterations(network: TwoLayer, samples: Samples) -> int:
+def _iterations(network: Network, samples: Samples) -> int:
     """Iterations of LSMR that a step needs.
 
     A random matrix with r equations a parameter has the condition number
     ``(1 + 1/sqrt r) / (1 - 1/sqrt r)``, and this one is not far from random.
     """
-    root = np.sqrt(max(samples.n_equations / network.n_parameters, _LEAST_EQUATIONS))
+    root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), _LEAST_EQUATIONS))
     return int(np.ceil(_ITERATIONS_A_CONDITION * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.network import Network
 from revelu.numerics.subset_sum import ROUNDING, find_binary_solutions
 from revelu.recover.fit.covariance import StandardErrors
-from revelu.recover.fit.two_layer import TwoLayer
 from revelu.types import FloatArray
 
 # Patterns listed at most.
@@ -31,9 +31,9 @@ class Patterns:
 
     Attributes
     ----------
-    network : TwoLayer
+    network : Network
         With the affine rest, until one of ``networks`` has proved itself.
-    networks : tuple of TwoLayer
+    networks : tuple of Network
         Without it, one for each pattern.
     signs : list of ndarray, shape (m,)
         +1 and -1 relative to the rows of the first of ``networks``.
@@ -42,27 +42,28 @@ class Patterns:
         Whether ``network`` has no affine rest.
     """
 
-    network: TwoLayer
-    networks: tuple[TwoLayer, ...]
+    network: Network
+    networks: tuple[Network, ...]
     signs: list[FloatArray]
     notes: tuple[str, ...]
     plain: bool = False
 
 
-def resolve_patterns(network: TwoLayer, errors: StandardErrors | None) -> Patterns:
+def resolve_patterns(network: Network, errors: StandardErrors | None) -> Patterns:
     """Find all patterns of signs that leave no affine rest.
 
     Parameters
     ----------
-    network : TwoLayer
+    network : Network
         One output, rows of norm 1.
     errors : StandardErrors, optional
         None where the network is exact.
     """
-    if network.V is None or not network.width:
+    (W, A), V = network.weights, network.affine[0]
+    if network.skip is None or not len(W):
         return Patterns(network, (), [], ())
-    G = (network.A[0][:, None] * network.W).T
-    flips = _flips(network, G, errors)
+    G = (A[0][:, None] * W).T
+    flips = _flips(network, G, V[0], errors)
     if not flips:
         note = (
             "an affine rest is kept, since no choice of signs was found without it: there are "
@@ -70,7 +71,7 @@ def resolve_patterns(network: TwoLayer, errors: StandardErrors | None) -> Patter
             "can be searched; the function is the same"
         )
         return Patterns(network, (), [], (note,))
-    networks = tuple(_turned(network, x) for x in flips)
+    networks = tuple(_plain(network.turn_round(x > 0.5)) for x in flips)
     signs = [np.where(x == flips[0], 1.0, -1.0) for x in flips]
     notes: tuple[str, ...] = ()
     if len(flips) > 1:
@@ -83,11 +84,10 @@ def resolve_patterns(network: TwoLayer, errors: StandardErrors | None) -> Patter
     return Patterns(network, networks, signs, notes)
 
 
-def _flips(network: TwoLayer, G: FloatArray, errors: StandardErrors | None) -> list[FloatArray]:
+def _flips(
+    network: Network, G: FloatArray, v: FloatArray, errors: StandardErrors | None
+) -> list[FloatArray]:
     """0/1 vectors: which neurons to turn round."""
-    if network.V is None:  # pragma: no cover - the caller has looked
-        return []
-    v = network.V[0]
     if errors is not None and errors.V is not None:
         scale = 1.0 / np.maximum(errors.V[0], np.finfo(np.float64).tiny)
         # The columns are estimates, too, with errors of the same size.
@@ -96,14 +96,15 @@ def _flips(network: TwoLayer, G: FloatArray, errors: StandardErrors | None) -> l
             G * scale[:, None], -v * scale, atol, _NOISY_ROUNDING, MOST_PATTERNS
         ).every
     # First as if the output had no constant: one equation more.
-    full = np.vstack([G, network.A[0] * network.b])
+    constant = network.biases[1][0] + network.affine[1][0]
+    full = np.vstack([G, network.weights[1][0] * network.biases[0]])
     size = float(np.sqrt((full**2).sum()))
-    right = -np.append(v, network.c[0])
+    right = -np.append(v, constant)
     found = find_binary_solutions(full, right, _RTOL * size, ROUNDING, MOST_PATTERNS).every
     return found or find_binary_solutions(G, -v, _RTOL * size, ROUNDING, MOST_PATTERNS).every
 
 
-def _turned(network: TwoLayer, flip: FloatArray) -> TwoLayer:
-    signs = np.where(flip > 0.5, -1.0, 1.0)
-    constant = network.c + network.A @ (network.b * (flip > 0.5))
-    return TwoLayer(network.W * signs[:, None], network.b * signs, network.A, constant)
+def _plain(network: Network) -> Network:
+    """Without the skip's matrix, which is all but 0."""
+    b, c = network.biases
+    return Network(network.weights, [b, c + network.affine[1]])

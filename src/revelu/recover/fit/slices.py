@@ -20,7 +20,8 @@ import numpy as np
 import scipy.linalg
 
 from revelu.errors import SaturatedError
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.network import Network
+from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray, IntArray
 
 # Points among which those to take slopes at are chosen, and the share of them, furthest
@@ -65,11 +66,12 @@ class Subspace:
         """Return the coordinates, shape (n, r), of inputs of shape (n, d)."""
         return np.asarray(X @ self.basis.T / self.scale)
 
-    def in_all_coordinates(self, network: TwoLayer) -> TwoLayer:
+    def in_all_coordinates(self, network: Network) -> Network:
         """Return the network of all inputs that what is outside the subspace does not move."""
         B = self.basis / self.scale
-        V = None if network.V is None else network.V @ B
-        return TwoLayer(network.W @ B, network.b, network.A, network.c, V)
+        (W, A), skip = network.weights, network.skip
+        skip = None if skip is None else (skip[0] @ B, skip[1])
+        return Network([W @ B, A], network.biases, skip)
 
 
 def random_slice(rng: np.random.Generator, d: int, r: int) -> Subspace:
@@ -88,9 +90,9 @@ def random_slice(rng: np.random.Generator, d: int, r: int) -> Subspace:
 def carry_over(
     ask: Callable[[FloatArray], Samples],
     rng: np.random.Generator,
-    network: TwoLayer,
+    network: Network,
     slice_: Subspace,
-) -> tuple[TwoLayer, Samples]:
+) -> tuple[Network, Samples]:
     """Find what the rows are outside the slice.
 
     Parameters
@@ -98,13 +100,13 @@ def carry_over(
     ask : callable
         Answers inputs of shape (n, d).
     rng : numpy.random.Generator
-    network : TwoLayer
+    network : Network
         In the coordinates of the slice.
     slice_ : Subspace
 
     Returns
     -------
-    network : TwoLayer
+    network : Network
         In all coordinates, good to the error of a slope.
     samples : Samples
         What was asked: good equations for a last fit.
@@ -127,47 +129,39 @@ def carry_over(
     Y = samples.Y.reshape(len(X), 1 + len(outside), -1)
     slopes = (Y[:, 1:] - Y[:, :1]) / h
     equations = _design(network, Z[chosen])
-    unknowns = equations.shape[1]
     solution = np.linalg.lstsq(
         equations, slopes.transpose(0, 2, 1).reshape(len(equations), -1), rcond=None
     )[0]
-    rows, V = solution[: network.width] @ outside, solution[network.width : unknowns] @ outside
+    rows, V = np.split(solution @ outside, [network.architecture[1]])
     lifted = slice_.in_all_coordinates(network)
-    return (
-        TwoLayer(
-            lifted.W + rows,
-            lifted.b,
-            lifted.A,
-            lifted.c,
-            None if lifted.V is None else lifted.V + V,
-        ),
-        samples,
-    )
+    (W, A), skip = lifted.weights, lifted.skip
+    skip = None if skip is None else (skip[0] + V, skip[1])
+    return Network([W + rows, A], lifted.biases, skip), samples
 
 
-def _far_points(rng: np.random.Generator, network: TwoLayer) -> tuple[FloatArray, FloatArray]:
+def _far_points(rng: np.random.Generator, network: Network) -> tuple[FloatArray, FloatArray]:
     """Points far from all hyperplanes, and how far, in standard deviations of ``w' x``."""
-    Z = rng.standard_normal((_CANDIDATES, network.W.shape[1]))
-    norms = np.linalg.norm(network.W, axis=1)
+    Z = rng.standard_normal((_CANDIDATES, network.dim_in))
+    norms = np.linalg.norm(network.weights[0], axis=1)
     tiny = np.finfo(np.float64).tiny
-    margin = (np.abs(Z @ network.W.T + network.b) / np.maximum(norms, tiny)).min(
+    margin = (np.abs(network.preactivations(Z)[0]) / np.maximum(norms, tiny)).min(
         axis=1, initial=np.sqrt(Z.shape[1])
     )
     far = np.argsort(-margin, kind="stable")[: int(_FAR_SHARE * _CANDIDATES)]
     return Z[far], margin[far]
 
 
-def _design(network: TwoLayer, Z: FloatArray) -> FloatArray:
+def _design(network: Network, Z: FloatArray) -> FloatArray:
     """Each point's and output's equation for a direction's unknowns, shape (n k, m [+ k])."""
-    on, k = Z @ network.W.T + network.b > 0.0, len(network.c)
-    n_rest = 0 if network.V is None else k
-    neurons = np.where(on[:, None, :], network.A, 0.0)
+    on, k = network.activations(Z)[1] > 0.0, network.dim_out
+    n_rest = 0 if network.skip is None else k
+    neurons = np.where(on[:, None, :], network.weights[1], 0.0)
     rest = np.broadcast_to(np.eye(k)[:, :n_rest], (len(Z), k, n_rest))
     both = np.concatenate([neurons, rest], axis=2)
-    return both.reshape(len(Z) * k, network.width + n_rest)
+    return both.reshape(len(Z) * k, on.shape[1] + n_rest)
 
 
-def _determining(network: TwoLayer, Z: FloatArray) -> IntArray:
+def _determining(network: Network, Z: FloatArray) -> IntArray:
     """Choose points whose equations determine the unknowns, and a few to spare.
 
     Pivoting by blocks: each time the point whose equations say most that those of the
@@ -175,7 +169,7 @@ def _determining(network: TwoLayer, Z: FloatArray) -> IntArray:
     """
     equations = _design(network, Z)
     size = np.linalg.norm(equations, axis=0)
-    scaled = (equations / np.where(size > 0, size, 1.0)).reshape(len(Z), len(network.c), -1)
+    scaled = (equations / np.where(size > 0, size, 1.0)).reshape(len(Z), network.dim_out, -1)
     points: list[int] = []
     new = scaled
     while (gain := (new**2).sum(axis=(1, 2))).max() > _NOTHING_NEW * (scaled**2).sum():

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from revelu.recover.fit.levenberg_marquardt import Fit, fit
+from revelu.network import Network, add_networks, affine_network
+from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.recover.fit.pruning import by_worth
-from revelu.recover.fit.two_layer import Samples, TwoLayer
+from revelu.recover.refine.network_fit import Fit, Samples, fit
 
 # Random starts of a neuron that is to explain the residual, and steps for each.
 _NEURON_STARTS = 6
@@ -29,6 +30,9 @@ _RIDGE = 1e-3
 _GROWTH_STEPS = 25
 _WIDE_STEPS = 120
 
+# Of a fit in which one neuron is new.
+_SOME = Damping(1e-2)
+
 # Heavy damping at a random start, where the activation patterns are all wrong.
 _WIDE_DAMPING = 1e3
 _RESTART_DAMPING = 1e-1
@@ -43,7 +47,7 @@ def searches(
     samples: Samples,
     width: int,
     goal: float,
-    start: TwoLayer | None = None,
+    start: Network | None = None,
     *,
     grows: bool,
 ) -> Iterator[Fit]:
@@ -57,7 +61,7 @@ def searches(
         The most neurons to use.
     goal : float
         A cost that is good enough.
-    start : TwoLayer, optional
+    start : Network, optional
         Neurons that are known already.
     grows : bool
         One neuron after another, or all at once.
@@ -86,30 +90,22 @@ def grow(
     samples: Samples,
     width: int,
     goal: float,
-    start: TwoLayer | None = None,
+    start: Network | None = None,
 ) -> Fit:
     """Add the neuron that explains the residual best, refit all; again until it is small."""
-    found = fit(start or affine_fit(samples), samples, goal=goal, max_steps=_GROWTH_STEPS)
-    while found.cost > goal and found.network.width < width:
+    found = fit(start or affine_fit(samples), samples, Stop(_GROWTH_STEPS, goal=goal))
+    while found.cost > goal and found.network.architecture[1] < width:
         rest = _rest(samples, found.network)
         starts = [
-            fit(
-                random_start(rng, rest, 1),
-                rest,
-                max_steps=_NEURON_STEPS,
-                rtol=1e-2,
-                damping=1e-2,
-            )
+            fit(random_start(rng, rest, 1), rest, Stop(_NEURON_STEPS, rtol=1e-2), damping=_SOME)
             for _ in range(_NEURON_STARTS)
         ]
         neuron = min(starts, key=lambda found: found.cost).network
         found = fit(
-            found.network.beside(neuron),
+            add_networks(found.network, neuron),
             samples,
-            goal=goal,
-            max_steps=_GROWTH_STEPS,
-            rtol=1e-2,
-            damping=1e-2,
+            Stop(_GROWTH_STEPS, rtol=1e-2, goal=goal),
+            damping=_SOME,
         )
     return found
 
@@ -119,19 +115,19 @@ def fit_at_once(
     samples: Samples,
     width: int,
     goal: float,
-    start: TwoLayer | None = None,
+    start: Network | None = None,
 ) -> Fit:
     """Fit ``width`` neurons, those of a start and random ones for the rest."""
     if start is None:
         begin, damping = affine_fit(samples), _WIDE_DAMPING
     else:
         begin, damping = start, _RESTART_DAMPING
-    spare = max(width - begin.width, 0)
-    begin = begin.beside(random_start(rng, _rest(samples, begin), spare))
-    return fit(begin, samples, goal=goal, damping=damping, max_steps=_WIDE_STEPS)
+    spare = max(width - begin.architecture[1], 0)
+    begin = add_networks(begin, random_start(rng, _rest(samples, begin), spare))
+    return fit(begin, samples, Stop(_WIDE_STEPS, goal=goal), damping=Damping(damping))
 
 
-def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoLayer:
+def random_start(rng: np.random.Generator, samples: Samples, width: int) -> Network:
     """Random neurons, their output weights by ridge regression."""
     n, d = samples.X.shape
     size = np.sqrt(np.einsum("ni,ni->", samples.X, samples.X) / samples.X.size)
@@ -140,10 +136,10 @@ def random_start(rng: np.random.Generator, samples: Samples, width: int) -> TwoL
     features = np.column_stack([np.maximum(samples.X @ W.T + b, 0.0), np.ones(n)])
     gram = features.T @ features + _RIDGE * n * np.eye(width + 1)
     C = np.linalg.solve(gram, features.T @ samples.Y)
-    return TwoLayer(W, b, C[:width].T.copy(), C[width].copy())
+    return Network([W, C[:width].T], [b, C[width]])
 
 
-def affine_fit(samples: Samples, *, n_solved: int = 1) -> TwoLayer:
+def affine_fit(samples: Samples, *, n_solved: int = 1) -> Network:
     """The affine map that fits best, without neurons.
 
     Solved twice, the second time for what the first leaves, it is right to the last digits
@@ -154,10 +150,8 @@ def affine_fit(samples: Samples, *, n_solved: int = 1) -> TwoLayer:
     C = np.zeros((d + 1, samples.Y.shape[1]))
     for _ in range(n_solved):
         C += np.linalg.lstsq(features, samples.Y - features @ C, rcond=None)[0]
-    return TwoLayer(
-        np.zeros((0, d)), np.zeros(0), np.zeros((C.shape[1], 0)), C[d].copy(), C[:d].T.copy()
-    )
+    return affine_network(C[:d].T, C[d])
 
 
-def _rest(samples: Samples, network: TwoLayer) -> Samples:
+def _rest(samples: Samples, network: Network) -> Samples:
     return Samples(samples.X, samples.Y - network(samples.X), samples.sigma)

@@ -2,29 +2,43 @@
 
 Recovery divides differences of answers by the distance of kinks, and so loses digits.
 Fresh answers at well-conditioned inputs, one round of them, have them all.
+
+With its activation patterns fixed an answer is smooth in the weights, and a network that
+errs by 1e-11 has the patterns of the true one nearly everywhere: one Gauss-Newton step
+squares the error.  What is left is the noise of the answers times the condition of the
+system.  The condition is a matter of which inputs are asked.  As many random ones as there
+are unknowns make a system whose smallest singular value is close to 0; out of three times
+as many, those that a QR decomposition with column pivoting takes first (Businger and Golub
+1965) make one that hardly amplifies at all.
 """
 
 import numpy as np
+import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.gauss_newton import UNDAMPED, Iterative, Orthogonal, Stop
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.fit.levenberg_marquardt import is_dense
-from revelu.recover.fit.two_layer import TwoLayer
-from revelu.recover.refine.gauss_newton import Layers
-from revelu.recover.refine.gauss_newton import polish as polish_layers
-from revelu.recover.refine.refinement import choose_inputs, refine, refine_matrix_free
-from revelu.types import FloatArray
+from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.network_fit import Samples, degrees_of_freedom, fit
+from revelu.types import FloatArray, IntArray
 
-# Equations for each unknown where inputs are not chosen: at 1.3 the smallest singular
-# value of random ones is a seventh of the largest, of their Marchenko-Pastur law.
-_RATIO = 1.3
+# Networks of more parameters than this have derivatives that are not written out: their
+# factorisations would take seconds.
+_MOST_DENSE = 1500
 
-# Inputs to choose from, for each that is asked.
-_POOL = 3
+# Equations for each unknown where inputs are not chosen.  The singular values of a random
+# matrix lie within 1 -+ 1/sqrt(1.3) of a common size (Marchenko and Pastur): the smallest is
+# 0.123 / 1.877, a fifteenth of the largest.
+_EQUATIONS = 1.3
 
 
 def polish_network(
-    oracle: Oracle, network: Network, noise: NoiseFloor, seed: int | np.random.SeedSequence
+    oracle: Oracle,
+    network: Network,
+    noise: NoiseFloor,
+    seed: int | np.random.SeedSequence,
+    *,
+    pool: int = 3,
 ) -> Network:
     """Refine a recovered network by one round of fresh queries.
 
@@ -36,12 +50,14 @@ def polish_network(
         Right but for small errors.
     noise : NoiseFloor
     seed : int or SeedSequence
+    pool : int
+        Inputs to choose from, for each that is asked.
 
     Returns
     -------
     Network
-        Of the same shape.  With one hidden layer and one output about one query a
-        parameter is asked; otherwise 1.3 answers a parameter.
+        Of the same shape.  A small network of one hidden layer and one output is asked about
+        one query a parameter; others 1.3 answers a parameter.
 
     Raises
     ------
@@ -49,37 +65,108 @@ def polish_network(
         If the budget forbids the round; nothing is asked then.
     """
     rng = np.random.default_rng(seed)
-    if len(network.weights) != 2:
-        return _polished_deep(oracle, network, rng)
-    (W, A), (b, c), skip = network.weights, network.biases, network.skip
-    start = TwoLayer(W, b, A, c) if skip is None else TwoLayer(W, b, A, c + skip[1], skip[0])
-    d, k = network.dim_in, network.dim_out
-    n = -(-start.n_parameters // k)
-    dense = is_dense(n, start.width, d, k)
-    if dense and k == 1:
-        X = rng.standard_normal((_POOL * n, d))
-        X = X[choose_inputs(start, X)]
+    is_shallow = network.n_hidden == 1
+    n = -(-(degrees_of_freedom(network) if is_shallow else network.n_parameters) // network.dim_out)
+    if is_shallow and network.dim_out == 1 and network.n_parameters <= _MOST_DENSE:
+        X = rng.standard_normal((pool * n, network.dim_in))
+        X = X[choose_inputs(network, X)]
     else:
-        X = rng.standard_normal((int(np.ceil(_RATIO * n)), d))
-    X, Y = _asked(oracle, X)
-    found = refine(start, X, Y) if dense else refine_matrix_free(start, X, Y, noise.errors)
-    rest = None if found.V is None else (found.V, np.zeros(k))
-    return Network([found.W, found.A], [found.b, found.c], rest)
-
-
-def _polished_deep(oracle: Oracle, network: Network, rng: np.random.Generator) -> Network:
-    V, constant = network.skip or (None, 0.0)
-    biases = [*network.biases[:-1], network.biases[-1] + constant]
-    n = int(np.ceil(_RATIO * network.n_parameters / network.dim_out))
-    X, Y = _asked(oracle, rng.standard_normal((n, network.dim_in)))
-    found = polish_layers(Layers(list(network.weights), biases, V), X, Y)
-    skip = None if found.V is None else (found.V, np.zeros(network.dim_out))
-    return Network(found.weights, found.biases, skip)
-
-
-def _asked(oracle: Oracle, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ask one round; where the target is saturated nothing is learnt."""
+        X = rng.standard_normal((int(np.ceil(_EQUATIONS * n)), network.dim_in))
     with oracle.phase("polish"):
         Y = oracle(X)
-    seen = np.isfinite(Y).all(axis=1)
-    return X[seen], Y[seen]
+    # A saturated answer says nothing.
+    answered = np.isfinite(Y).all(axis=1)
+    return fit_to_last_digits(network, X[answered], Y[answered], noise)
+
+
+def polish_to_known(
+    network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor, *, most: float = 6.0
+) -> Network:
+    """Refine a recovered network by answers that were asked anyway.
+
+    Parameters
+    ----------
+    network : Network
+        Right at these points but for small errors.
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    noise : NoiseFloor
+    most : float
+        Equations a parameter that are used, of a small network; of a large one 1.3.
+
+    Returns
+    -------
+    Network
+        As given where there are fewer than 1.3 equations a parameter.
+    """
+    n_each = network.n_parameters / network.dim_out
+    if len(X) < _EQUATIONS * n_each:
+        return network
+    n = int(np.ceil(n_each * (most if network.n_parameters <= _MOST_DENSE else _EQUATIONS)))
+    return fit_to_last_digits(network, X[:n], Y[:n], noise)
+
+
+def fit_to_last_digits(
+    network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor
+) -> Network:
+    """Fit all weights of a network that is right but for small errors.
+
+    Parameters
+    ----------
+    network : Network
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+        ``n k`` should exceed the number of weights.
+    noise : NoiseFloor
+
+    Returns
+    -------
+    Network
+        With the least root-mean-square error on ``X`` of all steps.
+
+    Notes
+    -----
+    Gauss-Newton steps are not damped: each is as good as the patterns are right.  A small
+    network's are solved for by an orthogonal factorisation, since weights that few answers
+    show are as good as free beside the others, and from a residual in extended precision,
+    whose rounding is what the last digits would be lost to (iterative refinement, Wilkinson
+    1963).
+    """
+    errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
+    samples = Samples(X, Y, errors)
+    if network.n_parameters <= _MOST_DENSE:
+        found = fit(
+            network,
+            samples,
+            Stop(3, rtol=0.0),
+            solver=Orthogonal(),
+            damping=UNDAMPED,
+            extended=True,
+        )
+    else:
+        solver = Iterative(iterations=80, white=True)
+        stop = Stop(8, rtol=0.3, patience=1)
+        found = fit(network, samples, stop, solver=solver, damping=UNDAMPED)
+    return found.network
+
+
+def choose_inputs(network: Network, X: FloatArray) -> IntArray:
+    """Choose inputs whose answers determine a network of one output well.
+
+    Parameters
+    ----------
+    network : Network
+        Nearly right, of one output.
+    X : ndarray, shape (n, d)
+        To choose from; three times as many as the network has degrees of freedom will do.
+
+    Returns
+    -------
+    ndarray of int
+        As many rows of ``X`` as there are degrees of freedom.
+    """
+    J = NetworkDerivative(Arrays.of(network), X, np.ones(1)).matrix()
+    sizes = np.sqrt(np.einsum("ij,ij->j", J, J))
+    J /= np.where(sizes > 0.0, sizes, 1.0)
+    order = scipy.linalg.qr(J.T, mode="r", pivoting=True)[1]
+    return np.asarray(order[: degrees_of_freedom(network)], dtype=np.intp)

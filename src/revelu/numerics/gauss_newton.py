@@ -1,0 +1,286 @@
+"""Least squares by Gauss-Newton steps, damped where they fail.
+
+Each step minimises ``|r - J s|^2 + damping |s|^2`` over ``s``, for the residual ``r`` and the
+derivative ``J`` at the current point, in units in which the columns of ``J`` have norm 1: the
+steps do not depend on how parameters are scaled (Levenberg 1944, Marquardt 1963).  Who solves
+for ``s`` is given: normal equations, an orthogonal factorisation, or iterations that only
+multiply by ``J`` and its transpose.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dposv
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from revelu.numerics.interruption import look_up
+from revelu.types import FloatArray
+
+
+class Coordinates(Protocol):
+    """Coordinates of a change of the parameters in which ``J`` is well conditioned."""
+
+    def to_change(self, v: FloatArray) -> FloatArray:
+        """Return the change that has these coordinates."""
+
+    def adjoint(self, g: FloatArray) -> FloatArray:
+        """Return the gradient by the coordinates, of a gradient by the parameters."""
+
+
+class Derivative(Protocol):
+    """The derivative ``J`` of a model's answers by its parameters, at one point."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of answers and number of parameters."""
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Return ``J change``."""
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """Return ``J' u``."""
+
+    def matrix(self) -> FloatArray:
+        """Return ``J`` written out."""
+
+    def coordinates(self, *, white: bool) -> Coordinates:
+        """Return units in which columns have norm 1, or coordinates near an isometry."""
+
+    def in_single(self) -> "Derivative":
+        """Return the same with products in single precision, where that is faster."""
+
+
+class Problem(Protocol):
+    """What least squares moves: parameters, and what their answers leave."""
+
+    def residual(self, p: FloatArray) -> FloatArray:
+        """Return what is wanted less the model's answers, flat."""
+
+    def derivative(self, p: FloatArray) -> Derivative:
+        """Return the derivative of the model's answers."""
+
+
+Step: TypeAlias = Callable[[float], FloatArray]
+Solver: TypeAlias = Callable[[Derivative, FloatArray], Step]
+
+
+@dataclass(frozen=True)
+class Damping:
+    """Levenberg and Marquardt's damping, and the lengths at which a step is tried.
+
+    Attributes
+    ----------
+    first : float
+        Of the first step, relative to the squared norms of the columns.
+    least, most : float
+    rises, falls : float
+        Factors after a step that failed, and divisors after one that gained.
+    attempts : int
+        Steps that may fail one after another.
+    lengths : tuple of float
+        Shares of a step that are tried in order, until one gains: a whole step often
+        crosses kinks that a part of it does not reach.
+    """
+
+    first: float = 1e-3
+    least: float = 1e-12
+    most: float = 1e6
+    rises: float = 8.0
+    falls: float = 5.0
+    attempts: int = 6
+    lengths: tuple[float, ...] = (1.0, 0.5, 0.2)
+
+
+DAMPED = Damping()
+UNDAMPED = Damping(first=0.0, least=0.0, attempts=1, lengths=(1.0,))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When steps end.
+
+    Attributes
+    ----------
+    max_steps : int
+    rtol : float
+        A step that lowers the cost by less than this share is slow.
+    patience : int
+        So many slow steps in a row end it; a search can pass through a plateau.
+    goal : float
+        A cost that is good enough.
+    """
+
+    max_steps: int = 50
+    rtol: float = 1e-3
+    patience: int = 3
+    goal: float = 0.0
+
+
+STOP = Stop()
+
+
+def minimise(
+    problem: Problem, start: FloatArray, solver: Solver, damping: Damping, stop: Stop
+) -> tuple[FloatArray, float]:
+    """Take steps while they lower the cost.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : ndarray, shape (p,)
+    solver : Solver
+        Of each step's linear least squares.
+    damping : Damping
+    stop : Stop
+
+    Returns
+    -------
+    p : ndarray, shape (p,)
+        No worse than the start.
+    cost : float
+        Root mean square of its residual.
+    """
+    p, rest = start, problem.residual(start)
+    cost, strength, slow = _size(rest), damping.first, 0
+    for _ in range(stop.max_steps):
+        if cost <= stop.goal or slow >= stop.patience:
+            break
+        look_up()
+        step = solver(problem.derivative(p), rest)
+        for _ in range(damping.attempts):
+            new, new_rest, new_cost = _shortened(problem, p, step(strength), cost, damping.lengths)
+            if new_cost < cost or strength >= damping.most:
+                break
+            strength = max(strength, damping.least) * damping.rises
+        if not new_cost < cost:
+            break
+        slow = slow + 1 if new_cost > (1.0 - stop.rtol) * cost else 0
+        p, rest, cost = new, new_rest, new_cost
+        strength = max(strength / damping.falls, damping.least)
+    return p, cost
+
+
+def _shortened(
+    problem: Problem, p: FloatArray, step: FloatArray, cost: float, lengths: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray, float]:
+    """The first of a few lengths that gains, with its residual and cost; or the last."""
+    for length in lengths:
+        new = p + length * step
+        rest = problem.residual(new)
+        if (new_cost := _size(rest)) < cost:
+            break
+    return new, rest, new_cost
+
+
+def _size(rest: FloatArray) -> float:
+    return float(np.sqrt(rest @ rest / len(rest)))
+
+
+def normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
+    """Solve by Cholesky's factors of ``J'J``; a new damping costs a factorisation only.
+
+    This squares the condition number: for steps that the next one corrects.
+    """
+    J = derivative.matrix()
+    normal, right = J.T @ J, J.T @ residual
+    sizes = _nonzero(np.sqrt(np.diag(normal)))
+    normal /= sizes[:, None] * sizes
+    right /= sizes
+    # Free directions, such as a neuron's scale, have eigenvalues of rounding's size.
+    floor = np.finfo(np.float64).eps * len(right)
+
+    def step(damping: float) -> FloatArray:
+        damped = normal.copy()
+        damped[np.diag_indices_from(damped)] += damping + floor
+        _, solution, failed = dposv(damped, right, overwrite_a=True)
+        return np.zeros_like(right) if failed else np.asarray(solution / sizes)
+
+    return step
+
+
+@dataclass(frozen=True)
+class Orthogonal:
+    """Solve by a QR decomposition with column pivoting, to the last digits; undamped.
+
+    Attributes
+    ----------
+    rank_rtol : float
+        Directions fainter than this share of the strongest are left alone, free ones among
+        them.
+    """
+
+    rank_rtol: float = 1e-10
+
+    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
+        """Return the step, which takes no damping."""
+        J = derivative.matrix()
+        sizes = _nonzero(np.sqrt(np.einsum("ij,ij->j", J, J)))
+        J /= sizes
+        solution = scipy.linalg.lstsq(
+            J,
+            residual,
+            cond=self.rank_rtol,
+            lapack_driver="gelsy",
+            check_finite=False,
+            overwrite_a=True,
+        )[0]
+        return lambda _: np.asarray(solution / sizes)
+
+
+@dataclass(frozen=True)
+class Iterative:
+    """Solve by LSMR (Fong and Saunders 2011), which writes no matrix out.
+
+    Attributes
+    ----------
+    iterations : int
+        At most, a step.
+    rtol : float
+        A linear residual smaller than it was by this factor ends them: what the
+        linearisation leaves is more (Dembo, Eisenstat and Steihaug 1982).
+    white : bool
+        Whether to work in white coordinates: near a solution that takes half the
+        iterations.  Far from one, where neurons are alike by chance, it overfits them.
+    """
+
+    iterations: int = 40
+    rtol: float = 1e-2
+    white: bool = False
+
+    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
+        """Return the step as a function of the damping."""
+        coordinates = derivative.coordinates(white=self.white)
+        single = derivative.in_single()
+
+        def along(v: FloatArray) -> FloatArray:
+            look_up()
+            return single.along(coordinates.to_change(v))
+
+        operator = LinearOperator(
+            derivative.shape,
+            matvec=along,
+            rmatvec=lambda u: coordinates.adjoint(single.gradient(u)),
+            dtype=np.float64,
+        )
+
+        def step(damping: float) -> FloatArray:
+            solution = lsmr(
+                operator,
+                residual,
+                damp=np.sqrt(damping),
+                maxiter=self.iterations,
+                atol=0.0,
+                btol=self.rtol,
+                conlim=0.0,
+            )[0]
+            return coordinates.to_change(solution)
+
+        return step
+
+
+def _nonzero(sizes: FloatArray) -> FloatArray:
+    """Replace each 0 by 1: the parameter stays where it is."""
+    return np.where(sizes > 0, sizes, 1.0)

@@ -1,0 +1,226 @@
+"""The derivative of a network's answers by all its weights, as a linear map.
+
+With ``h_0 = x`` and ``h_i = relu(W_i h_{i-1} + b_i)`` a change of the weights moves the sums
+of layer ``i`` by ``dz_i = dW_i h_{i-1} + W_i dh_{i-1} + db_i``, where ``dh_i`` is ``dz_i`` on
+the neurons that are on and 0 elsewhere.  Parameters are in the order of
+:meth:`revelu.Network.to_vector`; the constant of a skip stays as it is, for it does what the
+last bias does.
+"""
+
+from typing import Self
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Coordinates
+from revelu.recover.refine.whitening import Whitening, inverse
+from revelu.types import FloatArray
+
+
+class Layout:
+    """Where the arrays of a network are in its row of parameters.
+
+    Parameters
+    ----------
+    network : Network
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.n_layers, self.has_skip = len(network.weights), network.skip is not None
+        self.shapes = [a.shape for a in network.arrays]
+        stops = np.cumsum([a.size for a in network.arrays]).tolist()
+        self.places = [slice(*ends) for ends in zip([0, *stops], stops, strict=False)]
+
+
+class Arrays:
+    """A row of parameters as the arrays of a network, in any precision.
+
+    Parameters
+    ----------
+    layout : Layout
+    vector : ndarray, shape (p,)
+        Of which the arrays are views.
+    """
+
+    def __init__(self, layout: Layout, vector: FloatArray) -> None:
+        self.layout, self.vector = layout, vector
+        places = zip(layout.places, layout.shapes, strict=True)
+        arrays = [vector[place].reshape(shape) for place, shape in places]
+        n = layout.n_layers
+        self.weights, self.biases = arrays[:n], arrays[n : 2 * n]
+        self.skip = (arrays[-2], arrays[-1]) if layout.has_skip else None
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        """The arrays of a network."""
+        return cls(Layout(network), network.to_vector())
+
+    def activations(self, X: FloatArray) -> list[FloatArray]:
+        """Return what each layer reads, shapes (n, d_i)."""
+        hs = [X]
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hs.append(np.maximum(hs[-1] @ W.T + b, 0.0))
+        return hs
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Evaluate, (n, d) -> (n, k)."""
+        hs = self.activations(X)
+        Y = hs[-1] @ self.weights[-1].T + self.biases[-1]
+        if self.skip is not None:
+            V, e = self.skip
+            Y += hs[-2] @ V.T + e
+        return np.asarray(Y)
+
+
+class NetworkDerivative:
+    """The derivative of a network's answers, each over its error.
+
+    Parameters
+    ----------
+    at : Arrays
+        Of a network with a hidden layer, which may be of width 0.
+    X : ndarray, shape (n, d)
+    inverse_errors : ndarray, shape (k,) or (n, k)
+    dtype : numpy dtype
+        Of the products.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Answers, each output counted, and parameters.
+    """
+
+    def __init__(
+        self,
+        at: Arrays,
+        X: FloatArray,
+        inverse_errors: FloatArray,
+        dtype: type[np.floating] = np.float64,
+    ) -> None:
+        self.dtype = dtype
+        self.X = X.astype(dtype, copy=False)
+        self.inverse_errors = inverse_errors.astype(dtype, copy=False)
+        self.at = Arrays(at.layout, at.vector.astype(dtype, copy=False))
+        self.hs = self.at.activations(self.X)
+        self.on = [(h > 0.0).astype(dtype) for h in self.hs[1:]]
+        self.dim_out = len(at.biases[-1])
+        self.shape = (len(X) * self.dim_out, len(at.vector))
+
+    def in_single(self, fewest: float = 1e8) -> "NetworkDerivative":
+        """Return the same in single precision, which multiplies twice as fast.
+
+        Parameters
+        ----------
+        fewest : float
+            Multiplications a product from which on that is worth it; with fewer the
+            derivative itself is returned.
+        """
+        work = len(self.X) * sum(W.size for W in self.at.weights[:-1])
+        if work <= fewest or self.dtype is np.float32:
+            return self
+        return NetworkDerivative(self.at, self.X, self.inverse_errors, np.float32)
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Return the change of the answers for one of the parameters, shape (n k,)."""
+        step = Arrays(self.at.layout, change.astype(self.dtype, copy=False))
+        dh = before = None
+        for i, (dW, db) in enumerate(zip(step.weights, step.biases, strict=True)):
+            dz = self.hs[i] @ dW.T
+            dz += db
+            if dh is not None:
+                dz += dh @ self.at.weights[i].T
+            if i < len(self.on):
+                dz *= self.on[i]
+                before, dh = dh, dz
+        if step.skip is not None and self.at.skip is not None:
+            dz += self.hs[-2] @ step.skip[0].T
+            if before is not None:
+                dz += before @ self.at.skip[0].T
+        return np.asarray(dz * self.inverse_errors, dtype=np.float64).ravel()
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """Return the transpose of :meth:`along`, times ``u`` of shape (n k,)."""
+        back = u.reshape(len(self.X), -1).astype(self.dtype, copy=False) * self.inverse_errors
+        return self._pulled_back(back, self.at, self.hs)
+
+    def _pulled_back(self, back: FloatArray, at: Arrays, hs: list[FloatArray]) -> FloatArray:
+        """The gradient of ``sum(back * answers)`` by the parameters."""
+        below = None if at.skip is None else back @ at.skip[0]
+        skip = [] if at.skip is None else [back.T @ hs[-2], np.zeros(back.shape[1])]
+        weights: list[FloatArray] = []
+        biases: list[FloatArray] = []
+        for i in range(len(self.on), -1, -1):
+            weights.insert(0, back.T @ hs[i])
+            biases.insert(0, back.sum(axis=0))
+            if i:
+                back = back @ at.weights[i]
+                if i == len(self.on) - 1 and below is not None:
+                    back += below
+                back *= self.on[i - 1]
+        parts = [p.ravel() for p in (*weights, *biases, *skip)]
+        return np.concatenate(parts).astype(np.float64, copy=False)
+
+    def matrix(self) -> FloatArray:
+        """Write the map out, for small networks; shape ``self.shape``."""
+        n, k = len(self.X), self.dim_out
+        J = np.zeros((n, k, self.shape[1]))
+        # The columns of each array, the outputs first.
+        columns = [J.transpose(1, 0, 2)[:, :, place] for place in self.at.layout.places]
+        # Of the answers by the sums of one layer, shape (k, n, k_i).
+        back = (np.eye(k) * np.broadcast_to(self.inverse_errors, (n, k))[:, :, None]).swapaxes(0, 1)
+        below = None
+        if self.at.skip is not None:
+            columns[-2][:] = _products(back, self.hs[-2])
+            below = back @ self.at.skip[0]
+        for i in range(len(self.on), -1, -1):
+            columns[i][:] = _products(back, self.hs[i])
+            columns[len(self.hs) + i][:] = back
+            if i:
+                back = back @ self.at.weights[i]
+                if i == len(self.on) - 1 and below is not None:
+                    back += below
+                back *= self.on[i - 1]
+        return J.reshape(self.shape)
+
+    def coordinates(self, *, white: bool) -> Coordinates:
+        """Return units of the parameters, or coordinates that undo neurons' correlations.
+
+        Parameters
+        ----------
+        white : bool
+            Known for one hidden layer; parameters of deeper networks get units.
+        """
+        errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out)) ** 2
+        if white and len(self.on) == 1:
+            X, H = self.hs
+            return Whitening(X, H, self.at.weights[1], np.sqrt(errors.mean(axis=0)))
+        # Squares of the columns' norms; of lower layers, as if the paths through the layers
+        # above were uncorrelated.
+        squares = Arrays(self.at.layout, self.at.vector**2)
+        return Units(np.sqrt(self._pulled_back(errors, squares, [h**2 for h in self.hs])))
+
+
+class Units:
+    """Units of the parameters in which the columns of a derivative have norm 1.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (p,)
+        Norms of the columns; what has 0 stays where it is.
+    """
+
+    def __init__(self, sizes: FloatArray) -> None:
+        self.units = inverse(sizes)
+
+    def to_change(self, v: FloatArray) -> FloatArray:
+        """Return the change of the parameters, of one in these units."""
+        return np.asarray(v * self.units)
+
+    def adjoint(self, g: FloatArray) -> FloatArray:
+        """Return the gradient in these units."""
+        return np.asarray(g * self.units)
+
+
+def _products(back: FloatArray, h: FloatArray) -> FloatArray:
+    """Derivatives by the weights of a layer that reads ``h``, shape (k, n, k_i d_i)."""
+    return (back[..., None] * h[:, None, :]).reshape(*back.shape[:2], -1)

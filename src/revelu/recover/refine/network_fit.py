@@ -1,0 +1,185 @@
+"""Least squares over all weights of a network of any depth."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.gauss_newton import (
+    DAMPED,
+    STOP,
+    Damping,
+    Derivative,
+    Iterative,
+    Solver,
+    Step,
+    Stop,
+    minimise,
+    normal_equations,
+)
+from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.types import FloatArray
+
+
+def degrees_of_freedom(network: Network) -> int:
+    """Count what answers can determine: neither a neuron's scale nor a second constant."""
+    skip_constant = 0 if network.skip is None else network.dim_out
+    return network.n_parameters - sum(network.architecture[1:-1]) - skip_constant
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs, answers, and how far an answer may be off.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    sigma : ndarray, shape (k,) or (n, k)
+        Standard error of an answer.
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    sigma: FloatArray
+
+    @property
+    def n_equations(self) -> int:
+        """Answers, each output counted."""
+        return self.Y.size
+
+    def residual(self, network: Network) -> FloatArray:
+        """Return ``(Y - f(X)) / sigma``, shape (n, k)."""
+        return np.asarray((self.Y - network(self.X)) / self.sigma)
+
+    def cost(self, network: Network) -> float:
+        """Root mean square of the residual: 1 where only noise is left."""
+        return float(np.sqrt(np.mean(self.residual(network) ** 2)))
+
+    def reduced_cost(self, network: Network) -> float:
+        """The same, with the degrees of freedom that the fit has used up given back."""
+        left = self.n_equations - degrees_of_freedom(network)
+        return self.cost(network) * float(np.sqrt(self.n_equations / left)) if left > 0 else np.inf
+
+    def spread(self) -> float:
+        """Root mean square of the answers about their mean, in units of ``sigma``."""
+        return float(np.sqrt(np.mean(((self.Y - self.Y.mean(axis=0)) / self.sigma) ** 2)))
+
+    def evenly(self) -> "Samples":
+        """The same with one error an output, the root mean square of all answers'."""
+        sigma = np.broadcast_to(self.sigma, self.Y.shape)
+        return Samples(self.X, self.Y, np.sqrt(np.mean(sigma**2, axis=0)))
+
+    def joined(self, other: "Samples") -> "Samples":
+        """Both."""
+        if self.sigma.ndim == 1 and np.array_equal(self.sigma, other.sigma):
+            sigma = self.sigma
+        else:
+            sigmas = (np.broadcast_to(s.sigma, s.Y.shape) for s in (self, other))
+            sigma = np.vstack(list(sigmas))
+        return Samples(np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y]), sigma)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a least-squares search ended with.
+
+    Attributes
+    ----------
+    network : Network
+    cost : float
+        Root mean square of the residual, in units of an answer's error.
+    """
+
+    network: Network
+    cost: float
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """Normal equations where they are quick, iterations elsewhere.
+
+    Attributes
+    ----------
+    iterations : Iterative
+    most_parameters : int
+    most_work : float
+        Multiplications, ``n_equations * n_parameters^2``: some 0.2 s at 3e10 a second.
+    """
+
+    iterations: Iterative = field(default_factory=Iterative)
+    most_parameters: int = 1500
+    most_work: float = 6e9
+
+    def is_dense(self, n_equations: int, n_parameters: int) -> bool:
+        """Whether steps of this shape take normal equations."""
+        work = n_equations * n_parameters**2
+        return n_parameters <= self.most_parameters and work <= self.most_work
+
+    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
+        """Return the step as a function of the damping."""
+        solver = normal_equations if self.is_dense(*derivative.shape) else self.iterations
+        return solver(derivative, residual)
+
+
+AUTOMATIC = Automatic()
+
+
+def fit(
+    start: Network,
+    samples: Samples,
+    stop: Stop = STOP,
+    *,
+    solver: Solver = AUTOMATIC,
+    damping: Damping = DAMPED,
+    extended: bool = False,
+) -> Fit:
+    """Fit all weights to samples, from a start.
+
+    Parameters
+    ----------
+    start : Network
+        With a hidden layer, which may be of width 0.
+    samples : Samples
+    stop : Stop
+        When steps end.
+    solver : Solver
+        Of the linear least squares of each step.
+    damping : Damping
+    extended : bool
+        Whether the residual is computed in extended precision: what it is rounded to is what
+        the last digits are lost to (iterative refinement, Wilkinson 1963).
+
+    Returns
+    -------
+    Fit
+        No worse than the start.
+    """
+    problem = _NetworkProblem(start, samples, extended=extended)
+    vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
+    return Fit(start.like(vector), cost)
+
+
+class _NetworkProblem:
+    """The parameters of a network as what least squares moves."""
+
+    def __init__(self, like: Network, samples: Samples, *, extended: bool) -> None:
+        self.layout, self.samples = Layout(like), samples
+        self.inverse_errors = 1.0 / samples.sigma
+        self.extended = extended
+
+    def residual(self, p: FloatArray) -> FloatArray:
+        """Return the answers less the network's, over their errors."""
+        X, Y = self.samples.X, self.samples.Y
+        if not self.extended:
+            return np.asarray((Y - Arrays(self.layout, p)(X)) * self.inverse_errors).ravel()
+        at, rows = Arrays(self.layout, p.astype(np.longdouble)), 2048  # of 16 bytes a number
+        left = [
+            (Y[i : i + rows] - at(X[i : i + rows].astype(np.longdouble))).astype(np.float64)
+            for i in range(0, len(X), rows)
+        ]
+        return np.asarray(np.concatenate(left) * self.inverse_errors).ravel()
+
+    def derivative(self, p: FloatArray) -> NetworkDerivative:
+        """Return the derivative of the answers, over their errors."""
+        return NetworkDerivative(Arrays(self.layout, p), self.samples.X, self.inverse_errors)

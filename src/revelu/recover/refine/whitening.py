@@ -1,0 +1,94 @@
+"""Coordinates of a two-layer network in which its derivative is near an isometry.
+
+    d f(x) = sum_j a_j 1[z_j > 0] (dw_j x + db_j) + dA relu(z) + dc + dV x
+
+For inputs of independent entries, ``x`` and the activation pattern correlate along the
+rows of ``W`` only, so that the Gram matrix of the first sum's columns is close to the
+matrix ``(A^T A) * (S^T S)`` of the neurons, entry by entry, for every input alike; that
+of ``dA`` and ``dc`` is one matrix of the activations for every output alike.  Their
+Cholesky factors make what LSMR solves nearly as well conditioned as random equations.
+"""
+
+import numpy as np
+import scipy.linalg
+
+from revelu.types import FloatArray
+
+
+class Whitening:
+    """Maps white coordinates to changes of the parameters, and back by its adjoint.
+
+    Both are in the order of :meth:`revelu.Network.to_vector`.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        Inputs.
+    H : ndarray, shape (n, m)
+        Activations.
+    A : ndarray, shape (k, m)
+        Output weights.
+    inverse_errors : ndarray, shape (k,)
+        One over the error of each output's answers.
+    """
+
+    def __init__(
+        self, X: FloatArray, H: FloatArray, A: FloatArray, inverse_errors: FloatArray
+    ) -> None:
+        (n, d), (k, m) = X.shape, A.shape
+        self.ends = np.cumsum([m * d, k * m, m, k, k * d])
+        A, S = A * inverse_errors[:, None], (H > 0.0).astype(np.float64)
+        ones = np.column_stack([H, np.ones(n)])
+        self.first, self.second = _factor((A.T @ A) * (S.T @ S)), _factor(ones.T @ ones)
+        self.columns = np.append(inverse(np.sqrt(np.mean(X**2, axis=0))), 1.0)
+        self.rows = inverse(inverse_errors)[:, None]
+        self.skip = self.rows * self.columns[:-1] / np.sqrt(n)
+
+    def to_change(self, v: FloatArray) -> FloatArray:
+        """Flat change of the parameters for white coordinates."""
+        inner, outer, V, e = self._split(v)
+        inner = _solve(self.first, inner) * self.columns
+        return _join(
+            inner, _solve(self.second, outer.T).T * self.rows, V * self.skip[: len(V)], 0.0 * e
+        )
+
+    def adjoint(self, g: FloatArray) -> FloatArray:
+        """White coordinates of a flat gradient."""
+        inner, outer, V, e = self._split(g)
+        inner = _solve(self.first, inner * self.columns, transposed=True)
+        outer = _solve(self.second, (outer * self.rows).T, transposed=True).T
+        return _join(inner, outer, V * self.skip[: len(V)], 0.0 * e)
+
+    def _split(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """``(W, b)``, ``(A, c)``, and ``V`` and its constant, of no rows without a skip."""
+        W, A, b, c, V, e = np.split(v, self.ends)
+        inner = np.column_stack([W.reshape(len(b), len(self.columns) - 1), b])
+        outer = np.column_stack([A.reshape(len(c), len(b)), c])
+        return inner, outer, V.reshape(-1, len(self.columns) - 1), e
+
+
+def inverse(sizes: FloatArray) -> FloatArray:
+    """One over each, and 0 for 0: what nothing depends on stays where it is."""
+    return np.where(sizes > 0, 1.0 / np.where(sizes > 0, sizes, 1.0), 0.0)
+
+
+def _join(inner: FloatArray, outer: FloatArray, V: FloatArray, e: FloatArray) -> FloatArray:
+    parts = (inner[:, :-1], outer[:, :-1], inner[:, -1], outer[:, -1], V, e)
+    return np.concatenate([p.ravel() for p in parts])
+
+
+def _factor(gram: FloatArray, ridge: float = 1e-6) -> FloatArray:
+    """Upper Cholesky factor; what no answer depends on gets a 1.
+
+    Neurons that answer alike make a Gram matrix singular, and products in single precision
+    tell columns apart down to the root of the ridge only.
+    """
+    diagonal = np.diag(gram)
+    floor = np.where(diagonal > 0, ridge * diagonal, 1.0)
+    return np.asarray(scipy.linalg.cholesky(gram + np.diag(floor), check_finite=False))
+
+
+def _solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    return np.asarray(
+        scipy.linalg.solve_triangular(factor, right, trans=int(transposed), check_finite=False)
+    )
