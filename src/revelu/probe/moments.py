@@ -6,7 +6,7 @@ quadratic whose moments are known: it has a tenth of the variance.  Sums are ass
 so that chunks of samples may be added anywhere, in any grouping.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -107,6 +107,19 @@ class Moments:
     values: tuple[FloatArray, ...]
     errors: tuple[FloatArray, ...]
 
+    @classmethod
+    def of_sums(
+        cls, m: int, n: int, sums: FloatArray, order: int, exact: Sequence[FloatArray] = ()
+    ) -> "Moments":
+        """Estimate from :func:`hermite_sums` over n samples and what is known of each order."""
+        mean, square = sums / max(n, 1)
+        ends = np.cumsum(_sizes(m, order))[:-1]
+        errors = np.sqrt(np.maximum(square - mean**2, 0.0) / max(n, 1))
+        values = np.split(mean, ends)
+        for k, known in enumerate(exact[: order + 1]):
+            values[k] += known
+        return cls(m, n, tuple(values), tuple(np.split(errors, ends)))
+
     def tensor(self, k: int) -> FloatArray:
         """The whole tensor of order ``k``, shape (m,) * k."""
         return self.values[k][_places(self.m, k)]
@@ -123,19 +136,34 @@ def _places(m: int, k: int) -> IntArray:
     return np.searchsorted(codes, strides @ entries).reshape((m,) * k)
 
 
-@dataclass(frozen=True)
-class _Sums:
-    n: int
-    first: list[FloatArray]
-    second: list[FloatArray]
+def _sizes(m: int, order: int) -> list[int]:
+    """How many monomials there are of each order."""
+    return [len(monomials(m, k).factorials) for k in range(order + 1)]
 
-    def __add__(self, other: "_Sums") -> "_Sums":
-        pairs = (
-            zip(self.first, other.first, strict=True),
-            zip(self.second, other.second, strict=True),
-        )
-        first, second = ([a + b for a, b in pair] for pair in pairs)
-        return _Sums(self.n + other.n, first, second)
+
+def hermite_sums(Z: FloatArray, v: FloatArray, order: int) -> FloatArray:
+    """Sum ``v He_alpha(z)`` and its square over samples.
+
+    Parameters
+    ----------
+    Z : ndarray, shape (n, m)
+    v : ndarray, shape (n,)
+    order : int
+
+    Returns
+    -------
+    ndarray, shape (2, p)
+        By monomial, one order after another.
+    """
+    sizes = _sizes(Z.shape[1], order)
+    total = np.zeros((2, sum(sizes)))
+    # Features of the rows summed at a time take two million numbers at most.
+    n_rows = int(np.clip(2_000_000 / max(sizes), 16, 4096))
+    for X, y in _blocks((Z, v), n_rows):
+        features = hermite_features(X, order)
+        total[0] += np.concatenate([y @ F for F in features])
+        total[1] += np.concatenate([y**2 @ F**2 for F in features])
+    return total
 
 
 def estimate_moments(
@@ -160,35 +188,23 @@ def estimate_moments(
     """
     known = control.coefficients()
     B = np.eye(len(control.v)) if basis is None else basis
-    total = _no_sums(len(B), order)
+    n, total = 0, np.zeros((2, sum(_sizes(len(B), order))))
     work = partial(_sum_chunk, control=control, basis=basis, order=order)
-    for part in work_through(work, chunks, executor):
-        total = total + part
-    n = total.n
-    exact = [known[0].reshape(1), B @ known[1], (B @ known[2] @ B.T)[np.triu_indices(len(B))]]
-    values, errors = [], []
-    for k, (first, second) in enumerate(zip(total.first, total.second, strict=True)):
-        mean = first / max(n, 1)
-        values.append(mean + exact[k] if k < len(exact) else mean)
-        variance = np.maximum(second / max(n, 1) - mean**2, 0.0)
-        errors.append(np.sqrt(variance / max(n, 1)))
-    return Moments(len(B), n, tuple(values), tuple(errors))
+    for size, part in work_through(work, chunks, executor):
+        n, total = n + size, total + part
+    exact = [known[0], B @ known[1], (B @ known[2] @ B.T)[np.triu_indices(len(B))]]
+    return Moments.of_sums(len(B), n, total, order, exact)
 
 
-def _no_sums(m: int, order: int) -> _Sums:
-    sizes = [len(monomials(m, k).factorials) for k in range(order + 1)]
-    return _Sums(0, [np.zeros(p) for p in sizes], [np.zeros(p) for p in sizes])
-
-
-def _sum_chunk(chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int) -> _Sums:
-    total = _no_sums(len(control.v) if basis is None else len(basis), order)
-    # Features of the rows summed at a time take two million numbers at most.
-    n_rows = int(np.clip(2_000_000 / total.first[order].size, 16, 4096))
-    for X, y in _blocks(load(chunk), n_rows):
-        rest = y - control(X)
-        features = hermite_features(X if basis is None else X @ basis.T, order)
-        total += _Sums(len(X), [rest @ F for F in features], [rest**2 @ F**2 for F in features])
-    return total
+def _sum_chunk(
+    chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int
+) -> tuple[int, FloatArray]:
+    samples = load(chunk)
+    parts = [
+        hermite_sums(X if basis is None else X @ basis.T, y - control(X), order)
+        for X, y in _blocks(samples)
+    ]
+    return len(samples[1]), np.sum(parts, axis=0)
 
 
 def _blocks(samples: Pair, n_rows: int = 4096) -> Iterator[Pair]:

@@ -6,13 +6,12 @@ values come as they are (GP18, B.6).
 """
 
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import Oracle
-from revelu.probe.moments import Moments, hermite_features, monomials
+from revelu.probe.moments import Moments, hermite_sums
 from revelu.types import BoolArray, FloatArray
 
 CLEAR = 4.0
@@ -165,21 +164,8 @@ def rare_moments(samples: RareSamples, basis: FloatArray, order: int) -> Moments
         Orthonormal rows: the coordinates of the tensors.
     order : int
     """
-    Z, n, m = samples.X @ basis.T, samples.n, len(basis)
-    sums = [np.zeros(len(monomials(m, k).factorials)) for k in range(order + 1)]
-    squares = [np.zeros_like(s) for s in sums]
-    # The features of a block take 64 MB, unless that were a handful of rows.
-    size = int(np.clip(8_000_000 // comb(m + order - 1, order), 16, 4096))
-    for start in range(0, len(Z), size):
-        v = samples.values[start : start + size]
-        for k, F in enumerate(hermite_features(Z[start : start + size], order)):
-            sums[k] += v @ F
-            squares[k] += v**2 @ F**2
-    values = tuple(s / n for s in sums)
-    errors = tuple(
-        np.sqrt(np.maximum(q / n - v**2, 0.0) / n) for q, v in zip(squares, values, strict=True)
-    )
-    return Moments(m, n, values, errors)
+    sums = hermite_sums(samples.X @ basis.T, samples.values, order)
+    return Moments.of_sums(len(basis), samples.n, sums, order)
 
 
 def second_moment(samples: RareSamples) -> FloatArray:
