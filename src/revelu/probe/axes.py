@@ -30,10 +30,8 @@ def scan_axis(
     axis: int,
     rng: np.random.Generator,
     interval: tuple[float, float],
-    *,
-    faint: float = 0.01,
 ) -> LineScan:
-    """Find the kinks of ``t -> f(sqrt(d) t e_i)``.
+    """Find the kinks of ``t -> f(sqrt(d) t e_i)`` that are not faint.
 
     On a line with ``|v| = sqrt(d)`` through 0 the noise of a lifted answer is constant.
 
@@ -45,8 +43,6 @@ def scan_axis(
     rng : numpy.random.Generator
     interval : (float, float)
         Least and largest ``t``.
-    faint : float
-        Kinks that bend by less than this share of half the digits are not told from noise.
 
     Returns
     -------
@@ -59,10 +55,9 @@ def scan_axis(
     LimitReachedError
         If the budget is spent.
     """
-    scan = find_kinks(
-        oracle, axis_line(oracle.dim_in, axis), float(noise.nu.max()), noise.scale, rng, interval
-    )
-    return scan.without_faint_kinks(faint * noise.half_digits * float(np.linalg.norm(noise.scale)))
+    line = axis_line(oracle.dim_in, axis)
+    scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, interval)
+    return scan.without_faint_kinks(noise.faint_slope)
 
 
 def n_off_pieces(
