@@ -83,10 +83,11 @@ def test_weights_are_the_truths(found):
     assert (first.recovered, first.certified, first.extrapolated) == ("weights", True, False)
     assert revelu.align(first.finding.copy, TRUTH).max_parameter_error < 1e-8
     assert (first.label_agreement, first.label_agreement_on_inputs) == (1.0, 1.0)
-    for r in found.rows:
-        if r.recovered == "weights":
-            # As far as answers of so many digits show them.
-            assert revelu.align(r.finding.copy, TRUTH).max_parameter_error < 0.1
+    weights = [r for r in found.rows if r.recovered == "weights"]
+    assert {"none", "float32", "6 digits"} <= {r.defence for r in weights}
+    for r in weights:
+        # As far as answers of so many digits show them.
+        assert revelu.align(r.finding.copy, TRUTH).max_parameter_error < 0.1
 
 
 @pytest.mark.parametrize("name", NAMES[:8])

@@ -60,9 +60,8 @@ def test_what_is_not_such_a_network_is_never_called_recovered(name, function, st
     assert any(words in sentence for sentence in recovery.evidence)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_deeper_networks_are_never_called_recovered(seed):
-    widths = [
+def test_deeper_networks_are_recovered_or_said_not_to_be():
+    depths = [
         [5, 6, 4, 1],
         [10, 10, 10, 1],
         [4, 12, 2, 1],
@@ -70,12 +69,14 @@ def test_deeper_networks_are_never_called_recovered(seed):
         [6, 5, 5, 5, 1],
         [3, 4, 1, 1],
     ]
-    target = zoo.random_network(widths[seed], seed=seed)
-    recovery = revelu.extract(target, seed=seed)
-    assert (
-        recovery.status is not Status.RECOVERED
-        or error_of(recovery, target, widths[seed][0]) < 1e-6
-    )
+    n_recovered = 0
+    for seed, widths in enumerate(depths):
+        target = zoo.random_network(widths, seed=seed)
+        recovery = revelu.extract(target, seed=seed)
+        if recovery.status is Status.RECOVERED:
+            n_recovered += 1
+            assert error_of(recovery, target, widths[0]) < 1e-6, widths
+    assert n_recovered >= 5  # of 6; all when this was written
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -126,6 +127,7 @@ def test_the_budget_is_never_exceeded(budget, seed):
     if recovery.status is Status.RECOVERED:
         assert error_of(recovery, network, 7) <= recovery.certificate.tolerance
     else:
+        assert budget < 600  # it costs 430
         assert recovery.status is Status.BUDGET_EXHAUSTED
 
 
@@ -147,17 +149,21 @@ def test_the_same_seed_asks_the_same_and_finds_the_same():
 
 
 @pytest.mark.parametrize("kind", sorted(zoo.KINDS))
-@pytest.mark.parametrize("seed", range(4))
-def test_no_kind_of_network_is_silently_wrong(kind, seed):
-    target = zoo.KINDS[kind]([8, 12, 1 + seed], seed=seed)
-    d = target.dim_in
-    recovery = revelu.extract(target, seed=seed)
-    X = np.random.default_rng(3).standard_normal((2000, d))
-    size = max(np.abs(target(X)).max(), 1e-300)
-    if recovery.status is Status.RECOVERED:
-        assert error_of(recovery, target, d) <= 1e-6 * size
-    else:
-        assert recovery.evidence
+def test_no_kind_of_network_is_silently_wrong(kind):
+    n_recovered = 0
+    for seed in range(4):
+        target = zoo.KINDS[kind]([8, 12, 1 + seed], seed=seed)
+        d = target.dim_in
+        recovery = revelu.extract(target, seed=seed)
+        if recovery.status is not Status.RECOVERED:
+            assert recovery.evidence
+            continue
+        n_recovered += 1
+        X = np.random.default_rng(3).standard_normal((2000, d))
+        size = max(np.abs(target(X)).max(), 1e-300)
+        assert error_of(recovery, target, d) <= 1e-6 * size, seed
+    # Of 4; one of the near duplicates was told to be missed when this was written.
+    assert n_recovered >= (2 if kind == "near_duplicates" else 3)
 
 
 @pytest.mark.parametrize("width", [1e-1, 1e-2])
@@ -260,6 +266,8 @@ def test_a_large_constant_buys_no_tolerance(offset):
     assert smooth.status is not Status.RECOVERED
     network = relu_network()
     recovery = revelu.extract(lambda X: network(X) + offset, dim_in=5)
+    # Between them too many digits are lost for the exact methods.
+    assert offset in {1e9, 1e12} or recovery.status is Status.RECOVERED
     if recovery.status is Status.RECOVERED:
         X = np.random.default_rng(0).standard_normal((2000, 5))
         error = np.abs(recovery.network(X)[:, 0] - (network(X) + offset)).max()

@@ -223,12 +223,15 @@ def test_progress_is_told():
 
 
 @pytest.mark.parametrize(
-    "degradation", [Float32(), Rounded(4), Rounded(3), Noisy(1e-3, seed=1)], ids=str
+    ("degradation", "is_clear"),
+    [(Float32(), True), (Rounded(4), True), (Rounded(3), False), (Noisy(1e-3, seed=1), False)],
+    ids=str,
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_a_vague_span_is_not_recovered(degradation, seed):
+def test_a_vague_span_is_not_recovered_and_a_clear_one_is(degradation, is_clear, seed):
     truth = revelu.zoo.random_network([30, 6, 5, 4], seed=seed)
     found = revelu.recover_span(degrade(truth, degradation), seed=5, checks=100)
+    assert not is_clear or found.status is Status.RECOVERED
     if found.status is Status.RECOVERED:
         assert found.span.rank == 6
         assert found.span.angles(truth.weights[0]).max() < 1e-2

@@ -74,8 +74,9 @@ def test_what_is_recovered_in_a_cube_is_exact_there(d, m, k, seed):
     search, explained, _ = recover_in(box, truth, seed, lambda rng, n: cube_points(rng, n, d))
     X = cube_points(np.random.default_rng(9), 1000, d)
     apart = np.abs(search.network(X) - truth(X)).max(axis=1)
+    assert explained  # 40 of 40 when this was written
     # What explains 30 points in a row may miss what one in a hundred sees.
-    assert not explained or (apart > 1e-7).mean() <= 0.15
+    assert (apart > 1e-7).mean() <= 0.15
     assert search.n_bent <= 1
     if (apart < 1e-7).all():
         assert search.network.architecture[1] <= m

