@@ -9,7 +9,7 @@ inside the right one's line.)  Where the proof fails, its two points are the see
 a piece in between.  About five queries a kink.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from revelu.probe.line import Ask, Line
 from revelu.probe.piece import Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
-
-OUT_OF_ROUNDS = "the search did not end within its rounds"
 
 
 @dataclass
@@ -101,13 +99,12 @@ class KinkSearch:
     def run(self) -> LineScan:
         """Alternate between analysing the gaps and one round of queries."""
         self._start()
-        message = OUT_OF_ROUNDS
+        message, ran_out = "", False
         many = self.many_pieces
         for _ in range(self.max_rounds):
             gaps = self._merge_and_analyse()
             wanted = [t for gap in gaps for t in gap.ask] + self._companions()
             if not wanted:
-                message = ""
                 break
             if len(self.pieces) > many:
                 many *= 4
@@ -125,7 +122,8 @@ class KinkSearch:
             self._insert(sorted(set(wanted)))
         else:
             gaps = self._merge_and_analyse()
-        return self._scan(gaps, message)
+            message, ran_out = "the search did not end within its rounds", True
+        return replace(self._scan(gaps, message), ran_out=ran_out)
 
     def _start(self) -> None:
         """End pieces and three pairs between them."""

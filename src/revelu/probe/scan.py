@@ -32,6 +32,8 @@ class LineScan:
         Least and largest ``t`` that were asked at.
     message : str
         Why not, in words.
+    ran_out : bool
+        Whether the search ran out of rounds, which says nothing of the function.
     n_faint : int
         Kinks left out as faint: next to them pieces are less exact than ``sigma``.
     """
@@ -45,6 +47,7 @@ class LineScan:
     complete: bool
     interval: tuple[float, float]
     message: str = ""
+    ran_out: bool = False
     n_faint: int = 0
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.kinks import OUT_OF_ROUNDS, find_kinks
+from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
@@ -21,7 +21,7 @@ __all__ = ["add_line", "ended", "first_line", "reach", "scan_line"]
 
 def ended(scan: LineScan) -> Candidate:
     """Say why the search along a line has not ended in affine pieces."""
-    why = Why.SATURATED if scan.message == OUT_OF_ROUNDS else Why.CURVED
+    why = Why.SATURATED if scan.ran_out else Why.CURVED
     return Candidate(None, why, obstacles=(scan.message,))
 
 
