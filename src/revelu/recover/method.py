@@ -194,7 +194,12 @@ class Method(Protocol):
     def max_starts(self) -> int: ...  # noqa: D102
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
-        """Say why the method cannot be used on a target, if so, before a query is spent on it."""
+        """Say why the method cannot be used on a target, before a query is spent on it.
+
+        An empty string where nothing is known to stand against it.
+        """
+        del oracle, noise
+        return ""
 
     def start(
         self,

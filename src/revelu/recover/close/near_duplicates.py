@@ -33,7 +33,7 @@ from revelu.recover.close.clusters import CLOSE, Clusters
 from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Tell, Why
 from revelu.recover.shallow.line_neurons import peel
 from revelu.recover.shallow.lines import ended, scan_line
 from revelu.recover.signs import QUICK_BITS, resolve_signs
@@ -44,7 +44,7 @@ _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere
 
 
 @dataclass(frozen=True)
-class NearDuplicates:
+class NearDuplicates(Method):
     """One hidden layer about whose weights nothing is assumed (CKM21).
 
     Attributes
@@ -85,10 +85,6 @@ class NearDuplicates:
     mostly_right: float = 0.1
     hopeless: float = 0.5
     oversampling: float = 1.25
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:  # noqa: ARG002
-        """Nothing rules it out beforehand."""
-        return ""
 
     def start(
         self,

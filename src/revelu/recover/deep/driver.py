@@ -34,7 +34,7 @@ from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
 from revelu.recover.deep.test_inputs import n_last_look, rare_inputs, suspects, telling_inputs
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Layer, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Layer, Method, Tell, Why
 from revelu.recover.refine.polish import polish_to_known
 from revelu.types import BoolArray, FloatArray
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Deep:
+class Deep(Method):
     """Any number of hidden layers, of any width, layer by layer.
 
     Attributes

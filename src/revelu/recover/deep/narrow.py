@@ -21,7 +21,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Search, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.refine.polish import fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TwoHidden:
+class TwoHidden(Method):
     """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
 
     Attributes
@@ -63,10 +63,6 @@ class TwoHidden:
     max_repairs: int = 12
     n_equations: float = 1.2
     polish_share: float = 0.5
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:  # noqa: ARG002
-        """Nothing rules it out beforehand."""
-        return ""
 
     def start(
         self,

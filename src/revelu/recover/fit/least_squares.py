@@ -42,7 +42,7 @@ from revelu.recover.fit.search import (
 )
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Tell, Why
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Method):
     """One hidden layer from answers of few digits, by least squares.
 
     Attributes
@@ -134,10 +134,6 @@ class Fit:
     rest_rtol: float = 0.05
     sign_rounding: float = 0.3
     rest_cost: float = 1.2
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:  # noqa: ARG002
-        """Nothing rules it out beforehand."""
-        return ""
 
     def start(
         self,

@@ -23,7 +23,7 @@ from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Search, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
 from revelu.recover.signs import QUICK_BITS, resolve_signs
@@ -108,7 +108,7 @@ class BendTest:
 
 
 @dataclass(frozen=True)
-class OneHidden:
+class OneHidden(Method):
     """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
 
     Attributes
