@@ -9,10 +9,6 @@ from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.network import Alignment, Network, align
 
-# What a recovery from float64 answers stays well under, and one that misses a neuron, or
-# has it elsewhere, does not.
-TOLERANCE = 1e-6
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -46,7 +42,7 @@ class Comparison:
 def compare(
     first: Network | str | PathLike[str],
     second: Network | str | PathLike[str],
-    tolerance: float = TOLERANCE,
+    tolerance: float = 1e-6,
 ) -> Comparison:
     """Compare the parameters of two networks up to permutation, scale and free sign.
 
@@ -55,7 +51,9 @@ def compare(
     first, second : Network or path
         A path ends as :func:`revelu.load` knows it, or is ``demo:NAME``.
     tolerance : float
-        Largest relative difference of parameters that agree.
+        Largest relative difference of parameters that agree.  A recovery from float64 answers
+        stays well under the default, and one that misses a neuron, or has it elsewhere, does
+        not.
 
     Returns
     -------

@@ -13,23 +13,10 @@ from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
 from revelu.oracle import Ledger, Oracle, checked_inputs, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
+from revelu.tasks.job import random_seeds
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import BoolArray, FloatArray
-
-# A box leaves a shadow of the image, which noise leans away from until their correlation is
-# this small, by so many times the noise at most.
-_SHADOW = 0.05
-_LEAN, _MOST_LEAN = 0.5, 8.0
-_MAX_TRIALS = 12
-_TINY = float(np.finfo(np.float64).tiny)
-
-# Numbers count as the same answer when they differ by less than this share of the largest:
-# a multiple of what a float32 target's rounding does to them.
-_SAME_NUMBER = 8.0 * float(np.finfo(np.float32).eps)
-
-# Keeps the random choices apart from those that found the span with the same seed.
-_STREAM = 0x6F62_6675
 
 
 def obfuscate(
@@ -76,7 +63,7 @@ def obfuscate(
         raise InputError("the span is all of the input: it leaves no null space to change")
     if isinstance(norm, bool) or not np.isfinite(norm) or norm <= 0:
         raise InputError(f"norm must be a positive number, got {norm!r}")
-    rng = np.random.default_rng([_STREAM, whole_number("seed", seed, 0)])
+    rng = np.random.default_rng(random_seeds("obfu", whole_number("seed", seed, 0)))
     noise = span.remove(rng.standard_normal(rows.shape))
     lengths = norm * np.linalg.norm(rows, axis=1) / np.linalg.norm(noise, axis=1)
     noise *= lengths[:, None]
@@ -87,28 +74,48 @@ def obfuscate(
 
 
 def _out_of_shadow(
-    x: FloatArray, noise: FloatArray, basis: FloatArray, box: tuple[float, float]
+    x: FloatArray,
+    noise: FloatArray,
+    basis: FloatArray,
+    box: tuple[float, float],
+    *,
+    shadow: float = 0.05,
+    first: float = 0.5,
+    most: float = 8.0,
+    max_trials: int = 12,
 ) -> FloatArray:
     """Add noise in the null space of ``basis``, in the box, that leaves nothing of the image.
 
     Of noise ``z - s c``, c the image's pixels less their mean, the more s, the less the result
     correlates with the image.  All are as long as z, and projecting makes none longer.
+
+    Parameters
+    ----------
+    x, noise : ndarray, shape (n,)
+    basis : ndarray, shape (k, n)
+    box : (lo, hi)
+    shadow : float
+        A correlation this small is none.
+    first, most : float
+        The first s that is tried, and the largest.
+    max_trials : int
     """
     length = float(np.linalg.norm(noise))
-    centred = x - x.mean()
-    centred *= length / max(float(np.linalg.norm(centred)), _TINY)
+
+    def scaled(z: FloatArray) -> FloatArray:
+        return z * (length / max(float(np.linalg.norm(z)), np.finfo(np.float64).tiny))
+
+    centred = scaled(x - x.mean())
 
     def lean(s: float) -> tuple[FloatArray, float]:
-        z = noise - s * centred
-        z *= length / max(float(np.linalg.norm(z)), _TINY)
-        y = nearest_in_box(x, x + z, basis, box)
+        y = nearest_in_box(x, x + scaled(noise - s * centred), basis, box)
         return y, float(_correlations(x[None], y[None])[0])
 
     best, least = lean(0.0)
     positive = least > 0
-    s, near, far = _LEAN if positive else -_LEAN, 0.0, np.inf
-    for _ in range(_MAX_TRIALS):
-        if abs(least) <= _SHADOW or abs(s) > _MOST_LEAN:
+    s, near, far = first if positive else -first, 0.0, np.inf
+    for _ in range(max_trials):
+        if abs(least) <= shadow or abs(s) > most:
             break
         y, correlation = lean(s)
         if abs(correlation) < abs(least):
@@ -148,7 +155,9 @@ class Answers:
         before, after = self.labels
         if (self.labels == np.round(self.labels)).all():
             return np.asarray(before == after)
-        return np.asarray(np.abs(after - before) <= _SAME_NUMBER * np.abs(self.labels).max())
+        # A multiple of what a float32 target's rounding does to the largest.
+        rounding = 8.0 * np.finfo(np.float32).eps * np.abs(self.labels).max()
+        return np.asarray(np.abs(after - before) <= rounding)
 
 
 def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:

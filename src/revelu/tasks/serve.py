@@ -28,17 +28,6 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# 64 MiB: 10,000 rows of 784 float64.
-MOST_BYTES = 2**26
-
-# A body that is too large is read up to so many times the limit, so that the client lives
-# to see why it is refused.
-_DRAINED = 4
-
-_MOST_CONNECTIONS = 64
-# A silent connection is closed; a body has to be here within as long.
-_PATIENCE_SECONDS = 60.0
-
 _INPUT, _OUTPUT = "input", "output"
 _TAKEN = ("FP32", "FP64")
 
@@ -67,7 +56,9 @@ class ModelServer(ThreadingHTTPServer):
     port : int
         0 takes a free one.
     most_bytes : int
-        Larger bodies are refused.
+        Larger bodies are refused; 64 MiB hold 10,000 rows of 784 float64.
+    most_connections : int
+        At a time; others are closed.
 
     Attributes
     ----------
@@ -94,13 +85,14 @@ class ModelServer(ThreadingHTTPServer):
         datatype: str = "FP64",
         host: str = "127.0.0.1",
         port: int = 0,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = 2**26,
+        most_connections: int = 64,
     ) -> None:
         self.ask, self.dim_in, self.name, self.datatype = ask, dim_in, name, datatype
         self.most_bytes = most_bytes
         self.n_queries, self._counting = 0, threading.Lock()
         self.dim_out = self.answer(np.zeros((1, dim_in))).shape[1]
-        self._slots = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._slots = threading.BoundedSemaphore(most_connections)
         try:
             super().__init__((host, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -173,13 +165,23 @@ class ModelServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Requests of one connection."""
+    """Requests of one connection.
+
+    Attributes
+    ----------
+    timeout : float
+        In seconds: a silent connection is closed, and a body has to be here within as long.
+    drained : int
+        A body that is too large is read up to so many times the limit, so that the client
+        lives to see why it is refused.
+    """
 
     server: ModelServer
+    timeout = 60.0
+    drained = 4
     protocol_version = "HTTP/1.1"
     server_version = f"revelu/{__version__}"
     sys_version = ""
-    timeout = _PATIENCE_SECONDS
     disable_nagle_algorithm = True
     # Headers and body leave together.
     wbufsize = -1
@@ -245,13 +247,13 @@ class _Handler(BaseHTTPRequestHandler):
         if size <= most:
             return self._read(size)
         self.close_connection = True
-        if size <= _DRAINED * most:
+        if size <= self.drained * most:
             self._read(size, keep=False)
         message = f"a body of {size} bytes is over the limit of {most}"
         raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
     def _read(self, size: int, *, keep: bool = True) -> bytes:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + self.timeout
         chunks, left = [], size
         while left:
             chunk = self.rfile.read1(min(left, 2**20))
