@@ -279,7 +279,7 @@ def test_trust_is_not_given_unasked(invoke, outcome):
 def test_classifier_is_written_with_its_softmax(invoke, outcome, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     network = revelu.zoo.random_network([4, 3, 3], seed=2)
-    outcome(recovery(network=network, details={"probabilities": True}))
+    outcome(recovery(network=network, is_classifier=True))
     result = invoke("extract", "that", "-o", "a.onnx", "-o", "a.npz", "--json")
     assert result.exit_code == 0, result.stderr
     assert one_object(result.stdout)["softmax"] is True

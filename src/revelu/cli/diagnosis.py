@@ -1,53 +1,21 @@
-"""What ``revelu diagnose`` prints: one JSON object, or tables for people."""
+"""What ``revelu diagnose`` says: fields of an account, tables for people."""
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from revelu.cli.output import SCHEMA, versions
+from revelu.cli.output import Rows
 from revelu.network.regularity import Condition, Regularity
 from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
-@dataclass(frozen=True)
-class Examination:
-    """A finished diagnosis and what surrounds it.
-
-    Attributes
-    ----------
-    target : str
-    diagnosis : Diagnosis
-    seconds : float
-        Wall-clock time.
-    seed : int
-    outputs : sequence of str
-        Files written.
-    warnings : sequence of str
-        The diagnosis's and the command's own.
-    """
-
-    target: str
-    diagnosis: Diagnosis
-    seconds: float
-    seed: int
-    outputs: Sequence[str]
-    warnings: Sequence[str]
-
-
-def document(run: Examination) -> dict[str, Any]:
-    """Return the JSON-able account of a diagnosis."""
-    found = run.diagnosis
+def fields_of(found: Diagnosis) -> dict[str, Any]:
+    """Return what an account says of a diagnosis."""
     network, noise, risk = found.network, found.noise, found.at_risk
     top, digits = found.top_layers, found.precision
     return {
-        "schema": SCHEMA,
-        "target": run.target,
-        "status": "finished" if found.status is None else found.status.value,
         "architecture": None if network is None else list(network.architecture),
         "parameters": None if network is None else network.n_parameters,
         "softmax": found.probabilities,
@@ -62,15 +30,6 @@ def document(run: Examination) -> dict[str, Any]:
         "top_layers": None if top is None else dataclasses.asdict(top),
         "query_counts": dict(found.query_counts),
         "perturbation": _perturbation(found),
-        "queries": found.ledger.n_queries,
-        "rounds": found.ledger.n_rounds,
-        "by_phase": dict(found.ledger.by_phase),
-        "seconds": run.seconds,
-        "seed": run.seed,
-        "versions": versions(),
-        "evidence": list(found.evidence),
-        "warnings": list(run.warnings),
-        "outputs": list(run.outputs),
     }
 
 
@@ -98,42 +57,10 @@ def _perturbation(found: Diagnosis) -> dict[str, Any] | None:
     }
 
 
-def print_diagnosis(run: Examination, *, verdict_only: bool = False) -> None:
-    """Print a diagnosis for people: the verdict, the conditions, then what follows.
-
-    Parameters
-    ----------
-    run : Examination
-    verdict_only : bool
-        Leave out all but the first line.
-    """
-    console = Console(highlight=False, soft_wrap=verdict_only)
-    verdict, style = _verdict(run.diagnosis)
-    console.print(Text.assemble(f"{run.target}: ", (verdict, style)))
-    if verdict_only:
-        return
-    columns = _columns(run.diagnosis)
-    if columns:
-        console.print(_conditions(columns))
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in _rows(run):
-        table.add_row(label, Text(text))
-    console.print(table)
-
-
-def _verdict(found: Diagnosis) -> tuple[str, str]:
-    if found.delta is None:
-        reason = "figures are missing" if found.status is None else found.status.value
-        return f"not diagnosed: {reason.replace('_', ' ')}", "bold red"
-    if found.delta == 0.0:
-        verdict, style = "not regular", "bold yellow"
-    else:
-        verdict, style = f"regular with delta {found.delta:.2g}", "bold green"
-    if found.status is not None:
-        return f"{verdict}, as far as was seen ({found.status.replace('_', ' ')})", "bold yellow"
-    return verdict, style
+def parts_of(found: Diagnosis) -> list[Table | Rows]:
+    """Return what people are shown: the conditions, then what follows."""
+    columns = _columns(found)
+    return [*([_conditions(columns)] if columns else []), _rows(found)]
 
 
 def _columns(found: Diagnosis) -> dict[str, Regularity]:
@@ -169,24 +96,7 @@ def _cell(figures: Regularity, name: str) -> str:
     return f"{'<= ' if condition.at_most else ''}{condition.delta:.2g}"
 
 
-def _rows(run: Examination) -> list[tuple[str, str]]:
-    """Label and text of each line under the conditions."""
-    found, ledger = run.diagnosis, run.diagnosis.ledger
-    rows = [("evidence", text) for text in found.evidence]
-    rows += _assumption_rows(found)
-    orders = [
-        f"Theorem {name[-1]} {count:,.0f}" for name, count in found.query_counts.items() if count
-    ]
-    if orders:
-        rows.append(("theorems", f"{', '.join(orders)} queries, were every constant 1"))
-    rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds"))
-    rows.append(("time", f"{run.seconds:.1f} s"))
-    rows += [("warning", text) for text in run.warnings]
-    rows += [("written", path) for path in run.outputs]
-    return rows
-
-
-def _assumption_rows(found: Diagnosis) -> list[tuple[str, str]]:
+def _rows(found: Diagnosis) -> list[tuple[str, str]]:
     """What the theorems ask beside regularity, and what smoothing did."""
     rows = []
     if (top := found.top_layers) is not None:
@@ -204,4 +114,9 @@ def _assumption_rows(found: Diagnosis) -> list[tuple[str, str]]:
         if changed.failure_bound is not None:
             text += f"; Lemmas 6 and 7 bound the chance of less by {changed.failure_bound:.2g}"
         rows.append(("perturbed", text))
+    orders = [
+        f"Theorem {name[-1]} {count:,.0f}" for name, count in found.query_counts.items() if count
+    ]
+    if orders:
+        rows.append(("theorems", f"{', '.join(orders)} queries, were every constant 1"))
     return rows

@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from revelu.cli.failures import failures
 from revelu.cli.options import AsJson
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import SCHEMA, grid, print_json
 from revelu.errors import InputError
 
 journal = typer.Typer(
@@ -51,9 +49,4 @@ def show(
         "last answer": shown_date(summary.last),
         "size": f"{summary.n_bytes:,} bytes",
     }
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows.items():
-        table.add_row(label, Text(text))
-    Console(highlight=False).print(table)
+    Console(highlight=False).print(grid(list(rows.items())))

@@ -1,25 +1,19 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.failures import failures
-from revelu.cli.learned import document, print_learned
-from revelu.cli.logs import logs
-from revelu.cli.options import AsJson, Quiet, Report, Seed, Verbose
-from revelu.cli.output import Run, print_json
-from revelu.cli.progress import ProgressLine
-from revelu.cli.reporting import Reporting
-from revelu.cli.writing import write
-from revelu.errors import InputError
+from revelu.cli.learned import fields_of, rows_of
+from revelu.cli.networks import save_network
+from revelu.cli.options import Outputs
 from revelu.recovery import Status
 
 
+@command
 def learn(
     data: Annotated[
         Path,
@@ -29,16 +23,7 @@ def learn(
             show_default=False,
         ),
     ],
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Outputs = None,
     neurons: Annotated[
         int | None,
         typer.Option(
@@ -68,12 +53,9 @@ def learn(
             metavar="ADDRESS", help="A Dask cluster that does, in their place.", show_default=False
         ),
     ] = None,
-    report: Report = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-) -> None:
+    *,
+    learning: Learning,
+) -> ExitCode:
     """Recover the network behind samples (x, f(x)), without a query.
 
     Exit codes:
@@ -86,47 +68,25 @@ def learn(
     if halfspaces is not None:
         from revelu.cli.halfspaces import learn_halfspaces
 
-        learn_halfspaces(
-            data,
-            list(dict.fromkeys(output or [])),
-            halfspaces,
-            neurons,
-            seed,
-            report=report,
-            as_json=as_json,
-            verbose=verbose,
-            quiet=quiet,
-        )
-    outputs = list(dict.fromkeys(output or []))
-    line = ProgressLine(quiet=quiet or verbose > 0, counts=False)
-    with logs(verbose), failures(as_json=as_json):
-        from revelu import formats
-        from revelu.adapters.executors import executor
-        from revelu.tasks.learn.learn import learn as recover
+        return learn_halfspaces(data, output or [], halfspaces, neurons, learning)
+    from revelu.adapters.executors import executor
+    from revelu.formats import check_writable
+    from revelu.tasks.learn.learn import learn as recover
 
-        reporting = Reporting("learn", report, data, *outputs)
-        for path in outputs:
-            if path.resolve() == data.resolve():
-                raise InputError(f"{path}: holds the samples; write to another file")
-            formats.check_writable(path)
-        started = time.monotonic()
-        with line, executor(workers, dask) as pool:
-            recovery = recover(
-                data,
-                n_neurons=neurons,
-                order=order,
-                seed=seed,
-                executor=pool,
-                progress=line,
-            )
-        seconds = time.monotonic() - started
-        written, unwritten = write(recovery, outputs)
-        run = Run(f"{data}", recovery, seconds, seed, written, [*recovery.warnings, *unwritten])
-        account = reporting.of_network(document(run), recovery.network)
-        if as_json:
-            print_json(account)
-        else:
-            print_learned(replace(run, outputs=account["outputs"]), verdict_only=quiet)
+    outputs = learning.reserve(output or [], {data: "holds the samples"}, check_writable)
+    with learning.timed(), executor(workers, dask) as pool:
+        recovery = recover(
+            data,
+            n_neurons=neurons,
+            order=order,
+            seed=learning.seed,
+            executor=pool,
+            progress=learning.line,
+        )
+    if recovery.network is not None:
+        learning.write(outputs, save_network(recovery.network, softmax=False))
+        learning.picture(recovery.network)
+    account = learning.account(f"{data}", recovery, fields_of(recovery))
+    learning.show(account, rows_of(recovery))
     certified = recovery.status is Status.RECOVERED
-    finished = ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
-    raise typer.Exit(ExitCode.USAGE if unwritten else finished)
+    return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED

@@ -2,57 +2,24 @@
 
 import io
 import math
-import sys
-import time
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from revelu.cli.asking import Asking
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.failures import failures
-from revelu.cli.logs import logs
-from revelu.cli.options import (
-    AsJson,
-    Batch,
-    Budget,
-    Dask,
-    DimIn,
-    InputName,
-    Journal,
-    MaxSeconds,
-    OutputName,
-    Quiet,
-    Rate,
-    Report,
-    Seed,
-    Target,
-    Trust,
-    Verbose,
-    Workers,
-)
-from revelu.cli.output import print_json
-from revelu.cli.progress import ProgressLine
-from revelu.cli.reporting import Reporting
-from revelu.cli.span import document
+from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
 from revelu.types import FloatArray
 
 if TYPE_CHECKING:
     from revelu.tasks.obfuscate import Answers, Obfuscation
 
-# Columns of the picture.
-_MOST_COLUMNS = 10
 
-
+@command
 def obfuscate(
-    target: Target,
     inputs: Annotated[
         Path,
         typer.Option(metavar="X.npy", help="Inputs, one a row.", show_default=False),
@@ -92,23 +59,9 @@ def obfuscate(
     labels: Annotated[
         bool, typer.Option("--labels", metavar="", help="Find the span from class labels alone.")
     ] = False,
-    report: Report = None,
-    budget: Budget = None,
-    max_seconds: MaxSeconds = None,
-    seed: Seed = 0,
-    dim_in: DimIn = None,
-    trust: Trust = False,
-    journal: Journal = None,
-    workers: Workers = None,
-    dask: Dask = None,
-    batch: Batch = None,
-    rate: Rate = None,
-    input_name: InputName = None,
-    output_name: OutputName = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-) -> None:
+    *,
+    asking: Asking,
+) -> ExitCode:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 
     Exit codes:
@@ -119,54 +72,42 @@ def obfuscate(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
-    asking = Asking(
-        target,
-        dim_in=dim_in,
-        budget=budget,
-        trust=trust,
-        max_seconds=max_seconds,
-        journal=journal,
-        batch=batch,
-        workers=workers,
-        dask=dask,
-        rate=rate,
-        input_name=input_name,
-        output_name=output_name,
-    )
-    line = ProgressLine(quiet=quiet or verbose > 0)
-    with (
-        logs(verbose),
-        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
-    ):
-        from revelu.formats.inputs import read_inputs
-        from revelu.oracle import checked_inputs
-        from revelu.tasks.obfuscate import obfuscate_target
+    from revelu.formats.inputs import read_inputs
+    from revelu.oracle import checked_inputs
+    from revelu.tasks.obfuscate import obfuscate_target
 
-        asking.check_outputs([output, png])
-        reporting = Reporting("obfuscate", report, target, inputs, known, journal, output, png)
-        _check_outputs(output, png)
-        started = time.monotonic()
-        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
-            X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
-            done = obfuscate_target(
-                oracle, X, span=known, norm=norm, box=box, labels=labels, seed=seed, progress=line
-            )
-        seconds = time.monotonic() - started
-        account = document(target, done.recovery, seconds, seed) | _figures(done)
-        if done.answers is not None:
-            _write(output, done.outputs)
-            account["outputs"] = [str(output)]
-        if png is not None and done.answers is not None:
-            _draw(png, X, done.outputs, done.answers)
-            account["outputs"].append(str(png))
-        account = reporting.of_span(account, done.recovery.span)
-        if as_json:
-            print_json(account)
-        else:
-            _print(account, verdict_only=quiet)
+    asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
+    _check_outputs(output, png)
+    with asking.opened() as oracle:
+        X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
+        done = obfuscate_target(
+            oracle,
+            X,
+            span=known,
+            norm=norm,
+            box=box,
+            labels=labels,
+            seed=asking.seed,
+            progress=asking.line,
+        )
+    answers = done.answers
+    if answers is not None:
+        _write(output, done.outputs)
+        asking.written.append(f"{output}")
+        if png is not None:
+            _draw(png, X, done.outputs, answers)
+            asking.written.append(f"{png}")
+    asking.picture(done.recovery.span)
+    account = asking.account(asking.target, done.recovery, fields_of(done.recovery))
+    account |= _figures(done)
+    rows = [("span", f"{account['rank']} of {account['inputs']} directions")]
+    if answers is not None:
+        rows.append(("largest change", f"{answers.largest_change:.2g} of an answer"))
+        rows.append(("correlation", f"{account['largest_correlation']:.2f} at most"))
+    asking.show(account, rows)
     code = of_status(done.recovery.status)
-    changed = done.answers is not None and not done.answers.same.all()
-    raise typer.Exit(ExitCode.NOT_CERTIFIED if changed and not code else code)
+    changed = answers is not None and not answers.same.all()
+    return ExitCode.NOT_CERTIFIED if changed and not code else code
 
 
 def _check_outputs(output: Path, png: Path | None) -> None:
@@ -201,14 +142,16 @@ def _figures(done: "Obfuscation") -> dict[str, Any]:
     }
 
 
-def _draw(path: Path, X: FloatArray, Y: FloatArray, answers: "Answers") -> None:
+def _draw(
+    path: Path, X: FloatArray, Y: FloatArray, answers: "Answers", most_columns: int = 10
+) -> None:
     """Originals above, changed ones below, each with its label and confidence."""
     from revelu.formats.pictures import draw_grid
 
     side = math.isqrt(X.shape[1])
     if side * side != X.shape[1]:
         raise InputError(f"a picture needs square images; inputs have {X.shape[1]} numbers")
-    m = min(len(X), _MOST_COLUMNS)
+    m = min(len(X), most_columns)
     titles = [
         [_title(label, confidence) for label, confidence in zip(row[:m], sure[:m], strict=True)]
         for row, sure in zip(answers.labels, answers.confidences, strict=True)
@@ -218,31 +161,3 @@ def _draw(path: Path, X: FloatArray, Y: FloatArray, answers: "Answers") -> None:
 
 def _title(label: float, confidence: float) -> str:
     return f"{label:g}" if math.isnan(confidence) else f"{label:g}: {confidence:.1%}"
-
-
-def _print(report: dict[str, Any], *, verdict_only: bool) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    if report["changed_labels"] is None:
-        console.print(f"{report['target']}: nothing changed ({report['status'].replace('_', ' ')})")
-    else:
-        same = report["inputs_changed"] - report["changed_labels"]
-        console.print(
-            f"{report['target']}: {same:,} of {report['inputs_changed']:,} labels as before"
-        )
-    if verdict_only:
-        return
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("span", f"{report['rank']} of {report['inputs']} directions")
-    if report["changed_labels"] is not None:
-        table.add_row("largest change", f"{report['largest_change']:.2g} of an answer")
-        table.add_row("correlation", f"{report['largest_correlation']:.2f} at most")
-    table.add_row("queries", f"{report['queries']:,}")
-    table.add_row("time", f"{report['seconds']:.1f} s")
-    for label in ("evidence", "warnings"):
-        for text in report[label]:
-            table.add_row(label.removesuffix("s"), Text(text))
-    for path in report["outputs"]:
-        table.add_row("written", path)
-    console.print(table)

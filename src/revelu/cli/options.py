@@ -14,55 +14,24 @@ Target: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Budget: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-]
-MaxSeconds: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        help="Ask nothing later than this; computing may go on.",
-        show_default=False,
-    ),
-]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.")]
 DimIn: TypeAlias = Annotated[
     int | None,
     typer.Option(help="Inputs of a target that does not say.", show_default=False),
 ]
-Journal: TypeAlias = Annotated[
-    Path | None,
+Outputs: TypeAlias = Annotated[
+    list[Path] | None,
     typer.Option(
+        "--output",
+        "-o",
         metavar="FILE",
-        help="Keep every answer here, and ask for none that is here already.",
+        help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
         show_default=False,
     ),
 ]
-Workers: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Requests at a time.", show_default=False),
-]
-Dask: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Ask from a Dask cluster.", show_default=False),
-]
-Batch: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Most rows of one request; 1,024 by default.", show_default=False),
-]
-Rate: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N/s", help="Most requests to a served model, per s, min or h.", show_default=False
-    ),
-]
-InputName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Input of a served model that does not say.", show_default=False),
-]
-OutputName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Output of a served model that has several.", show_default=False),
+Box: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
 ]
 Report: TypeAlias = Annotated[
     Path | None,
@@ -74,10 +43,6 @@ Report: TypeAlias = Annotated[
 ]
 
 # Flags take no value: without an empty metavar the help shows them a type.
-Trust: TypeAlias = Annotated[
-    bool,
-    typer.Option("--trust", metavar="", help="Open a target even though that executes its code."),
-]
 AsJson: TypeAlias = Annotated[
     bool,
     typer.Option("--json", metavar="", help="Print one JSON object on standard output."),

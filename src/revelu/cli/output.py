@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
@@ -16,64 +15,50 @@ from rich.table import Table
 from rich.text import Text
 
 from revelu._version import __version__
-from revelu.network import Network
-from revelu.recovery import Recovery, Status
-from revelu.report.verdicts import VERDICTS
+from revelu.recovery import Result, Status
+from revelu.report.verdicts import verdict
 
 SCHEMA = 1
 
 STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
 
+Rows = Sequence[tuple[str, str]]
+"""Label and text of each line."""
 
-@dataclass(frozen=True)
-class Run:
-    """A finished extraction and what surrounds it.
 
-    Attributes
+def account_of(
+    target: str, result: Result, own: Mapping[str, Any], seconds: float, seed: int
+) -> dict[str, Any]:
+    """Return the JSON-able account of a result.
+
+    Parameters
     ----------
     target : str
-    recovery : Recovery
+    result : Result
+    own : mapping
+        What was found, besides what every account has.
     seconds : float
-        Wall-clock time of the extraction.
+        Wall-clock time.
     seed : int
-    outputs : sequence of str
-        Files written.
-    warnings : sequence of str
-        The recovery's and the command's own.
     """
-
-    target: str
-    recovery: Recovery
-    seconds: float
-    seed: int
-    outputs: Sequence[str]
-    warnings: Sequence[str]
-
-
-def document(run: Run) -> dict[str, Any]:
-    """Return the JSON-able account of a run."""
-    recovery = run.recovery
-    network, certificate = recovery.network, recovery.certificate
-    return {
-        "schema": SCHEMA,
-        "target": run.target,
-        "status": recovery.status.value,
-        "certified": recovery.status is Status.RECOVERED,
-        "method": recovery.method,
-        "architecture": None if network is None else list(network.architecture),
-        "parameters": None if network is None else network.n_parameters,
-        "softmax": bool(recovery.details.get("probabilities", False)),
-        "queries": recovery.ledger.n_queries,
-        "rounds": recovery.ledger.n_rounds,
-        "by_phase": dict(recovery.ledger.by_phase),
-        "seconds": run.seconds,
-        "seed": run.seed,
+    found: dict[str, Any] = {"schema": SCHEMA, "target": target}
+    found["status"] = "finished" if result.status is None else result.status.value
+    recovers = hasattr(result, "certificate")
+    if recovers:
+        found |= {"certified": result.status is Status.RECOVERED, "method": result.method}
+    found |= {
+        **own,
+        "queries": result.ledger.n_queries,
+        "rounds": result.ledger.n_rounds,
+        "by_phase": dict(result.ledger.by_phase),
+        "seconds": seconds,
+        "seed": seed,
         "versions": versions(),
-        "certificate": None if certificate is None else dataclasses.asdict(certificate),
-        "evidence": list(recovery.evidence),
-        "warnings": list(run.warnings),
-        "outputs": list(run.outputs),
     }
+    if recovers:
+        certificate = getattr(result, "certificate", None)
+        found["certificate"] = None if certificate is None else dataclasses.asdict(certificate)
+    return found | {"evidence": list(result.evidence), "warnings": [], "outputs": []}
 
 
 def failure_document(status: str, message: str) -> dict[str, Any]:
@@ -87,80 +72,69 @@ def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def print_summary(
-    run: Run, *, verdict_only: bool = False, verdict: tuple[str, str] | None = None
+def print_account(
+    command: str, account: Mapping[str, Any], *parts: Table | Rows, verdict_only: bool = False
 ) -> None:
-    """Print a run for people: the verdict first, then what it rests on and what it cost.
+    """Print an account for people: the verdict first, then what it rests on and what it cost.
 
     Parameters
     ----------
-    run : Run
+    command : str
+    account : mapping
+    *parts : Table or rows
+        What was found.
     verdict_only : bool
         Leave out all but the first line.
-    verdict : (str, str), optional
-        Words and tone of a command that has its own.
     """
     console = Console(highlight=False, soft_wrap=verdict_only)
-    words, tone = verdict or VERDICTS[run.recovery.status]
-    if (
-        verdict is None
-        and run.recovery.status is Status.UNVERIFIED
-        and run.recovery.certificate is None
-    ):
-        words = "not recovered"
-    console.print(Text.assemble(f"{run.target}: ", (words, STYLES[tone])))
+    said = verdict(command, account)
+    subject = account["target"] if "target" in account else ", ".join(account["files"])
+    console.print(Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone])))
     if verdict_only:
         return
+    rows: list[tuple[str, str]] = []
+    for part in parts:
+        if isinstance(part, Table):
+            if rows:
+                console.print(grid(rows))
+            console.print(part)
+            rows = []
+        else:
+            rows += part
+    console.print(grid([*rows, *_ending(account)]))
+
+
+def grid(rows: Rows) -> Table:
+    """Return a table of labels and texts, which may hold brackets."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, text in _rows(run):
+    for label, text in rows:
         table.add_row(label, Text(text))
-    console.print(table)
+    return table
 
 
-def _rows(run: Run) -> list[tuple[str, str]]:
-    """Label and text of each line of the summary."""
-    recovery, ledger = run.recovery, run.recovery.ledger
+def _ending(account: Mapping[str, Any]) -> Rows:
+    """What an account cost, what is to be said of it, and what was written."""
     rows = []
-    if (network := recovery.network) is not None:
-        rows.append(("network", describe(network, recovery.status)))
-    if (certificate := recovery.certificate) is not None:
-        rows.append(("certificate", certificate.statement))
-    if certificate is not None and certificate.n_checks:
-        on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
-        # Answers that lack digits err themselves.
-        own = ", the target's own errors included" if recovery.method == "fit" else ""
-        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}{own}"))
-    rows.append(("queries", f"{ledger.n_queries:,} in {ledger.n_rounds:,} rounds{_rate(recovery)}"))
-    by_phase = ", ".join(f"{name} {n:,}" for name, n in ledger.by_phase.items() if n)
-    rows += [("by phase", by_phase)] if by_phase else []
-    rows.append(("time", f"{run.seconds:.1f} s"))
-    rows += [("evidence", text) for text in recovery.evidence]
-    rows += [("warning", text) for text in run.warnings]
-    mark = "" if recovery.status is Status.RECOVERED else " (not certified)"
-    rows += [("written", f"{path}{mark}") for path in run.outputs]
-    return rows
+    if "queries" in account and "samples" not in account:
+        rate = _rate(account)
+        rows.append(("queries", f"{account['queries']:,} in {account['rounds']:,} rounds{rate}"))
+        by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
+        rows += [("by phase", by_phase)] if by_phase else []
+    rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
+    rows += [("evidence", text) for text in account.get("evidence", ())]
+    rows += [("warning", text) for text in account.get("warnings", ())]
+    mark = "" if account.get("certified", True) else " (not certified)"
+    return rows + [("written", f"{path}{mark}") for path in account.get("outputs", ())]
 
 
-def describe(network: Network, status: Status) -> str:
-    """Return widths, and whether there is a skip; in words where no neuron is hidden."""
-    if any(network.architecture[1:-1]):
-        skip = " with an affine skip" if network.skip is not None else ""
-        shape = "-".join(map(str, network.architecture)) + skip
-    elif status is Status.RECOVERED:
-        shape = "affine (0 hidden neurons)"
-    else:
-        yet = " yet" if status is Status.BUDGET_EXHAUSTED else ""
-        return f"nothing recovered{yet}: an affine map without a hidden neuron"
-    return f"{shape}, {network.n_parameters:,} parameters"
-
-
-def _rate(recovery: Recovery) -> str:
+def _rate(account: Mapping[str, Any]) -> str:
     """Queries per parameter, as every table counts them."""
-    if recovery.network is None or recovery.status is not Status.RECOVERED:
+    n = sum(account["by_phase"].get(phase, 0) for phase in ("recover", "repair", "polish"))
+    if not n or not account.get("certified") or not account.get("parameters"):
         return ""
-    return f", {recovery.ledger.n_recovery / recovery.network.n_parameters:.2f} per parameter"
+    return f", {n / account['parameters']:.2f} per parameter"
 
 
 def versions() -> dict[str, str]:

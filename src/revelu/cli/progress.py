@@ -4,11 +4,21 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
 from rich.progress import Progress as Display
+from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.text import Text
 
 from revelu.tasks.progress import Progress
+
+
+class _Bar(ProgressColumn):
+    """Draws the fraction that is done, of a task that knows it."""
+
+    def render(self, task: Task) -> RenderableType:
+        """Draw it."""
+        return ProgressBar(1.0, task.completed, width=20) if task.total else Text()
 
 
 class ProgressLine:
@@ -18,10 +28,6 @@ class ProgressLine:
     ----------
     quiet : bool
         Show nothing.  Nothing is shown either where standard error is no terminal.
-    counts : bool
-        Show the ledger; a task that asks nothing has none.
-    bar : bool
-        Draw the fraction that is done, for a task that knows it.
 
     Attributes
     ----------
@@ -29,23 +35,20 @@ class ProgressLine:
         Queries answered so far.
     """
 
-    def __init__(self, *, quiet: bool = False, counts: bool = True, bar: bool = False) -> None:
-        self.n_queries, self._counts = 0, counts
-        bars: list[ProgressColumn] = [BarColumn(bar_width=20)] if bar else []
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.n_queries = 0
         self._display = Display(
             SpinnerColumn(),
-            *bars,
+            _Bar(),
             TextColumn("{task.description}"),
-            TextColumn("{task.fields[percent]}{task.fields[ledger]}", style="dim"),
+            TextColumn("{task.fields[figures]}", style="dim"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
             # Standard error may be closed, and then is None.
             disable=quiet or sys.stderr is None or not sys.stderr.isatty(),
         )
-        self._task = self._display.add_task(
-            "starting", total=1.0 if bar else None, percent="", ledger=""
-        )
+        self._task = self._display.add_task("starting", total=None, figures="")
 
     def __enter__(self) -> Self:
         self._display.start()
@@ -62,15 +65,18 @@ class ProgressLine:
     def __call__(self, event: Progress) -> None:
         """Show a moment of the task."""
         self.n_queries = event.n_queries
-        percent = "" if event.fraction is None else f"{event.fraction:.0%}  "
-        ledger = f"{event.n_queries:,} queries in {event.n_rounds:,} rounds" if self._counts else ""
+        figures = []
+        if event.fraction is not None:
+            figures.append(f"{event.fraction:.0%}")
         if event.seconds_left is not None:
             minutes, seconds = divmod(round(event.seconds_left), 60)
-            percent += f"at most {minutes}:{seconds:02d} left  "
+            figures.append(f"at most {minutes}:{seconds:02d} left")
+        if event.n_queries:
+            figures.append(f"{event.n_queries:,} queries in {event.n_rounds:,} rounds")
         self._display.update(
             self._task,
+            total=None if event.fraction is None else 1.0,
             completed=event.fraction or 0.0,
             description=f"{event.phase}: {event.message}" if event.message else event.phase,
-            percent=percent,
-            ledger=ledger,
+            figures="  ".join(figures),
         )

@@ -1,42 +1,16 @@
 """``revelu verify``: the certificate of a network against a target."""
 
-import sys
-import time
-from contextlib import redirect_stdout
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from revelu.cli.asking import Asking
-from revelu.cli.exit_codes import of_status
-from revelu.cli.failures import failures
-from revelu.cli.logs import logs
-from revelu.cli.options import (
-    AsJson,
-    Batch,
-    Budget,
-    Dask,
-    DimIn,
-    InputName,
-    Journal,
-    MaxSeconds,
-    OutputName,
-    Quiet,
-    Rate,
-    Report,
-    Seed,
-    Target,
-    Trust,
-    Verbose,
-    Workers,
-)
-from revelu.cli.output import Run, document, print_json, print_summary
-from revelu.cli.progress import ProgressLine
-from revelu.cli.reporting import Reporting
-from revelu.report.verdicts import VERIFIED
+from revelu.cli.command import Asking, command
+from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.networks import fields_of, rows_of
+from revelu.cli.options import Box
 
 
+@command
 def verify(
     recovered: Annotated[
         str,
@@ -46,29 +20,11 @@ def verify(
             show_default=False,
         ),
     ],
-    target: Target,
-    box: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
-    ] = None,
+    box: Box = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
-    report: Report = None,
-    budget: Budget = None,
-    max_seconds: MaxSeconds = None,
-    seed: Seed = 0,
-    dim_in: DimIn = None,
-    trust: Trust = False,
-    journal: Journal = None,
-    workers: Workers = None,
-    dask: Dask = None,
-    batch: Batch = None,
-    rate: Rate = None,
-    input_name: InputName = None,
-    output_name: OutputName = None,
-    as_json: AsJson = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-) -> None:
+    *,
+    asking: Asking,
+) -> ExitCode:
     """Certify RECOVERED against TARGET by fresh queries.
 
     Exit codes:
@@ -79,42 +35,14 @@ def verify(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
-    line = ProgressLine(quiet=quiet or verbose > 0)
-    with (
-        logs(verbose),
-        failures(as_json=as_json, n_queries=lambda: line.n_queries, dim_in=dim_in),
-    ):
-        from revelu.adapters import named_network
-        from revelu.tasks.verify import verify as certify
+    from revelu.adapters import named_network
+    from revelu.tasks.verify import verify as certify
 
-        network = named_network(recovered)
-        reporting = Reporting("verify", report, target, recovered, journal)
-        asking = Asking(
-            target,
-            dim_in=network.dim_in if dim_in is None else dim_in,
-            budget=budget,
-            box=box,
-            trust=trust,
-            max_seconds=max_seconds,
-            journal=journal,
-            batch=batch,
-            workers=workers,
-            dask=dask,
-            rate=rate,
-            input_name=input_name,
-            output_name=output_name,
-        )
-        started = time.monotonic()
-        # What a target prints must not mix with the JSON object.
-        with line, redirect_stdout(sys.stderr), asking.opened() as oracle:
-            recovery = certify(network, oracle, seed=seed, checks=checks, progress=line)
-            figures = reporting.pictures(oracle, network, seed)
-            recovery = replace(recovery, ledger=oracle.ledger())
-        run = Run(target, recovery, time.monotonic() - started, seed, [], recovery.warnings)
-        account = reporting.finished({**document(run), "recovered": recovered}, figures)
-        if as_json:
-            print_json(account)
-        else:
-            run = replace(run, outputs=account["outputs"])
-            print_summary(run, verdict_only=quiet, verdict=VERIFIED.get(recovery.status))
-    raise typer.Exit(of_status(recovery.status))
+    network = named_network(recovered)
+    asking.reserve([], {recovered: "is the network to verify"})
+    with asking.opened(box, network.dim_in) as oracle:
+        recovery = certify(network, oracle, seed=asking.seed, checks=checks, progress=asking.line)
+        recovery = asking.with_pictures(oracle, recovery, network)
+    account = asking.account(asking.target, recovery, fields_of(recovery))
+    asking.show({**account, "recovered": recovered}, rows_of(recovery))
+    return of_status(recovery.status)

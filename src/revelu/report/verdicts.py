@@ -61,13 +61,28 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
     words, tone = VERDICTS.get(status, (status.replace("_", " "), "warn"))
     if command == "verify":
         return Verdict(*VERIFIED.get(status, (words, tone)))
+    if command == "obfuscate":
+        return _of_obfuscation(account, tone)
     if "rank" in account:
-        return _of_span(command, account, tone)
-    if status == "unverified" and account.get("certificate") is None:
+        return _of_part(f"{account['rank']} of {account['inputs']} directions", account, tone)
+    if "normals" in account:
+        k, way = len(account["normals"]), {"or": "any", "and": "all"}[account["combine"]]
+        return _of_part(f"{way} of {k} halfspace{'s' * (k != 1)}", account, tone)
+    certificate = account.get("certificate")
+    if status == "unverified" and certificate is None:
         words = "not recovered"
     if "samples" in account:
         words = words.replace("fresh queries", "samples kept apart")
+        if status == "unverified" and certificate and certificate["fraction_within"] == 1.0:
+            words = "NOT certified"
     return Verdict(words, tone)
+
+
+def _of_part(words: str, account: Mapping[str, Any], tone: str) -> Verdict:
+    """How much of something was found; less than all of it is no failure."""
+    if account["status"] == "recovered":
+        return Verdict(words, tone)
+    return Verdict(f"{words} ({account['status'].replace('_', ' ')})", tone)
 
 
 def _of_audit(account: Mapping[str, Any]) -> Verdict:
@@ -87,21 +102,19 @@ def _of_comparison(account: Mapping[str, Any]) -> Verdict:
 
 
 def _of_diagnosis(account: Mapping[str, Any]) -> Verdict:
-    finished, delta = account["status"] == "finished", account["delta"]
+    status, delta = account["status"].replace("_", " "), account["delta"]
+    finished = status == "finished"
     if delta is None:
-        why = "figures are missing" if finished else account["status"].replace("_", " ")
-        return Verdict(f"not diagnosed: {why}", "bad")
+        return Verdict(f"not diagnosed: {'figures are missing' if finished else status}", "bad")
     words = "not regular" if delta == 0.0 else f"regular with delta {delta:.2g}"
     if not finished:
-        return Verdict(f"{words}, as far as was seen", "warn")
+        return Verdict(f"{words}, as far as was seen ({status})", "warn")
     return Verdict(words, "warn" if delta == 0.0 else "good")
 
 
-def _of_span(command: str, account: Mapping[str, Any], tone: str) -> Verdict:
-    words = f"{account['rank']} of {account['inputs']} directions"
-    if command == "obfuscate" and account.get("changed_labels") is not None:
-        changed, n = account["changed_labels"], account["inputs_changed"]
-        return Verdict(f"{n - changed:,} of {n:,} labels as before", "warn" if changed else tone)
-    if account["status"] != "recovered":
-        words += f" ({account['status'].replace('_', ' ')})"
-    return Verdict(words, tone)
+def _of_obfuscation(account: Mapping[str, Any], tone: str) -> Verdict:
+    changed = account["changed_labels"]
+    if changed is None:
+        return Verdict(f"nothing changed ({account['status'].replace('_', ' ')})", "bad")
+    n = account["inputs_changed"]
+    return Verdict(f"{n - changed:,} of {n:,} labels as before", "warn" if changed else tone)

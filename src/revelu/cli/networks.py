@@ -1,0 +1,66 @@
+"""A recovered network: how commands write it, and what they print of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.recovery import Recovery, Status
+
+
+def save_network(network: Network, *, softmax: bool) -> Callable[[Path], None]:
+    """Return what writes a network; a classifier's softmax goes with it where a file has one."""
+
+    def save(path: Path) -> None:
+        from revelu import formats
+
+        if softmax and path.suffix.lower() == ".onnx":
+            weights, biases = list(network.weights), list(network.biases)
+            formats.save_arrays(
+                path, weights, biases, network.skip, np.dtype(np.float64), softmax=True
+            )
+        else:
+            network.save(path)
+
+    return save
+
+
+def fields_of(recovery: Recovery) -> dict[str, Any]:
+    """Return what an account says of a network."""
+    network = recovery.network
+    return {
+        "architecture": None if network is None else list(network.architecture),
+        "parameters": None if network is None else network.n_parameters,
+        "softmax": recovery.is_classifier,
+    }
+
+
+def rows_of(recovery: Recovery) -> list[tuple[str, str]]:
+    """Return what people are told of a network and of its certificate."""
+    rows = []
+    if recovery.network is not None:
+        rows.append(("network", _describe(recovery.network, recovery.status)))
+    certificate = recovery.certificate
+    if certificate is not None:
+        rows.append(("certificate", certificate.statement))
+    if certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
+        on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
+        # Answers that lack digits err themselves.
+        own = ", the target's own errors included" if recovery.method == "fit" else ""
+        rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}{own}"))
+    return rows
+
+
+def _describe(network: Network, status: Status) -> str:
+    """Widths, and whether there is a skip; in words where no neuron is hidden."""
+    if any(network.architecture[1:-1]):
+        skip = " with an affine skip" if network.skip is not None else ""
+        shape = "-".join(map(str, network.architecture)) + skip
+    elif status is Status.RECOVERED:
+        shape = "affine (0 hidden neurons)"
+    else:
+        yet = " yet" if status is Status.BUDGET_EXHAUSTED else ""
+        return f"nothing recovered{yet}: an affine map without a hidden neuron"
+    return f"{shape}, {network.n_parameters:,} parameters"
