@@ -8,12 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from revelu.network import Network
 from revelu.types import BoolArray, FloatArray
-
-# An input lies on a known neuron's hyperplane if it is so near, relative to its own size.
-_ON = 1e-6
-
-_HALVINGS = 60
 
 
 class Stack:
@@ -34,6 +30,9 @@ class Stack:
     ) -> None:
         self.dim_in = dim_in
         self.weights, self.biases = tuple(weights), tuple(biases)
+        # A network without outputs: what counts is what its hidden layers give.
+        none = np.empty((0, self.dim_out))
+        self._network = Network([*self.weights, none], [*self.biases, np.empty(0)])
 
     @property
     def dim_out(self) -> int:
@@ -52,54 +51,48 @@ class Stack:
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return what the highest layer gives, shape (n, dim_out)."""
-        for W, b in zip(self.weights, self.biases, strict=True):
-            X = np.maximum(X @ W.T + b, 0.0)
-        return X
+        return self._network.activations(X)[-1]
 
     def states(self, X: FloatArray) -> list[BoolArray]:
         """Which neurons are on, a list of (n, k_i), layer by layer."""
-        states = []
-        for W, b in zip(self.weights, self.biases, strict=True):
-            X = np.maximum(X @ W.T + b, 0.0)
-            states.append(X > 0)
-        return states
+        return [h > 0 for h in self._network.activations(X)[1:]]
 
     def maps(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the local linear maps, shape (n, dim_out, dim_in), and the outputs."""
-        n, d = X.shape
-        M, h = np.broadcast_to(np.eye(d), (n, d, d)), X
-        for i, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            z = h @ W.T + b
-            M = (W @ M if i else np.broadcast_to(W, (n, *W.shape))) * (z > 0)[:, :, None]
-            h = np.maximum(z, 0.0)
-        return M, h
+        if not self.weights:
+            return np.broadcast_to(np.eye(self.dim_in), (len(X), self.dim_in, self.dim_in)), X
+        *_, (J, z), _ = self._network.linear_maps(X)
+        return J * (z > 0)[:, :, None], np.maximum(z, 0.0)
 
     def distances(self, X: FloatArray) -> FloatArray:
         """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.
 
         Relative to the size of the input; infinite where no neuron's sum changes.
         """
-        n = len(X)
-        nearest = np.full(n, np.inf)
-        size = np.sqrt(1.0 + (X**2).mean(axis=1))
-        for i, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            M, h = self[:i].maps(X)
-            slopes = np.linalg.norm(W @ M, axis=2)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                apart = np.abs(h @ W.T + b) / slopes
+        nearest = np.full(len(X), np.inf)
+        for J, z in self._network.linear_maps(X):
+            slopes = np.linalg.norm(J, axis=2)
+            apart = np.abs(z) / np.where(slopes > 0, slopes, 1.0)
             apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
-            nearest = np.minimum(nearest, apart / size)
-        return nearest
+            nearest = np.minimum(nearest, apart)
+        return np.asarray(nearest / np.sqrt(1.0 + (X**2).mean(axis=1)))
 
-    def explains(self, X: FloatArray) -> BoolArray:
-        """Tell which kinks are those of a known neuron, shape (n,)."""
-        return np.asarray(self.distances(X) <= _ON)
+    def explains(self, X: FloatArray, rtol: float = 1e-6) -> BoolArray:
+        """Tell which critical points are those of a known neuron, shape (n,).
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, dim_in)
+        rtol : float
+            A point lies on a hyperplane if it is this near, relative to its own size.
+        """
+        return np.asarray(self.distances(X) <= rtol)
 
     def breaks(self, x0: FloatArray, v: FloatArray, lo: float, hi: float) -> FloatArray:
         """Return where on ``x0 + t v``, ``lo < t < hi``, known neurons change, in order."""
         ts = np.array([lo, hi])
-        for i, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            Z = self[:i].outputs(x0 + ts[:, None] * v) @ W.T + b
+        for i in range(len(self)):
+            Z = self._network.preactivations(x0 + ts[:, None] * v)[i]
             before, after = Z[:-1], Z[1:]
             p, j = np.nonzero(before * after < 0)
             share = before[p, j] / (before[p, j] - after[p, j])
@@ -125,7 +118,7 @@ class Stack:
             Unit rows; points at which the sum has no gradient are left out.
         """
         lo, hi = np.zeros((len(on), 1)), np.ones((len(on), 1))
-        for _ in range(_HALVINGS):
+        for _ in range(60):  # halvings: 2^-60 is under the rounding of every point between
             middle = (lo + hi) / 2
             below = (self.outputs(off + middle * (on - off)) @ w + b < 0)[:, None]
             lo, hi = np.where(below, middle, lo), np.where(below, hi, middle)
