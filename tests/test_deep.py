@@ -10,8 +10,8 @@ from revelu import Network, Status
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep import layer as deep_layer
-from revelu.recover.deep.gradient_rows import find_entries, find_steady
-from revelu.recover.deep.gradient_signs import orient
+from revelu.recover.deep.gradient_rows import AlwaysOnSearch
+from revelu.recover.deep.gradient_signs import SignSearch
 from revelu.recover.deep.hypotheses import Judged
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
@@ -96,13 +96,13 @@ def test_signs_follow_from_gradients_alone(widths):
         W, b = truth.weights[layer], truth.biases[layer]
         signs = rng.choice([-1.0, 1.0], len(b))
         Z = (h @ W.T + b) * signs
-        seen = orient(W * signs[:, None], Z, M, found.gradients, rng)
+        seen = SignSearch().find(W * signs[:, None], Z, M, found.gradients, rng)
         assert (seen.signs == signs).all()
-        assert seen.n_explained >= 0.99 * seen.n_telling > 0
+        assert len(seen.explained) >= 0.99 * seen.n_informative > 0
         # Without one of its neurons a layer does not explain the gradients.
         some = np.arange(len(b)) != int(np.argmax((Z * signs > 0).mean(axis=0)))
-        less = orient((W * signs[:, None])[some], Z[:, some], M, found.gradients, rng)
-        assert less.n_explained < 0.9 * less.n_telling
+        less = SignSearch().find((W * signs[:, None])[some], Z[:, some], M, found.gradients, rng)
+        assert len(less.explained) < 0.9 * less.n_informative
 
 
 def test_neurons_that_gradients_do_not_tell_of_are_not_said_to_be_superfluous():
@@ -113,7 +113,9 @@ def test_neurons_that_gradients_do_not_tell_of_are_not_said_to_be_superfluous():
     Z = h @ W.T + b
     rare = int(np.argmin((Z > 0).mean(axis=0)))
     never = Z[:, rare] <= 0
-    seen = orient(W, Z[never], M[never], found.gradients[never], np.random.default_rng(2))
+    seen = SignSearch().find(
+        W, Z[never], M[never], found.gradients[never], np.random.default_rng(2)
+    )
     assert seen.idle[rare]
     assert not seen.needed[rare]
     assert not (seen.idle & seen.needed).any()
@@ -140,7 +142,7 @@ def test_doubtful_rows_do_not_complete_a_layer_that_lacks_a_neuron():
     layer, without = oriented(lacks, unseen), oriented(lacks[:6], unseen[:6])
     assert layer.is_complete
     assert not layer.is_exact
-    assert layer.orientation.n_telling == without.orientation.n_telling
+    assert layer.orientation.n_informative == without.orientation.n_informative
     # The neuron that is missing is found from gradients, but for its bias.
     layer = oriented(lacks[[0, 1, 2, 3, 4, 6]], unseen[[0, 1, 2, 3, 4, 6]])
     assert layer.n_steady == 1
@@ -287,7 +289,7 @@ def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():
     others = np.arange(len(b)) != steady
     rng = np.random.default_rng(3)
     signs = rng.choice([-1.0, 1.0], others.sum())
-    u, turned = find_steady(
+    u, turned = AlwaysOnSearch().find_row(
         W[others] * signs[:, None],
         Z[some][:, others] * signs,
         M[some],
@@ -306,7 +308,7 @@ def test_no_row_explains_what_two_missing_neurons_leave():
     Z = h @ W.T + b
     few = np.argsort((Z > 0).mean(axis=0))[:-2]
     rng = np.random.default_rng(3)
-    assert find_steady(W[few], Z[:, few], M, found.gradients, rng) is None
+    assert AlwaysOnSearch().find_row(W[few], Z[:, few], M, found.gradients, rng) is None
 
 
 def test_entries_follow_from_gradients_where_regions_agree():
@@ -320,11 +322,11 @@ def test_entries_follow_from_gradients_where_regions_agree():
     unseen = np.zeros(8, dtype=bool)
     unseen[2] = True
     lacks = np.where(unseen, 0.0, W[j])
-    row = find_entries(lacks, unseen, W[others], on[:, others], M, found.gradients)
+    row = AlwaysOnSearch().find_weights(lacks, unseen, W[others], on[:, others], M, found.gradients)
     assert np.abs(row - W[j]).max() < 1e-6 * np.abs(W[j]).max()
     # One region says the same at all its points.
     same = np.repeat(np.flatnonzero(on[:, j] & M[:, 2].any(axis=1))[:1], 50)
-    row = find_entries(
+    row = AlwaysOnSearch().find_weights(
         lacks, unseen, W[others], on[same][:, others], M[same], found.gradients[same]
     )
     assert (row == lacks).all()

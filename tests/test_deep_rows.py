@@ -8,7 +8,7 @@ import pytest
 from revelu import Network
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep import gradient_signs
+from revelu.recover.deep.gradient_signs import SignSearch, Spans, n_explained, turns_of
 from revelu.recover.deep.hypotheses import Judged
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
@@ -50,14 +50,15 @@ def test_all_turns_of_one_sign_are_foretold_at_once(widths):
     gradients = (rng.standard_normal((n, outputs, k)) * on[:, None]) @ W @ M
     doubtful = np.zeros((k, m), dtype=bool)
     doubtful[0, 1] = True
-    spans = gradient_signs._Spans.of(W, M, gradients, doubtful)
+    search, spans = SignSearch(), Spans.of(W, positive - 0.5, M, gradients, doubtful)
     signs = np.where(np.arange(k) < 2, -true, true)
-    telling, outside = spans.after_turns(positive == (signs > 0))
-    turns = gradient_signs._turns(signs)
-    exact = [spans.n_explained(positive, turned) for turned in turns]
-    assert gradient_signs._n_explained(telling, outside) == pytest.approx(exact)
-    near = [spans.nearness(positive, turned) for turned in turns]
-    assert gradient_signs._nearness(telling, outside) == pytest.approx(near, rel=1e-3, abs=1e-3)
+    foretold = spans.after_turns(spans.on(signs))
+    turned = [spans.outside(spans.on(turn)) for turn in turns_of(signs)]
+    turned = [(informative[informative], outside) for informative, outside in turned]
+    exact = [float(n_explained(*after)) for after in turned]
+    assert n_explained(*foretold) == pytest.approx(exact)
+    near = [float(search.nearness(*after)) for after in turned]
+    assert search.nearness(*foretold) == pytest.approx(near, rel=1e-3, abs=1e-3)
     assert len(set(exact)) > 1
 
 
@@ -74,7 +75,7 @@ def test_a_row_is_needed_where_gradients_leave_their_span_without_it(n):
     Z[[0, -1], [4, 5]] = 1.0
     parts[[0, -1], 0, [4, 5]] = 1.0
     gradients = parts @ W
-    seen = gradient_signs.orient(W, Z, M, gradients, rng, oriented=True)
+    seen = SignSearch().find(W, Z, M, gradients, rng, oriented=True)
     assert (seen.signs == 1.0).all()
     assert seen.needed.tolist() == [True, True, False, True, True, True, True]
 

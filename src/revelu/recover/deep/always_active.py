@@ -10,7 +10,7 @@ And entries of a row for inputs that were on at none of its kinks.
 
 import numpy as np
 
-from revelu.recover.deep.gradient_rows import find_entries, find_steady
+from revelu.recover.deep.gradient_rows import AlwaysOnSearch
 from revelu.recover.deep.layer_estimate import FoundLayer
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.witnesses import Witnesses
@@ -62,7 +62,9 @@ def with_steady(
         doubtful = np.asarray(M.any(axis=2)) & layer.unseen.any(axis=0)
         clear = np.flatnonzero(~doubtful.any(axis=1))
         Z = h[clear] @ layer.W.T + layer.b
-        found = find_steady(layer.W, Z, M[clear], witnesses.gradients[points[clear]], rng)
+        found = AlwaysOnSearch().find_row(
+            layer.W, Z, M[clear], witnesses.gradients[points[clear]], rng
+        )
         if found is None:
             return None
         u, signs = found
@@ -100,7 +102,7 @@ def with_entries(layer: FoundLayer, stack: Stack, witnesses: Witnesses) -> Found
         rows = np.flatnonzero(told)[:_MOST_POINTS]
         if not len(rows):
             continue
-        W[j] = find_entries(
+        W[j] = AlwaysOnSearch().find_weights(
             W[j], unseen[j], W[others], on[rows][:, others], M[rows], witnesses.gradients[rows]
         )
         unseen[j] &= W[j] == 0

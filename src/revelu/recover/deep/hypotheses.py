@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.recover.deep.gradient_rows import steady_work
+from revelu.recover.deep.gradient_rows import AlwaysOnSearch
 from revelu.recover.deep.kink_equations import PRECISION
 from revelu.recover.deep.layer_estimate import FoundLayer
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -113,7 +113,7 @@ class Judged:
     def set_in_vain(self, layer: FoundLayer, n_points: int) -> None:
         """Remember that no steady row was found beside the rows of a layer."""
         self.in_vain = layer, n_points
-        self.work += steady_work(layer.W, n_points)
+        self.work += AlwaysOnSearch().work(layer.W, n_points)
 
     def was_in_vain(self, layer: FoundLayer, n_points: int) -> bool:
         """Whether a steady row was looked for in vain, at some cost, with as much known."""

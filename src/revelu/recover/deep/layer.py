@@ -14,7 +14,7 @@ import numpy as np
 
 from revelu.probe.hyperplane import look_across
 from revelu.recover.deep.always_active import with_entries, with_steady
-from revelu.recover.deep.gradient_signs import orient
+from revelu.recover.deep.gradient_signs import SignSearch
 from revelu.recover.deep.hypotheses import Judged
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
@@ -271,7 +271,9 @@ def oriented(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     n = layer.n_steady
     is_whole = len(judged.rows) == len(layer.b) - n
     known = (judged.is_oriented and is_whole) or n > 0
-    seen = orient(layer.W, Z, M, witnesses.gradients, search.rng, layer.unseen, oriented=known)
+    seen = SignSearch().find(
+        layer.W, Z, M, witnesses.gradients, search.rng, layer.unseen, oriented=known
+    )
     # Steady rows are on with the sign that they have, whatever else.
     signs = np.where(np.arange(len(layer.b)) < n, 1.0, seen.signs)
     layer = FoundLayer(layer.W * signs[:, None], layer.b * signs, layer.unseen, seen, n)

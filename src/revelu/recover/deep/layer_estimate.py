@@ -10,15 +10,6 @@ from revelu.recover.deep.kink_equations import PRECISION
 from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# A layer is complete when all of the telling gradients but so many, which noise may have bent,
-# are explained.
-_STRAYS = 0.002
-_FEWEST_TELLING = 8
-
-# It is refuted when so few of so many are: some always are, where all neurons are on.
-_MANY = 50
-_FEW = 0.2
-
 
 @dataclass
 class FoundLayer:
@@ -49,20 +40,20 @@ class FoundLayer:
 
     def __str__(self) -> str:
         seen = self.orientation
-        told = f"{seen.n_explained} of {seen.n_telling}" if seen is not None else "no"
+        told = f"{len(seen.explained)} of {seen.n_informative}" if seen is not None else "no"
         rows = f"{len(self.b)} rows, {self.n_steady} of them steady, {self.unseen.sum()} unseen"
         return f"{rows}, {told} gradients explained"
 
     @property
     def n_explained(self) -> int:
-        """Telling gradients that the rows explain."""
-        return 0 if self.orientation is None else self.orientation.n_explained
+        """Informative gradients that the rows explain."""
+        return 0 if self.orientation is None else len(self.orientation.explained)
 
     @property
     def share_explained(self) -> float:
-        """The same as a share of the telling gradients."""
+        """The same as a share of the informative gradients."""
         seen = self.orientation
-        return 0.0 if seen is None else seen.n_explained / max(seen.n_telling, 1)
+        return 0.0 if seen is None else len(seen.explained) / max(seen.n_informative, 1)
 
     def take(self, rows: IntArray) -> "FoundLayer":
         """Return some of the rows."""
@@ -77,22 +68,12 @@ class FoundLayer:
     @property
     def is_complete(self) -> bool:
         """Whether gradients leave nothing to other neurons."""
-        seen = self.orientation
-        return (
-            seen is not None
-            and seen.n_telling >= _FEWEST_TELLING
-            and seen.n_telling - seen.n_explained <= _STRAYS * seen.n_telling
-        )
+        return self.orientation is not None and self.orientation.is_complete
 
     @property
     def is_refuted(self) -> bool:
-        """Whether no signs explain more than some of many gradients.
-
-        It lacks several neurons that are mostly on, or is no layer of ReLUs: nothing above it
-        can be found.
-        """
-        seen = self.orientation
-        return seen is not None and seen.n_telling >= _MANY and self.share_explained <= _FEW
+        """Whether gradients refute it: nothing above it can be found."""
+        return self.orientation is not None and self.orientation.is_refuted
 
     @property
     def is_exact(self) -> bool:
