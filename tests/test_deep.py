@@ -12,11 +12,11 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep import layer as deep_layer
 from revelu.recover.deep.gradient_rows import AlwaysOnSearch
 from revelu.recover.deep.gradient_signs import SignSearch
-from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
-from revelu.recover.deep.missing_weights import absorb_skip, fill_entries
-from revelu.recover.deep.output_layer import fit_outputs, without_faint, without_skip
+from revelu.recover.deep.missing_weights import absorb_skip, fit_weights
+from revelu.recover.deep.output_layer import OutputFit, is_faint, without_skip
 from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
@@ -130,22 +130,22 @@ def test_doubtful_rows_do_not_complete_a_layer_that_lacks_a_neuron():
     rows = np.column_stack([truth.weights[1], truth.biases[1]])
     rows /= np.linalg.norm(rows, axis=1)[:, None]
 
-    def oriented(rows, unseen):
-        search.judged[1] = Judged(rows, np.empty((0, 21)), np.empty(0, dtype=np.intp))
-        return deep_layer._orient(search, FoundLayer(rows[:, :-1], rows[:, -1], unseen))
+    def oriented(rows, undetermined):
+        search.hypotheses[1] = Hypotheses(rows)
+        return deep_layer._orient(search, FoundLayer(rows[:, :-1], rows[:, -1], undetermined))
 
     assert oriented(rows, np.zeros((6, 20), dtype=bool)).is_exact
-    # A neuron that lacks some entries, and a row that is none and lacks more.
-    lacks, unseen = np.vstack([rows, np.eye(21)[0]]), np.zeros((7, 20), dtype=bool)
-    unseen[5, :5] = unseen[6, 5:10] = True
-    lacks[:, :-1][unseen] = 0.0
-    layer, without = oriented(lacks, unseen), oriented(lacks[:6], unseen[:6])
+    # A neuron that lacks some weights, and a row that is none and lacks more.
+    lacks, undetermined = np.vstack([rows, np.eye(21)[0]]), np.zeros((7, 20), dtype=bool)
+    undetermined[5, :5] = undetermined[6, 5:10] = True
+    lacks[:, :-1][undetermined] = 0.0
+    layer, without = oriented(lacks, undetermined), oriented(lacks[:6], undetermined[:6])
     assert layer.is_complete
     assert not layer.is_exact
     assert layer.orientation.n_informative == without.orientation.n_informative
     # The neuron that is missing is found from gradients, but for its bias.
-    layer = oriented(lacks[[0, 1, 2, 3, 4, 6]], unseen[[0, 1, 2, 3, 4, 6]])
-    assert layer.n_steady == 1
+    layer = oriented(lacks[[0, 1, 2, 3, 4, 6]], undetermined[[0, 1, 2, 3, 4, 6]])
+    assert layer.n_always_on == 1
     assert not layer.is_exact
     w = layer.W[0] / np.linalg.norm(layer.W[0])
     assert abs(w @ rows[5, :-1]) > (1 - 1e-10) * np.linalg.norm(rows[5, :-1])
@@ -162,38 +162,32 @@ def test_a_last_neuron_that_hardly_ever_fires_is_told_from_the_skip():
     b[3] = -np.quantile(z[:, 3], 0.998)
     truth = Network([first[0], W, plain.weights[2]], [first[1], b, plain.biases[2]])
     oracle = Oracle(truth, 6)
-    found = fit_outputs(
-        oracle,
-        measure_noise(oracle, 1),
-        Stack(6, [first[0]], [first[1]]),
-        W,
-        b,
-        np.zeros(W.shape, dtype=bool),
-        rng,
-    )
+    layer = FoundLayer(W, b, np.zeros(W.shape, dtype=bool))
+    stack = Stack(6, [first[0]], [first[1]])
+    found = OutputFit().find(oracle, measure_noise(oracle, 1), stack, layer, rng)
     fires = X[z[:, 3] + b[3] > 0]
     assert len(fires) > 20
     assert np.abs(found(fires) - truth(fires)).max() < 1e-8
 
 
-def test_rows_that_reach_no_output_are_left_out():
+def test_rows_that_reach_no_output_are_told():
     truth = zoo.random_network([4, 5, 3, 2], seed=1)
     W, A = np.vstack([truth.weights[1], np.ones(5)]), np.column_stack([truth.weights[2], [0, 0]])
     b = np.append(truth.biases[1], 0.5)
     wider = Network([truth.weights[0], W, A], [truth.biases[0], b, truth.biases[2]])
-    assert without_faint(wider).architecture == truth.architecture
-    assert without_faint(truth).architecture == truth.architecture
+    assert is_faint(wider).tolist() == [False, False, False, True]
+    assert not is_faint(truth).any()
 
 
-def test_an_entry_that_the_skip_has_taken_is_found_where_the_neuron_rests():
+def test_a_weight_that_the_skip_has_taken_is_found_where_the_neuron_rests():
     truth = zoo.random_network([6, 5, 4, 2], seed=6)
     X = np.random.default_rng(3).standard_normal((4000, 6))
     h = np.maximum(X @ truth.weights[0].T + truth.biases[0], 0.0)
     W, b = truth.weights[1].copy(), truth.biases[1].copy()
     b[0] = -np.quantile(h @ W[0], 0.02)
-    unseen = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
+    undetermined = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
     column = int(np.argmin((h > 0).mean(axis=0)))
-    unseen[1][0, column] = True
+    undetermined[1][0, column] = True
     W[0, column] *= 0.2
     truth = Network([truth.weights[0], W, truth.weights[2]], [truth.biases[0], b, truth.biases[2]])
     lacks, V = W.copy(), np.zeros((2, 5))
@@ -202,7 +196,7 @@ def test_an_entry_that_the_skip_has_taken_is_found_where_the_neuron_rests():
     biases = [truth.biases[0], b, truth.biases[2]]
     network = Network([truth.weights[0], lacks, truth.weights[2]], biases, skip=(V, np.zeros(2)))
     assert np.abs(network(X) - truth(X)).max() > 1e-3
-    filled = fill_entries(network, unseen, X, truth(X))
+    filled = fit_weights(network, undetermined, X, truth(X))
     assert np.abs(filled(X) - truth(X)).max() < 1e-8
 
 
@@ -265,28 +259,27 @@ def test_neighbouring_kinks_share_the_gradient_between_them():
 def test_measured_gradients_show_where_a_network_is_another():
     truth, found, _ = witnesses_of((6, 5, 5, 4, 1), 0)
     oracle = Oracle(truth, 6)
-    search = DeepSearch(oracle, measure_noise(oracle, 1), np.random.default_rng(2), Stack(6))
-    search.witnesses = found
-    assert not len(suspects(truth, search))
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(2)
+    assert not len(suspects(truth, found, noise, rng))
     W, b = truth.weights[1].copy(), truth.biases[1].copy()
     W[0], b[0] = 0.0, -1.0
     biases = [truth.biases[0], b, *truth.biases[2:]]
     lacks = Network([truth.weights[0], W, *truth.weights[2:]], biases)
-    found = suspects(lacks, search)
+    found = suspects(lacks, found, noise, rng)
     assert len(found)
     assert (stack_of(truth, 2).outputs(found)[:, 0] > 0).all()
 
 
-def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():
+def test_a_neuron_that_is_always_on_is_found_from_what_gradients_leave():
     truth, found, _ = witnesses_of((8, 8, 6, 6, 2), 1)
     stack = stack_of(truth, 1)
     W, b = truth.weights[1], truth.biases[1]
     M, h = stack.maps(found.points)
     Z = h @ W.T + b
     # The one neuron that is on at all of these points.
-    steady = int(np.argmax((Z > 0).mean(axis=0)))
-    some = Z[:, steady] > 0
-    others = np.arange(len(b)) != steady
+    always_on = int(np.argmax((Z > 0).mean(axis=0)))
+    some = Z[:, always_on] > 0
+    others = np.arange(len(b)) != always_on
     rng = np.random.default_rng(3)
     signs = rng.choice([-1.0, 1.0], others.sum())
     u, turned = AlwaysOnSearch().find_row(
@@ -296,7 +289,7 @@ def test_a_neuron_that_never_rests_is_found_from_what_gradients_leave():
         found.gradients[some],
         rng,
     )
-    assert abs(u @ W[steady]) > (1 - 1e-10) * np.linalg.norm(W[steady])
+    assert abs(u @ W[always_on]) > (1 - 1e-10) * np.linalg.norm(W[always_on])
     assert (turned == signs).all()
 
 
@@ -311,7 +304,7 @@ def test_no_row_explains_what_two_missing_neurons_leave():
     assert AlwaysOnSearch().find_row(W[few], Z[:, few], M, found.gradients, rng) is None
 
 
-def test_entries_follow_from_gradients_where_regions_agree():
+def test_weights_follow_from_gradients_where_regions_agree():
     truth, found, _ = witnesses_of((8, 8, 6, 6, 2), 1)
     stack = stack_of(truth, 1)
     W, b = truth.weights[1], truth.biases[1]
@@ -319,44 +312,46 @@ def test_entries_follow_from_gradients_where_regions_agree():
     on = h @ W.T + b > 0
     j = int(np.argmax(on.mean(axis=0)))
     others = np.arange(len(b)) != j
-    unseen = np.zeros(8, dtype=bool)
-    unseen[2] = True
-    lacks = np.where(unseen, 0.0, W[j])
-    row = AlwaysOnSearch().find_weights(lacks, unseen, W[others], on[:, others], M, found.gradients)
+    undetermined = np.zeros(8, dtype=bool)
+    undetermined[2] = True
+    lacks = np.where(undetermined, 0.0, W[j])
+    row = AlwaysOnSearch().find_weights(
+        lacks, undetermined, W[others], on[:, others], M, found.gradients
+    )
     assert np.abs(row - W[j]).max() < 1e-6 * np.abs(W[j]).max()
     # One region says the same at all its points.
     same = np.repeat(np.flatnonzero(on[:, j] & M[:, 2].any(axis=1))[:1], 50)
     row = AlwaysOnSearch().find_weights(
-        lacks, unseen, W[others], on[same][:, others], M[same], found.gradients[same]
+        lacks, undetermined, W[others], on[same][:, others], M[same], found.gradients[same]
     )
     assert (row == lacks).all()
 
 
 @pytest.mark.parametrize("n_outputs", [1, 4])
-def test_a_skip_of_entries_that_are_not_known_is_taken_for_them(n_outputs):
+def test_a_skip_of_undetermined_weights_is_taken_for_them(n_outputs):
     truth = zoo.random_network([6, 5, 4, n_outputs], seed=6)
     X = np.random.default_rng(3).standard_normal((2000, 6))
     h = np.maximum(X @ truth.weights[0].T + truth.biases[0], 0.0)
     W, b, A = truth.weights[1].copy(), truth.biases[1].copy(), truth.weights[2]
     b[1] = 1.0 - (h @ W[1]).min()
     truth = Network([truth.weights[0], W, A], [truth.biases[0], b, truth.biases[2]])
-    unseen = np.zeros((4, 5), dtype=bool)
-    unseen[1, 2] = True
-    lacks = np.where(unseen, 0.0, W)
+    undetermined = np.zeros((4, 5), dtype=bool)
+    undetermined[1, 2] = True
+    lacks = np.where(undetermined, 0.0, W)
     # Another neuron has the other sign: its affine map is in the skip, too.
-    V = np.outer(A[:, 1], unseen[1] * W[1]) + np.outer(A[:, 0], W[0])
+    V = np.outer(A[:, 1], undetermined[1] * W[1]) + np.outer(A[:, 0], W[0])
     signs = np.array([-1.0, 1.0, 1.0, 1.0])
     biases = [truth.biases[0], b * signs, truth.biases[2] + A[:, 0] * b[0]]
     skip = V, np.zeros(n_outputs)
     network = Network([truth.weights[0], lacks * signs[:, None], A], biases, skip=skip)
     assert np.abs(network(X) - truth(X)).max() < 1e-10
-    plain = absorb_skip(network, unseen)
+    plain = absorb_skip(network, undetermined)
     assert plain.skip is None
     assert plain.architecture == truth.architecture
     assert np.abs(plain(X) - truth(X)).max() < 1e-10
     assert np.abs(plain.weights[1] - W).max() < 1e-10
-    # Where the known entries do not allow it, it stays.
-    assert absorb_skip(network, np.roll(unseen, 1, axis=1)).skip is not None
+    # Where the known weights do not allow it, it stays.
+    assert absorb_skip(network, np.roll(undetermined, 1, axis=1)).skip is not None
 
 
 def test_a_skip_of_rank_one_is_one_more_neuron():
@@ -386,12 +381,12 @@ def test_of_rows_of_one_neuron_that_which_knows_most_is_kept():
     rng = np.random.default_rng(1)
     v, other = rng.standard_normal((2, 7))
     part = np.where(np.arange(7) < 3, 0.0, -2.0 * v)
-    judged = Judged(np.array([part, other, v]), np.empty((0, 7)), np.empty(0, dtype=np.intp))
-    judged.merge()
-    assert (judged.rows == np.array([other, v])).all()
-    judged.learn(part)
-    assert (judged.rows == np.array([other, v])).all()
+    known = Hypotheses(np.array([part, other, v]))
+    known.merge()
+    assert (known.rows == np.array([other, v])).all()
+    known.learn(part)
+    assert (known.rows == np.array([other, v])).all()
     less = np.where(np.arange(7) < 2, 0.0, other)
-    judged.rows[0] = less
-    judged.learn(-other)
-    assert np.allclose(judged.rows, [other, v])
+    known.rows[0] = less
+    known.learn(-other)
+    assert np.allclose(known.rows, [other, v])

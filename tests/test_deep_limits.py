@@ -7,7 +7,7 @@ import revelu
 from revelu import Network, Status
 from revelu.network import zoo
 from revelu.recover.deep.gradient_signs import Orientation
-from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.layer_estimate import FoundLayer
 
 
@@ -117,7 +117,7 @@ def test_a_network_of_one_layer_is_one_for_the_deep_method_too():
     assert np.abs(recovery.network(X) - truth(X)).max() < 1e-8
 
 
-def test_rows_beside_a_neuron_that_never_rests_are_the_truths_where_a_layer_is_exact():
+def test_rows_beside_a_neuron_that_is_always_on_are_the_truths_where_a_layer_is_exact():
     # Two neurons of the fourth layer are on at nearly all inputs; where one of them rests, the
     # third layer's last does, too, and gradients know only the sum of what they take of it.
     truth = zoo.random_network([30, 20, 10, 8, 6, 1], seed=7_830_018)
@@ -146,11 +146,10 @@ def test_a_layer_with_two_neurons_along_each_other_is_not_said_to_be_exact(facto
 
 def test_rows_along_each_other_are_noticed():
     rows = np.array([[0.6, 0.0, -0.8, 0.2], [-0.6, 0.0, 0.8, 0.4], [0.0, 0.5, 0.5, 0.1]])
-    none = np.empty((0, 4)), np.empty(0, dtype=np.intp)
-    assert Judged(rows, *none).are_alike
-    assert not Judged(rows[1:], *none).are_alike
+    assert Hypotheses(rows).are_alike()
+    assert not Hypotheses(rows[1:]).are_alike()
     # Above one neuron all rows are along each other.
-    assert Judged(np.array([[0.8, 0.6], [-0.6, 0.8]]), np.empty((0, 2)), none[1]).are_alike
+    assert Hypotheses(np.array([[0.8, 0.6], [-0.6, 0.8]])).are_alike()
 
 
 def test_a_layer_whose_rows_depend_on_each_other_is_not_exact():

@@ -1,7 +1,5 @@
 """Rows, signs and skips of a deep network's layers: the steps that several kinks decide."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,12 +7,12 @@ from revelu import Network
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep.gradient_signs import SignSearch, Spans, n_explained, turns_of
-from revelu.recover.deep.hypotheses import Judged
+from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
-from revelu.recover.deep.missing_weights import fill_entries, wake
+from revelu.recover.deep.missing_weights import fit_weights, reactivate
 from revelu.recover.deep.output_layer import (
-    fit_outputs,
+    OutputFit,
     signs_of_low_rank,
     within_neurons,
     without_skip,
@@ -136,42 +134,39 @@ def test_kinks_that_agree_are_the_same_among_all_and_among_some():
     assert not len(both.agreeing(v, ~own))
 
 
-def test_a_steady_row_is_looked_for_again_where_more_is_known():
-    judged = Judged(np.empty((0, 4)), np.empty((0, 4)), np.empty(0, dtype=np.intp))
-    layer = FoundLayer(np.ones((2, 3)), np.zeros(2), np.zeros((2, 3), dtype=bool))
-    assert not judged.was_in_vain(layer, 100)
-    judged.set_in_vain(layer, 100)
+def test_a_row_that_is_always_on_is_sought_again_where_more_is_known():
+    known = Hypotheses(np.empty((0, 4)))
+    assert not known.was_in_vain((2, 0, 100))
+    known.set_in_vain((2, 0, 100), 4e7)
     # It has not cost much so far.
-    assert not judged.was_in_vain(layer, 100)
-    while judged.work < 5e7:
-        judged.set_in_vain(layer, 100)
-    assert judged.was_in_vain(layer, 149)
-    assert not judged.was_in_vain(layer, 150)
-    assert not judged.was_in_vain(layer.take(np.array([0])), 100)
-    lacks = replace(layer, unseen=np.eye(2, 3, dtype=bool))
-    assert not judged.was_in_vain(lacks, 100)
+    assert not known.was_in_vain((2, 0, 100))
+    known.set_in_vain((2, 0, 100), 1e7)
+    assert known.was_in_vain((2, 0, 149))
+    assert not known.was_in_vain((2, 0, 150))
+    assert not known.was_in_vain((1, 0, 100))
+    assert not known.was_in_vain((2, 2, 100))
 
 
-def test_a_row_that_gains_an_entry_keeps_its_units_for_the_rows_above():
+def test_a_row_that_gains_a_weight_keeps_its_units_for_the_rows_above():
     v = np.array([0.6, 0.0, -0.8, 0.2])
     grown = np.array([-0.3, 0.5, 0.4, -0.1])
-    judged = Judged(v[None].copy(), np.empty((0, 4)), np.empty(0, dtype=np.intp))
-    judged.grow(0, grown, keeps_size=True)
-    assert judged.rows[0] == pytest.approx(-2.0 * grown)
-    judged.grow(0, v, keeps_size=True)
-    assert np.count_nonzero(judged.rows[0]) == 4
+    known = Hypotheses(v[None].copy())
+    known.grow(0, grown, keeps_size=True)
+    assert known.rows[0] == pytest.approx(-2.0 * grown)
+    known.grow(0, v, keeps_size=True)
+    assert np.count_nonzero(known.rows[0]) == 4
 
 
-def test_turned_neurons_are_told_from_those_that_never_rest_by_rank():
+def test_turned_neurons_are_told_from_those_that_are_always_on_by_rank():
     rng = np.random.default_rng(8)
     W, A, b = rng.standard_normal((6, 9)), rng.standard_normal((8, 6)), rng.standard_normal(6)
-    steady = rng.standard_normal((8, 2)) @ rng.standard_normal((2, 9))
-    truth = Network([W, A], [b, np.zeros(8)], skip=(steady, np.zeros(8)))
+    always_on = rng.standard_normal((8, 2)) @ rng.standard_normal((2, 9))
+    truth = Network([W, A], [b, np.zeros(8)], skip=(always_on, np.zeros(8)))
     turned = [1, 4]
     signs = np.ones(6)
     signs[turned] = -1.0
     # a relu(z) = a relu(-z) + a z
-    V = steady + A[:, turned] @ W[turned]
+    V = always_on + A[:, turned] @ W[turned]
     given = Network(
         [W * signs[:, None], A], [b * signs, A[:, turned] @ b[turned]], skip=(V, np.zeros(8))
     )
@@ -179,11 +174,11 @@ def test_turned_neurons_are_told_from_those_that_never_rest_by_rank():
     assert given(X) == pytest.approx(truth(X))
     found = signs_of_low_rank(given)
     assert found(X) == pytest.approx(truth(X))
-    assert found.skip[0] == pytest.approx(steady, abs=1e-9)
+    assert found.skip[0] == pytest.approx(always_on, abs=1e-9)
     assert signs_of_low_rank(truth).weights[0] == pytest.approx(W)
 
 
-def test_three_neurons_that_never_rest_are_found_with_many_outputs():
+def test_three_neurons_that_are_always_on_are_found_with_many_outputs():
     truth = zoo.random_network([6, 8, 5, 7], seed=2)
     W, b = truth.weights[1], truth.biases[1].copy()
     b[:3] = 60.0
@@ -192,9 +187,8 @@ def test_three_neurons_that_never_rest_are_found_with_many_outputs():
     oracle, rng = Oracle(truth, 6), np.random.default_rng(1)
     noise = measure_noise(oracle, 1)
     given = np.array([1.0, -1.0])
-    network = fit_outputs(
-        oracle, noise, stack, W[3:] * given[:, None], b[3:] * given, np.zeros((2, 8), bool), rng
-    )
+    layer = FoundLayer(W[3:] * given[:, None], b[3:] * given, np.zeros((2, 8), bool))
+    network = OutputFit().find(oracle, noise, stack, layer, rng)
     whole = without_skip(network, rng)
     X = rng.standard_normal((2000, 6))
     assert whole.architecture == truth.architecture
@@ -202,7 +196,7 @@ def test_three_neurons_that_never_rest_are_found_with_many_outputs():
 
 
 @pytest.mark.parametrize("n_outputs", [1, 4])
-def test_a_skip_along_one_neurons_outputs_is_an_entry_of_it(n_outputs):
+def test_a_skip_along_one_neurons_outputs_is_a_weight_of_it(n_outputs):
     rng = np.random.default_rng(9)
     W, A = rng.standard_normal((5, 6)), rng.standard_normal((n_outputs, 5))
     b, c = rng.standard_normal(5), rng.standard_normal(n_outputs)
@@ -216,22 +210,22 @@ def test_a_skip_along_one_neurons_outputs_is_an_entry_of_it(n_outputs):
     assert all(n.skip is None for n in found)
 
 
-def test_entries_that_always_count_together_are_told_apart_by_the_outputs():
+def test_weights_that_always_count_together_are_told_apart_by_the_outputs():
     truth = zoo.random_network([6, 5, 4, 6], seed=3)
     W = truth.weights[1].copy()
-    unseen = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
-    unseen[1][:3, 2] = True
-    W[unseen[1]] = 0.0
+    undetermined = [np.zeros((5, 6), dtype=bool), np.zeros((4, 5), dtype=bool)]
+    undetermined[1][:3, 2] = True
+    W[undetermined[1]] = 0.0
     b = truth.biases[1] + 30.0
     truth = Network(truth.weights, [truth.biases[0], b, truth.biases[2]])
     lacking = Network([truth.weights[0], W, truth.weights[2]], truth.biases)
     X = np.random.default_rng(4).standard_normal((300, 6))
-    filled = fill_entries(lacking, unseen, X, truth(X))
+    filled = fit_weights(lacking, undetermined, X, truth(X))
     assert np.abs(filled.weights[1] - truth.weights[1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_a_neuron_that_fires_by_an_unknown_entry_alone_is_woken(n_outputs):
+def test_a_neuron_that_fires_by_an_undetermined_weight_alone_is_reactivated(n_outputs):
     truth = zoo.random_network([6, 5, 4, n_outputs], seed=6)
     W, b = truth.weights[1].copy(), truth.biases[1].copy()
     stack = Stack(6, truth.weights[:1], truth.biases[:1])
@@ -240,15 +234,17 @@ def test_a_neuron_that_fires_by_an_unknown_entry_alone_is_woken(n_outputs):
     b[1] = -0.1 - (stack.outputs(X) @ W[1]).max()
     W[1, 2] = 3.0
     truth = Network([truth.weights[0], W, truth.weights[2]], [truth.biases[0], b, truth.biases[2]])
-    unseen = np.zeros(W.shape, dtype=bool)
-    unseen[1, 2] = True
-    lacking = Network([truth.weights[0], np.where(unseen, 0.0, W), truth.weights[2]], truth.biases)
-    found = wake(lacking, unseen, X, truth(X))
+    undetermined = np.zeros(W.shape, dtype=bool)
+    undetermined[1, 2] = True
+    lacking = Network(
+        [truth.weights[0], np.where(undetermined, 0.0, W), truth.weights[2]], truth.biases
+    )
+    found = reactivate(lacking, undetermined, X, truth(X))
     assert np.abs(lacking(X) - truth(X)).max() > 1e-3
     assert np.abs(found.weights[1] - W).max() < 1e-9
 
 
-def test_entries_that_kinks_do_not_agree_on_do_not_bend_a_row():
+def test_weights_that_kinks_do_not_agree_on_do_not_bend_a_row():
     rng = np.random.default_rng(10)
     stack = Stack(8, [rng.standard_normal((6, 8))], [np.full(6, 0.5)])
     w = rng.standard_normal(6)
@@ -274,8 +270,8 @@ def test_what_no_answer_tells_of_is_no_skip(bias, is_ever_on):
     truth = Network([W, A, np.ones((1, 5))], [b, c, np.zeros(1)])
     oracle = Oracle(truth, 8)
     noise = measure_noise(oracle, 1)
-    stack, unseen = Stack(8, [W], [b]), np.zeros((5, 6), dtype=bool)
-    network = fit_outputs(oracle, noise, stack, A, c, unseen, rng)
+    layer = FoundLayer(A, c, np.zeros((5, 6), dtype=bool))
+    network = OutputFit().find(oracle, noise, Stack(8, [W], [b]), layer, rng)
     assert network.skip is None
     X = rng.standard_normal((4000, 8))
     on = X @ W[0] + bias > 0

@@ -21,18 +21,18 @@ from scipy.spatial.distance import cdist
 from revelu.errors import CurvedError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep.layer import find_layer, last_layer, oriented
+from revelu.recover.deep.layer import find_layer, last_layer, oriented, solve_layer
 from revelu.recover.deep.layer_estimate import FoundLayer, stack_of
-from revelu.recover.deep.missing_weights import absorb_skip, fill_entries, fill_steady, wake
-from revelu.recover.deep.output_layer import (
-    fit_outputs,
-    within_neurons,
-    without_faint,
-    without_skip,
+from revelu.recover.deep.missing_weights import (
+    absorb_skip,
+    fit_always_on,
+    fit_weights,
+    reactivate,
 )
+from revelu.recover.deep.output_layer import is_faint, within_neurons, without_skip
 from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.state import DeepSearch
-from revelu.recover.deep.test_inputs import n_last_look, rare_inputs, suspects, telling_inputs
+from revelu.recover.deep.state import DeepSearch, DeepTuning
+from revelu.recover.deep.test_inputs import informative_inputs, n_last_look, rare_inputs, suspects
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Law, Layer, Method, Tell, Why
 from revelu.recover.refine.polish import polish_to_known
@@ -85,6 +85,8 @@ class Deep(Method):
         the last fit.
     n_affine : int
         Points for each unknown of an affine map that stands for what was not understood.
+    tuning : DeepTuning
+        Of the search for one layer after the other.
     """
 
     name: ClassVar[str] = "deep"
@@ -112,6 +114,7 @@ class Deep(Method):
     close: float = 1e-3
     wrong: float = 1e-6
     n_affine: int = 4
+    tuning: DeepTuning = field(default_factory=DeepTuning)
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """It divides differences of answers, and compares all kinks with each other."""
@@ -138,7 +141,8 @@ class Deep(Method):
         line: Peeling | None = None,  # noqa: ARG002
     ) -> "Climb":
         """Begin on a target, with segments of its own."""
-        return Climb(self, DeepSearch(oracle, noise, rng, Stack(oracle.dim_in)), tell)
+        search = DeepSearch(oracle, noise, rng, Stack(oracle.dim_in), self.tuning)
+        return Climb(self, search, tell)
 
 
 @dataclass
@@ -263,8 +267,9 @@ class Climb:
         return len(self.layers)
 
     def _fit(self, layer: FoundLayer) -> Network | None:
-        s, rows = self.search, layer.turning
-        return fit_outputs(s.oracle, s.noise, s.stack, rows.W, rows.b, rows.unseen, s.rng)
+        search = self.search
+        fit = search.tuning.outputs.find
+        return fit(search.oracle, search.noise, search.stack, layer.turning, search.rng)
 
     def _solve_again(self) -> None:
         """Find the same number of layers from the kinks known; keep what explains more."""
@@ -272,7 +277,7 @@ class Climb:
         search.above = stack_of(self.layers, search.oracle.dim_in)
         search.stack, layers = Stack(search.oracle.dim_in), []
         for i in range(n_layers):
-            layer = find_layer(search, ())
+            layer = solve_layer(search)
             if not len(layer.b):
                 return
             layers.append(layer)
@@ -284,30 +289,29 @@ class Climb:
         log.info("solved again: %s; %s", network, "; ".join(map(str, layers)))
         if network is None:
             return
-        network = self._with_entries(network, layers)
+        network = self._with_weights(network, layers)
         if self.network is None or self._is_no_worse(network, self.network):
             self.network, self.layers = network, layers
 
-    def _with_entries(self, network: Network, layers: list[FoundLayer]) -> Network:
+    def _with_weights(self, network: Network, layers: list[FoundLayer]) -> Network:
         """Fit what no kink has shown to the answers, where that explains more."""
-        unseen = [*(layer.unseen for layer in layers[:-1]), layers[-1].turning.unseen]
-        if len(network.weights) != len(unseen) + 1 or len(network.weights[-2]) != len(unseen[-1]):
+        missing = [layer.undetermined for layer in (*layers[:-1], layers[-1].turning)]
+        if len(network.weights) != len(missing) + 1 or len(network.weights[-2]) != len(missing[-1]):
             return network
-        if any(rows.any() for rows in unseen):
-            X = telling_inputs(network, unseen, self.search.rng)
+        if any(rows.any() for rows in missing):
+            X = informative_inputs(network, missing, self.search.rng)
             self.near = (
                 np.vstack([self.near[0], X]),
                 np.vstack([self.near[1], self.search.oracle(X)]),
             )
         X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
-        filled = fill_entries(network, unseen, X, Y)
-        network = filled if self._is_no_worse(filled, network) else network
-        plain = absorb_skip(network, unseen[-1])
-        network = plain if self._is_no_worse(plain, network) else network
-        awake = wake(network, unseen[-1], X, Y)
-        network = awake if self._is_no_worse(awake, network) else network
-        whole = fill_steady(network, unseen, X, Y, self.search.rng)
-        return whole if self._is_no_worse(whole, network) else network
+        network = self._better(fit_weights(network, missing, X, Y), network)
+        network = self._better(absorb_skip(network, missing[-1]), network)
+        network = self._better(reactivate(network, missing[-1], X, Y), network)
+        return self._better(fit_always_on(network, missing, X, Y, self.search.rng), network)
+
+    def _better(self, network: Network, before: Network) -> Network:
+        return network if self._is_no_worse(network, before) else before
 
     def _is_no_worse(self, network: Network, other: Network) -> bool:
         """Whether no more points are wrong, or as many and no more around those."""
@@ -354,7 +358,8 @@ class Climb:
                 if is_searched:
                     return
                 is_searched = True
-                self._hold_against(suspects(self.network, self.search))
+                found = suspects(self.network, self.search.witnesses, self.search.noise, rng)
+                self._hold_against(found)
                 continue
             if repairs == self.method.max_rounds or in_vain == self.method.patience:
                 return
@@ -425,7 +430,7 @@ class Climb:
                     "no ReLUs, or several neurons that hardly ever rest are missing"
                 )
             return self._candidate(Why.UNRESOLVED, *obstacles)
-        network = without_faint(self.network)
+        network = self.network.take(~is_faint(self.network))
         plain = (n for n in within_neurons(network) if self._is_no_worse(n, network))
         network = next(plain, None) or without_skip(network, self.search.rng)
         wrong, right = self._wrong(self.network), ~self._wrong(network)

@@ -26,10 +26,12 @@ class AlwaysOnSearch:
 
     Attributes
     ----------
+    max_gradients : int
+        Gradients that are looked at.
     max_points : int
-        Points that are looked at.
+        Points that a row is solved for at.
     enough : float
-        Fewer are, where they give so many times the equations that a row has weights.
+        Fewer are taken, where they give so many times the equations that a row has weights.
     spare : int
         Points that a row needs beyond the number of its weights.
     n_reweighted : int
@@ -47,6 +49,7 @@ class AlwaysOnSearch:
         Equations that must agree on weights, beyond their number.
     """
 
+    max_gradients: int = 2000
     max_points: int = 400
     enough: float = 100
     spare: int = 10

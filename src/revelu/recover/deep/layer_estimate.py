@@ -20,29 +20,36 @@ class FoundLayer:
     W : ndarray, shape (k, m)
         Rows of norm 1 with their bias, each with the sign of the neuron where it is known.
     b : ndarray, shape (k,)
+    undetermined : ndarray of bool, shape (k, m)
+        Weights that no critical point has shown: that input was on at none of the neuron's.
     orientation : Orientation, optional
-    unseen : ndarray of bool, shape (k, m)
-        Entries that no kink has shown: that input was never on.
-    n_steady : int
-        So many rows, the first ones, are of neurons that were on wherever gradients were
+    n_always_on : int
+        The first rows, as many as this, are of neurons that were on wherever gradients were
         measured: their direction is known, their bias is only large enough.
     is_ambiguous : bool
-        Whether two rows that kinks agree on are along each other: what gradients say of these holds
-        for other rows as well.
+        Whether two rows that critical points agree on are along each other: what gradients say of
+        those holds for other rows as well.
     """
 
     W: FloatArray
     b: FloatArray
-    unseen: BoolArray
+    undetermined: BoolArray
     orientation: Orientation | None = None
-    n_steady: int = 0
+    n_always_on: int = 0
     is_ambiguous: bool = False
 
     def __str__(self) -> str:
         seen = self.orientation
         told = f"{len(seen.explained)} of {seen.n_informative}" if seen is not None else "no"
-        rows = f"{len(self.b)} rows, {self.n_steady} of them steady, {self.unseen.sum()} unseen"
-        return f"{rows}, {told} gradients explained"
+        return (
+            f"{len(self.b)} rows, {self.n_always_on} of them always on, "
+            f"{self.undetermined.sum()} weights undetermined, {told} gradients explained"
+        )
+
+    @property
+    def rows(self) -> FloatArray:
+        """Weights and biases, shape (k, m + 1)."""
+        return np.column_stack([self.W, self.b])
 
     @property
     def n_explained(self) -> int:
@@ -57,18 +64,24 @@ class FoundLayer:
 
     def take(self, rows: IntArray) -> "FoundLayer":
         """Return some of the rows."""
-        n_steady = int((np.asarray(rows) < self.n_steady).sum())
-        return FoundLayer(self.W[rows], self.b[rows], self.unseen[rows], self.orientation, n_steady)
+        n_always_on = int((np.asarray(rows) < self.n_always_on).sum())
+        some = self.W[rows], self.b[rows], self.undetermined[rows]
+        return FoundLayer(*some, self.orientation, n_always_on)
 
     @property
     def turning(self) -> "FoundLayer":
         """The rows of neurons that change their state."""
-        return self.take(np.arange(self.n_steady, len(self.b)))
+        return self.take(np.arange(self.n_always_on, len(self.b)))
 
     @property
     def is_complete(self) -> bool:
         """Whether gradients leave nothing to other neurons."""
         return self.orientation is not None and self.orientation.is_complete
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether it is complete and all of every row is known."""
+        return self.is_complete and not self.undetermined.any() and not self.n_always_on
 
     @property
     def is_refuted(self) -> bool:
@@ -77,13 +90,11 @@ class FoundLayer:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is complete, every entry was seen, every row needed, and none like another."""
+        """Whether it is determined, every row is needed, and no two could be others."""
         seen = self.orientation
-        if seen is None or self.n_steady or len(seen.needed) != len(self.b):
+        if seen is None or len(seen.needed) != len(self.b) or self.is_ambiguous:
             return False
-        if self.is_ambiguous or self._are_dependent:
-            return False
-        return bool(seen.needed.all() and self.is_complete and not self.unseen.any())
+        return bool(self.is_determined and seen.needed.all()) and not self._are_dependent
 
     @property
     def _are_dependent(self) -> bool:

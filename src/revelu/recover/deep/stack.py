@@ -49,6 +49,11 @@ class Stack:
         """Put a layer on top."""
         return Stack(self.dim_in, (*self.weights, W), (*self.biases, b))
 
+    def draw(self, n: int, spreads: Sequence[float], rng: np.random.Generator) -> FloatArray:
+        """Draw inputs, near and far: each of N(0, s^2 I) with one of the spreads s."""
+        X = rng.standard_normal((n, self.dim_in))
+        return np.asarray(X * rng.choice(spreads, n)[:, None])
+
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return what the highest layer gives, shape (n, dim_out)."""
         return self._network.activations(X)[-1]
