@@ -10,14 +10,14 @@ from scipy.integrate import quad
 from scipy.optimize import check_grad
 from scipy.stats import norm
 
+from listings.gp18_polynomials import part, shifted
 from listings.landscape import (
     attained_by_directions,
     balanced,
     directions_at_once,
     directions_one_by_one,
 )
-from revelu.network.polynomial import Polynomial
-from revelu.network.zoo.thresholds import random_directions, threshold_network
+from revelu.network.zoo.thresholds import Polynomial, random_directions, threshold_network
 from revelu.numerics.hermite import hermite, power
 from revelu.numerics.high_threshold import ACTIVATIONS, coefficient, threshold_of
 from revelu.numerics.joint_diagonalisation import common_rotation
@@ -214,7 +214,6 @@ def test_least_deviations_are_exact_where_most_equations_are():
 def test_polynomials_shift_and_split():
     P = Polynomial({(0, 0): 1.0, (1, 0): 2.0, (2, 0): 3.0, (1, 1): 4.0})
     X = np.random.default_rng(0).standard_normal((5, 2))
-    assert np.allclose(P.shifted(0.3)(X), P(0.3 * (X + 1)))
-    assert P.part(1).terms == {(0, 0): 1.0, (1, 0): 2.0, (2, 0): 3.0}
+    assert np.allclose(shifted(P, 0.3)(X), P(0.3 * (X + 1)))
+    assert part(P, 1).terms == {(0, 0): 1.0, (1, 0): 2.0, (2, 0): 3.0}
     assert P.linear().tolist() == [2.0, 0.0]
-    assert P.largest_product() == 4.0

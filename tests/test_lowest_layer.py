@@ -5,8 +5,12 @@ import pytest
 
 import revelu
 from revelu import Status
-from revelu.network.polynomial import Polynomial
-from revelu.network.zoo.thresholds import ThresholdNetwork, random_directions, threshold_network
+from revelu.network.zoo.thresholds import (
+    Polynomial,
+    ThresholdNetwork,
+    random_directions,
+    threshold_network,
+)
 from revelu.numerics.matching import match_rows
 
 

@@ -1,14 +1,46 @@
 """Targets with a first layer under a high threshold, and a polynomial above it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from revelu.network.polynomial import Exponents, Polynomial
-from revelu.numerics.high_threshold import ACTIVATIONS, coefficient
+from revelu.numerics.high_threshold import ACTIVATIONS
 from revelu.types import FloatArray
+
+Exponents = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """``P(X) = sum_r c_r prod_j X_j^{r_j}`` of a layer's outputs.
+
+    Parameters
+    ----------
+    terms : mapping of tuple of int to float
+        Exponents, one for each variable, to coefficients.
+
+    Examples
+    --------
+    >>> P = Polynomial({(0, 0): 1.0, (1, 0): 2.0, (1, 1): -3.0})
+    >>> P(np.array([[1.0, 2.0]])).tolist()
+    [-3.0]
+    """
+
+    terms: Mapping[Exponents, float]
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Evaluate, (n, k) -> (n,)."""
+        total = np.zeros(len(X))
+        for exponents, c in self.terms.items():
+            total += c * np.prod([X[:, j] ** r for j, r in enumerate(exponents) if r], axis=0)
+        return total
+
+    def linear(self) -> FloatArray:
+        """Coefficients of the linear terms, shape (k,)."""
+        k = len(next(iter(self.terms)))
+        return np.array([self.terms.get(_of((i,), k), 0.0) for i in range(k)])
 
 
 @dataclass(frozen=True)
@@ -36,40 +68,6 @@ class ThresholdNetwork:
     def __call__(self, X: FloatArray) -> FloatArray:
         """Evaluate, (n, d) -> (n,)."""
         return self.polynomial(self.units(np.atleast_2d(X)))
-
-    def nonlinearity(self, X: FloatArray) -> tuple[float, float]:
-        """``E|f - f_lin|`` over inputs, and its standard error (Lemma 2).
-
-        With higher degrees in one variable ``f_lin`` is ``f_uni`` (B.7, Lemma 18).
-        """
-        U = self.units(X)
-        rest = np.abs(self.polynomial(U) - self.polynomial.part(1)(U))
-        return float(rest.mean()), float(rest.std() / np.sqrt(len(X)))
-
-    def linear_coefficients(self) -> FloatArray:
-        """Linear coefficients of ``P(mu (X + 1))`` over mu, mu = E[u] (Corollary 1)."""
-        mu = float(coefficient(self.activation, 0, np.array(float(self.thresholds.mean()))))
-        return self.polynomial.shifted(mu).linear() / mu
-
-
-def independence_ratio(U: FloatArray) -> float:
-    """Largest ``E[X_i X_j] / min(E[X_i], E[X_j])`` of a cut's outputs (GP18, Appendix E).
-
-    Parameters
-    ----------
-    U : ndarray, shape (n, k)
-        Outputs, not negative: of any layer, or of any cut through a network.
-
-    Returns
-    -------
-    float
-        Appendix E's mu for pairs; the smaller, the more linear is what is above the cut.
-    """
-    second = U.T @ U / len(U)
-    means = U.mean(axis=0)
-    least = np.maximum(np.minimum.outer(means, means), np.finfo(np.float64).tiny)
-    ratios = second / least
-    return float(ratios[~np.eye(len(means), dtype=np.bool_)].max(initial=0.0))
 
 
 def random_directions(
