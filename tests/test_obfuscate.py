@@ -112,10 +112,10 @@ def test_nothing_is_changed_where_no_direction_was_found():
 @pytest.mark.parametrize(
     ("inputs", "options", "word"),
     [
-        (np.ones((2, 63)), {}, r"\(2, 63\).*\(m, 64\)"),
+        (np.ones((2, 63)), {}, r"\(n, 64\).*\(2, 63\)"),
         (np.ones(64), {}, "shape"),
         (np.full((1, 64), np.nan), {}, "finite"),
-        (2 * np.ones((3, 64)), {"box": (0, 1)}, "input 0 leaves the box"),
+        (2 * np.ones((3, 64)), {"box": (0, 1)}, "row 0 of the inputs leaves the box"),
         (X, {"box": (1, 0)}, "lo < hi"),
         (X, {"norm": 0.0}, "norm"),
         (X, {"norm": float("inf")}, "norm"),

@@ -74,7 +74,7 @@ def test_the_box_is_kept():
     target = Counting()
     oracle = Oracle(target, 2, box=(0.0, 1.0))
     oracle(np.array([[0.0, 1.0]]))
-    with pytest.raises(InputError, match=r"query 1 leaves the box \[0, 1\]"):
+    with pytest.raises(InputError, match=r"row 1 of the queries leaves the box \[0, 1\]"):
         oracle(np.array([[0.5, 0.5], [0.5, 1.1]]))
     assert target.rows == 1
 

@@ -76,10 +76,6 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
     rtol : float
         What counts as not identifiable.
 
-    Returns
-    -------
-    Alignment
-
     Raises
     ------
     InputError

@@ -26,8 +26,7 @@ def l2_norm(network: Network) -> float:
     >>> round(l2_norm(Network([[[1.0]], [[2.0]]], [[0.0], [0.0]])), 12)
     1.414213562373
     """
-    if len(network.weights) != 2:
-        raise InputError(f"one hidden layer is needed, got {network!r}")
+    _check(network)
     (W, A), (b, c) = network.weights, network.biases
     V, e = network.affine
     return float(np.sqrt(squared_norm(A, W, b, V, c + e)))
@@ -46,9 +45,13 @@ def l2_distance(first: Network, second: Network) -> float:
     InputError
         If the shapes do not allow it.
     """
-    for network in (first, second):
-        if len(network.weights) != 2:
-            raise InputError(f"one hidden layer is needed, got {network!r}")
+    _check(first, second)
     if (first.dim_in, first.dim_out) != (second.dim_in, second.dim_out):
         raise InputError(f"{first!r} and {second!r} have different inputs or outputs")
     return l2_norm(add_networks(first, second.then(-np.eye(second.dim_out))))
+
+
+def _check(*networks: Network) -> None:
+    for network in networks:
+        if network.n_hidden != 1:
+            raise InputError(f"one hidden layer is needed, got {network!r}")

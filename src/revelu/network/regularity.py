@@ -109,10 +109,6 @@ def regularity(found: Arrangement, top: Regularity | None = None) -> Regularity:
     found : Arrangement
     top : Regularity, optional
         Of the sub-network of the top two layers, for condition 7.
-
-    Returns
-    -------
-    Regularity
     """
     kinks = [
         _nearest_kink(found),

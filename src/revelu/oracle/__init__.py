@@ -1,6 +1,7 @@
 """The black box: counts, budgets, batches, box, noise floor, degradations."""
 
-from revelu.oracle.arguments import agreed_dim_in, checked_inputs, whole_number
+from revelu.oracle.arguments import agreed_dim_in, whole_number
+from revelu.oracle.checks import checked_inputs
 from revelu.oracle.degradations import (
     Degradation,
     Float32,

@@ -4,10 +4,8 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from revelu.errors import InputError
-from revelu.types import FloatArray
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
@@ -55,31 +53,3 @@ def is_interval(box: Any) -> bool:
 def is_positive(value: Any) -> bool:
     """Whether ``value`` is a finite number above 0."""
     return isinstance(value, int | float | np.number) and bool(0 < value < np.inf)
-
-
-def checked_inputs(X: ArrayLike, n: int, box: tuple[float, float] | None) -> FloatArray:
-    """Return inputs as an array (m, n), or name what is wrong with them.
-
-    Raises
-    ------
-    InputError
-    """
-    try:
-        given = np.asarray(X)
-        rows = given.astype(np.float64) if given.dtype.kind in "biufO" else None
-    except (TypeError, ValueError) as error:
-        raise InputError(f"inputs are no numeric array: {error}") from None
-    if rows is None:
-        raise InputError(f"inputs are no numeric array: of type {given.dtype}")
-    if rows.ndim != 2 or rows.shape[1] != n:
-        raise InputError(f"inputs have shape {rows.shape}; expected (m, {n})")
-    if not np.isfinite(rows).all():
-        raise InputError("an input holds a number that is not finite")
-    if box is not None:
-        lo, hi = box
-        if not lo < hi:
-            raise InputError(f"box needs lo < hi, got {box!r}")
-        outside = np.flatnonzero(((rows < lo) | (rows > hi)).any(axis=1))
-        if len(outside):
-            raise InputError(f"input {outside[0]} leaves the box [{lo:g}, {hi:g}]")
-    return rows

@@ -9,31 +9,44 @@ from revelu.errors import InputError, TargetError
 from revelu.types import FloatArray
 
 
-def checked_queries(X: ArrayLike, dim_in: int, box: tuple[float, float] | None) -> FloatArray:
-    """Give questions the shape (n, d).
+def checked_inputs(
+    X: ArrayLike, dim_in: int, box: tuple[float, float] | None, what: str = "inputs"
+) -> FloatArray:
+    """Return what is to be asked as an array, or name what is wrong with it.
 
     Parameters
     ----------
     X : array_like, shape (n, d)
     dim_in : int
     box : (lo, hi) or None
+    what : str
+        What messages call the rows.
 
     Raises
     ------
     InputError
-        If they have another shape, are not finite or leave the box.
+        If they are no real numbers, have another shape, are not finite or leave the box.
     """
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.ndim != 2 or X.shape[1] != dim_in:
-        raise InputError(f"expected queries of shape (n, {dim_in}), got {X.shape}")
-    if not np.isfinite(X).all():
-        raise InputError("a query holds a number that is not finite")
-    if box is not None and len(X):
+    try:
+        given = np.asarray(X)
+        is_real = given.dtype.kind in "biufO"
+        rows = np.array(given if is_real else [], dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} are no numeric array: {error}") from None
+    if not is_real:
+        raise InputError(f"{what} are no numeric array: of type {given.dtype}")
+    if rows.ndim != 2 or rows.shape[1] != dim_in:
+        raise InputError(f"expected {what} of shape (n, {dim_in}), got {rows.shape}")
+    if not np.isfinite(rows).all():
+        raise InputError(f"{what} hold a number that is not finite")
+    if box is not None:
         lo, hi = box
-        outside = np.flatnonzero((np.clip(X, lo, hi) != X).any(axis=1))
+        if not lo < hi:
+            raise InputError(f"box needs lo < hi, got {box!r}")
+        outside = np.flatnonzero(((rows < lo) | (rows > hi)).any(axis=1))
         if len(outside):
-            raise InputError(f"query {outside[0]} leaves the box [{lo:g}, {hi:g}]")
-    return X
+            raise InputError(f"row {outside[0]} of the {what} leaves the box [{lo:g}, {hi:g}]")
+    return rows
 
 
 def checked_answer(

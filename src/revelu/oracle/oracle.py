@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, naming_failures
-from revelu.oracle.checks import checked_answer, checked_queries
+from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
@@ -255,7 +255,7 @@ class Oracle:
         Where log-ratios are taken, a probability that has underflowed gives an
         infinite answer: the target is *saturated* there and says nothing.
         """
-        X = checked_queries(X, self.dim_in, self.box)
+        X = checked_inputs(X, self.dim_in, self.box, "queries")
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))

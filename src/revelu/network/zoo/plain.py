@@ -7,7 +7,7 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.network.network import Network
-from revelu.types import FloatArray
+from revelu.network.sums import affine_network
 
 
 def random_network(widths: Sequence[int], seed: int = 0, bias_std: float = 0.5) -> Network:
@@ -20,10 +20,6 @@ def random_network(widths: Sequence[int], seed: int = 0, bias_std: float = 0.5) 
     seed : int
     bias_std : float
         Every bias, the output's included, is N(0, bias_std²).
-
-    Returns
-    -------
-    Network
 
     Raises
     ------
@@ -53,10 +49,6 @@ def scaled(network: Network, input_scale: float = 1.0, output_scale: float = 1.0
     input_scale, output_scale : float
         Not zero.  Hyperplanes move ``input_scale`` times as far from the origin.
 
-    Returns
-    -------
-    Network
-
     Raises
     ------
     InputError
@@ -64,51 +56,21 @@ def scaled(network: Network, input_scale: float = 1.0, output_scale: float = 1.0
     """
     if not (np.isfinite([input_scale, output_scale]).all() and input_scale and output_scale):
         raise InputError(f"scales must be finite, not zero: {input_scale!r}, {output_scale!r}")
-    weights, biases = list(network.weights), list(network.biases)
+    weights, skip = list(network.weights), network.skip
     weights[0] = weights[0] / input_scale
-    weights[-1], biases[-1] = weights[-1] * output_scale, biases[-1] * output_scale
-    if network.skip is None:
-        return Network(weights, biases)
-    V, c = network.skip
     # V reads the input itself where at most one hidden layer lies between.
-    V = V / input_scale if len(weights) <= 2 else V
-    return Network(weights, biases, (V * output_scale, c * output_scale))
+    if skip is not None and network.n_hidden <= 1:
+        skip = (skip[0] / input_scale, skip[1])
+    return Network(weights, network.biases, skip).then(output_scale * np.eye(network.dim_out))
 
 
 def affine(dim_in: int, dim_out: int, seed: int = 0) -> Network:
-    """Draw an affine map, as a network of hidden width 0 whose skip is the map.
-
-    Parameters
-    ----------
-    dim_in, dim_out : int
-    seed : int
-
-    Returns
-    -------
-    Network
-    """
-    W, c = _linear_layer(dim_in, dim_out, seed)
-    return Network(
-        [np.empty((0, dim_in)), np.empty((dim_out, 0))], [np.empty(0), np.zeros(dim_out)], (W, c)
-    )
+    """Draw an affine map, as a network of hidden width 0 whose skip is the map."""
+    layer = random_network([dim_in, dim_out], seed)
+    return affine_network(layer.weights[0], layer.biases[0])
 
 
 def constant(dim_in: int, dim_out: int, seed: int = 0) -> Network:
-    """Draw a constant, as a network of hidden width 0.
-
-    Parameters
-    ----------
-    dim_in, dim_out : int
-    seed : int
-
-    Returns
-    -------
-    Network
-    """
-    _, c = _linear_layer(dim_in, dim_out, seed)
+    """Draw a constant, as a network of hidden width 0."""
+    c = random_network([dim_in, dim_out], seed).biases[0]
     return Network([np.empty((0, dim_in)), np.empty((dim_out, 0))], [np.empty(0), c])
-
-
-def _linear_layer(dim_in: int, dim_out: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    layer = random_network([dim_in, dim_out], seed)
-    return layer.weights[0], layer.biases[0]
