@@ -9,11 +9,12 @@ from scipy.integrate import dblquad, quad
 import revelu
 from revelu.network import l2_distance, l2_norm, zoo
 from revelu.network.sums import affine_network
-from revelu.numerics.gaussian_relu import (
-    difference_norms,
-    half_space_products,
-    relu_products,
-)
+from revelu.numerics.gaussian_relu import difference_norms, half_space_products
+
+
+def relu_products(W, b, V, c):
+    """E[relu(w_i x + b_i) relu(v_j x + c_j)]."""
+    return half_space_products((W, b), (W, b), (V, c), (V, c))
 
 
 def phi(x):

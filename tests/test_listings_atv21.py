@@ -5,7 +5,7 @@ import pytest
 
 from listings import atv21
 from revelu.numerics.hermite import network_coefficient, recover_scalars, relu_coefficient
-from revelu.numerics.jennrich import directions_of_pencil, directions_of_two
+from revelu.numerics.jennrich import directions_of_pencil
 from revelu.numerics.matching import match_rows
 from revelu.recover.fit.tensors import recover_units
 
@@ -102,7 +102,7 @@ def test_the_combined_pencil_agrees_with_two_decompositions(d, m, order):
     T = {k: network_coefficient(k, a, W, b) for k in range(1, 2 * order + 3)}
     base, odd, even = (T[2 * order + j] for j in range(3))
     one = directions_of_pencil(base, odd, even, m, order, np.random.default_rng(0))[0]
-    two = directions_of_two(odd, even, order, np.random.default_rng(0))
+    two = atv21._steps_1_to_4(T, order, np.random.default_rng(0), eta1=1e-9, eta2=0.0, eta3=1e-3)
     for found in (one, two):
         rows, signs = match_rows(found, W, up_to_sign=True)
         assert len(found) == m

@@ -21,60 +21,18 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, owens_t
 
+from revelu.numerics.hermite import density
 from revelu.types import FloatArray, IntArray
 
-# Hyperplanes may share a group if they are this near each other, or all but equal.
-_NEAR = 1e-2
-_SAME = 1e-14
+Affine = tuple[FloatArray, FloatArray]
+"""Rows and constants of affine functions: (m, d) and (m,)."""
 
-# Nodes of the integral over the difference of two neurons, which is normal; and how many
-# of its standard deviations are seen.
-_NODES = 40
-_REACH = 9.0
-_STRIP_NODES = 6
-
-# Numbers that are held at a time.
-_NUMBERS = 2**22
-
-# Stands for 0 where a quotient is wanted: two such still divide.
+# Stands for 0 where a quotient is wanted: a quotient of two is still one.
 _TINY = 1e-100
-
-_EPS = float(np.finfo(np.float64).eps)
-
-# A normal variable is never so many deviations from its mean: exp(-40^2 / 2) is 0.
-_FAR = 40.0
-
-
-def relu_products(W: FloatArray, b: FloatArray, V: FloatArray, c: FloatArray) -> FloatArray:
-    """Return ``E[relu(w_i x + b_i) relu(v_j x + c_j)]`` under N(0, I).
-
-    Parameters
-    ----------
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    V : ndarray, shape (n, d)
-    c : ndarray, shape (n,)
-        No row is zero.
-
-    Returns
-    -------
-    ndarray, shape (m, n)
-
-    Examples
-    --------
-    >>> one = np.eye(1)
-    >>> round(float(relu_products(one, np.zeros(1), one, np.zeros(1))[0, 0]), 12)
-    0.5
-    """
-    (first, second) = ((W, b), (V, c))
-    return half_space_products(first, first, second, second)
 
 
 def half_space_products(
-    on: tuple[FloatArray, FloatArray],
-    p: tuple[FloatArray, FloatArray],
-    on_too: tuple[FloatArray, FloatArray],
-    p_too: tuple[FloatArray, FloatArray],
+    on: Affine, p: Affine, on_too: Affine, p_too: Affine, *, most_numbers: int = 2**22
 ) -> FloatArray:
     """Return ``E[1(z_i > 0) p_i(x) 1(z'_j > 0) p'_j(x)]`` for affine ``z, p, z', p'``.
 
@@ -84,25 +42,27 @@ def half_space_products(
         Rows and constants of ``z`` and ``p``; no row of ``z`` is zero.
     on_too, p_too : (ndarray (n, d), ndarray (n,))
         Likewise of ``z'`` and ``p'``.
+    most_numbers : int
+        Held at a time, one for every two rows and input: 32 MB.
 
     Returns
     -------
     ndarray, shape (m, n)
+
+    Examples
+    --------
+    >>> z = (np.eye(1), np.zeros(1))  # relu(z) is 1(z > 0) z
+    >>> half_space_products(z, z, z, z).round(12).item()
+    0.5
     """
-    most = max(1, _NUMBERS // max(on_too[0].size, 1))
-    starts = range(0, max(len(on[1]), 1), most)
-    cuts = [slice(start, start + most) for start in starts]
+    size = max(1, most_numbers // max(on_too[0].size, 1))
+    cuts = [slice(start, start + size) for start in range(0, max(len(on[1]), 1), size)]
     return np.vstack(
         [_products((on[0][i], on[1][i]), (p[0][i], p[1][i]), on_too, p_too) for i in cuts]
     )
 
 
-def _products(
-    on: tuple[FloatArray, FloatArray],
-    p: tuple[FloatArray, FloatArray],
-    on_too: tuple[FloatArray, FloatArray],
-    p_too: tuple[FloatArray, FloatArray],
-) -> FloatArray:
+def _products(on: Affine, p: Affine, on_too: Affine, p_too: Affine) -> FloatArray:
     """Inner products, with a number for every two rows and input."""
     U, h = _unit(on)
     V, k = _unit(on_too)
@@ -157,8 +117,9 @@ def squared_norm(
     norms = np.linalg.norm(W, axis=1)
     fixed = norms == 0.0
     c = c + A[:, fixed] @ np.maximum(b[fixed], 0.0)
-    # To the last digit, so is what is on, or off, wherever x is: an affine map.
-    far = ~fixed & (np.abs(b) > _FAR * norms)
+    # No normal variable is 40 deviations from its mean, exp(-40^2 / 2) being 0: a neuron whose
+    # bias is as large is on, or off, wherever x is, and an affine map.
+    far = ~fixed & (np.abs(b) > 40.0 * norms)
     on = far & (b > 0)
     V, c = V + A[:, on] @ W[on], c + A[:, on] @ b[on]
     left = ~(fixed | far)
@@ -173,12 +134,8 @@ def squared_norm(
     U, beta = np.where(back[:, None], -U, U), np.where(back, -beta, beta)
     heads = np.unique(leaders)
     others = np.flatnonzero(leaders != np.arange(len(leaders)))
-    totals = (
-        np.stack([coefficients[:, leaders == i].sum(axis=1) for i in heads], axis=1)
-        if len(heads)
-        else coefficients
-    )
     lead = leaders[others]
+    totals = coefficients @ (leaders[:, None] == heads).astype(np.float64)
     half_spaces = (
         np.vstack([U[heads], (U[others] + U[lead]) / 2]),
         np.concatenate([beta[heads], (beta[others] + beta[lead]) / 2]),
@@ -191,16 +148,22 @@ def squared_norm(
     G = half_space_products(half_spaces, p, half_spaces, p)
     n = len(heads)
     G[n:, n:] = _with_strips(G[n:, n:], U, beta, others, lead)
-    cross = _with_affine(half_spaces, p, V, c)
     quadratic = float(np.einsum("oi,ij,oj->", weights, G, weights))
-    linear = 2.0 * float((weights * cross).sum())
+    linear = 2.0 * float((weights * _with_affine(half_spaces, p, V, c)).sum())
     # What cancels leaves rounding, which is no proof of zero.
-    rounding = _EPS * float(np.einsum("oi,ij,oj->", *(np.abs(a) for a in (weights, G, weights))))
+    sizes = np.einsum("oi,ij,oj->", *(np.abs(a) for a in (weights, G, weights)))
+    rounding = float(np.finfo(np.float64).eps * sizes)
     return max(quadratic + linear + float((V**2).sum() + c @ c), rounding)
 
 
 def difference_norms(
-    U: FloatArray, beta: FloatArray, V: FloatArray, gamma: FloatArray
+    U: FloatArray,
+    beta: FloatArray,
+    V: FloatArray,
+    gamma: FloatArray,
+    *,
+    n_nodes: int = 40,
+    reach: float = 9.0,
 ) -> FloatArray:
     """Return ``E (relu(u_i x + β_i) - relu(v_i x + γ_i))^2`` for unit rows, shape (n,).
 
@@ -208,6 +171,10 @@ def difference_norms(
     ----------
     U, V : ndarray, shape (n, d)
     beta, gamma : ndarray, shape (n,)
+    n_nodes : int
+        Of the integral over ``e``, on each side of 0.
+    reach : float
+        Standard deviations of ``e`` that are integrated over: beyond 9 are 2e-19 of it.
 
     Notes
     -----
@@ -217,28 +184,33 @@ def difference_norms(
     deviation = np.linalg.norm(U - V, axis=1)[:, None]
     mean_e = (beta - gamma)[:, None]
     mean_s, sigma_s = (beta + gamma)[:, None] / 2, np.linalg.norm(U + V, axis=1)[:, None] / 2
-    nodes, node_weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, node_weights = np.polynomial.legendre.leggauss(n_nodes)
     total = np.zeros(len(U))
     # Both signs of e apart: the integrand has a corner at 0.
     for lo, hi in ((-np.inf, 0.0), (0.0, np.inf)):
-        left = np.clip(mean_e - _REACH * deviation, lo, hi)
-        right = np.clip(mean_e + _REACH * deviation, lo, hi)
+        left = np.clip(mean_e - reach * deviation, lo, hi)
+        right = np.clip(mean_e + reach * deviation, lo, hi)
         e = (left + right) / 2 + (right - left) / 2 * nodes
         scale = np.where(deviation > 0, deviation, 1.0)
-        density = _phi((e - mean_e) / scale) / scale * (right - left) / 2 * node_weights
-        total += (density * _given_difference(e, mean_s, sigma_s)).sum(axis=1)
+        law = density((e - mean_e) / scale) / scale * (right - left) / 2 * node_weights
+        total += (law * _given_difference(e, mean_s, sigma_s)).sum(axis=1)
     exact = _given_difference(mean_e, mean_s, sigma_s)[:, 0]
     return np.where(deviation[:, 0] > 0, total, exact)
 
 
-def _given_difference(e: FloatArray, mean: FloatArray, sigma: FloatArray) -> FloatArray:
-    """The squared difference of two ReLUs whose arguments differ by ``e``."""
+def _given_difference(
+    e: FloatArray, mean: FloatArray, sigma: FloatArray, n_nodes: int = 6
+) -> FloatArray:
+    """The squared difference of two ReLUs whose arguments differ by ``e``.
+
+    The strip is narrow beside ``sigma``: a few nodes integrate over it.
+    """
     size = np.abs(e)
     whole = size**2 * ndtr((mean - size / 2) / np.where(sigma > 0, sigma, 1e-300))
-    nodes, weights = np.polynomial.legendre.leggauss(_STRIP_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     y = size[..., None] * (nodes + 1) / 2
     standardised = (y - size[..., None] / 2 - mean[..., None]) / sigma[..., None]
-    strip = (y**2 * _phi(standardised) * weights).sum(axis=-1) * size / 2 / sigma
+    strip = (y**2 * density(standardised) * weights).sum(axis=-1) * size / 2 / sigma
     return np.asarray(whole + strip)
 
 
@@ -254,16 +226,10 @@ def _with_strips(
     return exact
 
 
-def _with_affine(
-    on: tuple[FloatArray, FloatArray],
-    p: tuple[FloatArray, FloatArray],
-    V: FloatArray,
-    c: FloatArray,
-) -> FloatArray:
+def _with_affine(on: Affine, p: Affine, V: FloatArray, c: FloatArray) -> FloatArray:
     """``E[1(z_i > 0) p_i (V x + c)]``, shape (k, n)."""
-    U, h = _unit(on)
-    P, p0 = p
-    L, first = ndtr(h), _phi(h)
+    (U, h), (P, p0) = _unit(on), p
+    L, first = ndtr(h), density(h)
     along_p, along_v = (P * U).sum(axis=1), V @ U.T
     return np.asarray(
         (V @ P.T + np.outer(c, p0)) * L
@@ -273,19 +239,20 @@ def _with_affine(
     )
 
 
-def _groups(rows: FloatArray) -> IntArray:
+def _groups(rows: FloatArray, near: float = 1e-2, same: float = 1e-14) -> IntArray:
     """The first row of the group of each hyperplane.
 
     The hierarchy of nearest neighbours is cut where the distances leap most: what is
-    within a group is then small beside what is between groups.
+    within a group is then small beside what is between groups.  Hyperplanes may share a group
+    if they are ``near`` each other; below ``same`` distances are rounding, and no leap.
     """
     if len(rows) < 2:
         return np.zeros(len(rows), dtype=np.intp)
     i, j = np.triu_indices(len(rows), 1)
     apart = np.minimum(cdist(rows, rows), cdist(rows, -rows))
     tree = linkage(apart[i, j], "single")
-    heights = np.append(np.maximum(tree[:, 2], _SAME), 1.0)
-    leaps = np.where(heights[:-1] <= _NEAR, heights[1:] / heights[:-1], 0.0)
+    heights = np.append(np.maximum(tree[:, 2], same), 1.0)
+    leaps = np.where(heights[:-1] <= near, heights[1:] / heights[:-1], 0.0)
     if not leaps.any():
         return np.arange(len(rows), dtype=np.intp)
     cut = float(heights[int(np.argmax(leaps))])
@@ -304,30 +271,22 @@ def _truncated_moments(
     side = np.copysign(1.0, r)
     apart, left = (k - side * h) / q, side * q / (1.0 + np.abs(r))
     A, B = apart + left * h, -side * apart + left * k
-    density = q * np.exp(-(h**2 + A**2) / 2) / (2 * np.pi)  # q^2 φ2
-    L = _both_positive(h, k, A, B)
-    at_h, at_k = _phi(h) * ndtr(A), _phi(k) * ndtr(B)
+    both = q * np.exp(-(h**2 + A**2) / 2) / (2 * np.pi)  # q^2 φ2
+    # P(u > -h, v > -k), by Owen (1956).
+    owen = owens_t(h, A / h) + owens_t(k, B / k)
+    L = (ndtr(h) + ndtr(k)) / 2 - owen - 0.5 * (h * k < 0)
+    at_h, at_k = density(h) * ndtr(A), density(k) * ndtr(B)
     return (
         L,
         at_h + r * at_k,
         q * at_k,
-        L - h * at_h - r**2 * k * at_k + r * density,
-        q * (density - r * k * at_k),
-        L - q**2 * k * at_k - r * density,
+        L - h * at_h - r**2 * k * at_k + r * both,
+        q * (both - r * k * at_k),
+        L - q**2 * k * at_k - r * both,
     )
 
 
-def _both_positive(h: FloatArray, k: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
-    """P(u > -h, v > -k), by Owen (1956): ``A`` and ``B`` as in the module's docstring."""
-    apart = owens_t(h, A / h) + owens_t(k, B / k)
-    return np.asarray((ndtr(h) + ndtr(k)) / 2 - apart - 0.5 * (h * k < 0))
-
-
-def _unit(affine: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+def _unit(affine: Affine) -> Affine:
     W, b = affine
     norms = np.linalg.norm(W, axis=1)
     return W / norms[:, None], b / norms
-
-
-def _phi(x: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-np.square(x) / 2) / np.sqrt(2 * np.pi))

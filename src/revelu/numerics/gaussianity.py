@@ -5,18 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.confidence import standard_errors
 from revelu.types import FloatArray
-
-# Standard deviations of chance that a moment may be off, and how little matters anyway.
-_SIGMAS = 5.0
-_SLACK = 0.02
-
-# Of inputs that vary by 1 each, directions in which they vary by a smaller share of the
-# largest variance are those in which they do not.
-_RANK_RTOL = 1e-10
-
-# Powers of so many rows are formed at a time.
-_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ def measure_law(X: FloatArray) -> Law:
     n, d = X.shape
     mean = X.mean(axis=0)
     C = sum(((rows - mean).T @ (rows - mean) for rows in _blocks(X)), np.zeros((d, d))) / n
-    close = _SIGMAS / np.sqrt(n)
+    close = standard_errors(1) / np.sqrt(n)
     is_standard = bool(
         np.abs(mean).max() <= close and np.abs(C - np.eye(d)).max() <= np.sqrt(2.0) * close
     )
@@ -107,26 +97,36 @@ def measure_law(X: FloatArray) -> Law:
     return Law(mean, whitening, is_standard, objection)
 
 
-def _whitening(C: FloatArray) -> FloatArray:
-    """Return ``R (r, d)`` with ``R C R' = I``; inputs may have been measured in any units."""
+def _whitening(C: FloatArray, rtol: float = 1e-10) -> FloatArray:
+    """Return ``R (r, d)`` with ``R C R' = I``; inputs may have been measured in any units.
+
+    Inputs are scaled to variance 1 first.  Directions of less than ``rtol`` of the largest
+    variance are those in which the inputs do not vary: rounding makes that much of sums.
+    """
     deviations = np.sqrt(np.diag(C))
     units = np.where(deviations > 0, deviations, 1.0)
     values, U = np.linalg.eigh(C / units[:, None] / units)
-    kept = values > _RANK_RTOL * max(values[-1], np.finfo(np.float64).tiny)
+    kept = values > rtol * max(values[-1], np.finfo(np.float64).tiny)
     return np.asarray((U[:, kept] / np.sqrt(values[kept])).T / units)
 
 
-def _blocks(X: FloatArray) -> Iterator[FloatArray]:
-    for start in range(0, len(X), _ROWS):
-        yield X[start : start + _ROWS]
+def _blocks(X: FloatArray, size: int = 4096) -> Iterator[FloatArray]:
+    """Cut rows into blocks whose powers fit the cache."""
+    for start in range(0, len(X), size):
+        yield X[start : start + size]
 
 
-def _objection(n: int, blocks: Iterable[FloatArray]) -> str:
+def _objection(n: int, blocks: Iterable[FloatArray], slack: float = 0.02) -> str:
+    """Say which moment of standardised inputs is off by more than chance.
+
+    One that is off by less than ``slack`` hardly matters, however many samples show it.
+    """
+    sigmas = standard_errors(1)
     sums = [((Z**3 - 3.0 * Z).sum(axis=0), ((Z**2 - 6.0) * Z**2 + 3.0).sum(axis=0)) for Z in blocks]
     third = np.abs(np.sum([first for first, _ in sums], axis=0)).max() / n
     fourth = np.abs(np.sum([second for _, second in sums], axis=0)).max() / n
-    if third > _SIGMAS * np.sqrt(6.0 / n) + _SLACK:
+    if third > sigmas * np.sqrt(6.0 / n) + slack:
         return f"the inputs are skewed: a third moment is off by {third:.2g}"
-    if fourth > _SIGMAS * np.sqrt(24.0 / n) + 2.0 * _SLACK:
+    if fourth > sigmas * np.sqrt(24.0 / n) + 2.0 * slack:
         return f"the inputs are not Gaussian: a fourth moment is off by {fourth:.2g}"
     return ""

@@ -11,103 +11,11 @@ from revelu.numerics.hermite import power
 from revelu.numerics.joint_diagonalisation import diagonalise_jointly
 from revelu.types import FloatArray
 
-# Directions within this distance, up to sign, are one (eta_3 of ATV21, Algorithm 4).
-_SAME = 1e-3
-
-# Random pencils tried; what leaves no more than this share of the tensors ends the search.
-_N_PENCILS = 150
-_EXACT = 1e-22
-
-
-def flatten(T: FloatArray, p: int, q: int, r: int) -> FloatArray:
-    """Reshape an order-(p + q + r) tensor over R^d to ``(d^p, d^q, d^r)``."""
-    d = T.shape[0]
-    return T.reshape(d**p, d**q, d**r)
-
-
-def rank_one_terms(T: FloatArray, rank: int, rng: np.random.Generator) -> FloatArray:
-    """Find the first factors of an order-3 tensor's rank-one terms.
-
-    Parameters
-    ----------
-    T : ndarray, shape (p, q, r)
-        With ``rank`` terms, their first and second factors linearly independent and no two
-        third factors parallel.
-    rank : int
-    rng : numpy.random.Generator
-        Of the two contractions.
-
-    Returns
-    -------
-    ndarray, shape (rank, p)
-        Rows of norm 1, signs arbitrary.
-    """
-    # Inside the column spaces, where the pencil is square and regular.
-    P = np.linalg.svd(T.reshape(T.shape[0], -1), full_matrices=False)[0][:, :rank]
-    Q = np.linalg.svd(T.transpose(1, 0, 2).reshape(T.shape[1], -1), full_matrices=False)[0]
-    core = np.einsum("pa,pqr,qb->abr", P, T, Q[:, :rank], optimize=True)
-    s, t = rng.standard_normal((2, T.shape[2]))
-    _, vectors = np.linalg.eig(np.linalg.solve((core @ t).T, (core @ s).T).T)
-    U = np.real(vectors).T @ P.T
-    return np.asarray(U / np.linalg.norm(U, axis=1, keepdims=True))
-
 
 def root(u: FloatArray, d: int, order: int) -> FloatArray:
     """Return the ``w`` of norm 1 with ``w^(order)`` nearest to ``u``, up to sign."""
     left, _, _ = np.linalg.svd(u.reshape(d, d ** (order - 1)), full_matrices=False)
     return np.asarray(left[:, 0])
-
-
-def distinct(rows: FloatArray, atol: float = _SAME) -> FloatArray:
-    """Leave out rows of norm 1 that repeat an earlier one, up to sign."""
-    kept: list[FloatArray] = []
-    for w in rows:
-        if all(min(np.linalg.norm(w - v), np.linalg.norm(w + v)) > atol for v in kept):
-            kept.append(w)
-    return np.array(kept).reshape(-1, rows.shape[1])
-
-
-def directions_of_two(
-    odd: FloatArray,
-    even: FloatArray,
-    order: int,
-    rng: np.random.Generator,
-    *,
-    rtol: float = 1e-9,
-    atol: float = 0.0,
-) -> FloatArray:
-    """Find the directions in two consecutive coefficients, each decomposed for itself.
-
-    Parameters
-    ----------
-    odd, even : ndarray
-        Coefficients of orders ``2 order + 1`` and ``2 order + 2``.
-    order : int
-        ``w_i^(order)`` are linearly independent.
-    rng : numpy.random.Generator
-    rtol, atol : float
-        Singular values above ``max(rtol * largest, atol)`` count (eta_1).
-
-    Returns
-    -------
-    ndarray, shape (m, d)
-        Rows of norm 1, signs arbitrary.
-
-    Notes
-    -----
-    ATV21, Algorithm 1, steps 1 to 4: a bias at a root of He makes a neuron vanish from one
-    of the two, never from both.
-    """
-    d = odd.shape[0]
-    found = []
-    for T, last in ((odd, 1), (even, 2)):
-        third = flatten(T, order, order, last)
-        sizes = np.linalg.svd(third.reshape(d**order, -1), compute_uv=False)
-        rank = int((sizes > max(rtol * sizes[0], atol)).sum())
-        if rank:
-            terms = rank_one_terms(third, rank, rng)
-            found += [root(u, d, order) for u in terms]
-    return distinct(np.array(found).reshape(-1, d))
 
 
 def directions_of_pencil(
@@ -118,6 +26,9 @@ def directions_of_pencil(
     order: int,
     rng: np.random.Generator,
     n_best: int = 1,
+    *,
+    n_pencils: int = 150,
+    exact: float = 1e-22,
 ) -> list[FloatArray]:
     """Find the directions in consecutive coefficients by one combined pencil.
 
@@ -129,6 +40,11 @@ def directions_of_pencil(
     rng : numpy.random.Generator
     n_best : int
         How many candidates to return at most.
+    n_pencils : int
+        Random contractions tried.
+    exact : float
+        Squared share of the tensors that exact ones leave unexplained, after the rounding of
+        eigenvectors; as many candidates of no more end the search.
 
     Returns
     -------
@@ -150,17 +66,16 @@ def directions_of_pencil(
     """
     d = base.shape[0]
     B = base.reshape(d**order, d**order)
-    T, E = flatten(odd, order, order, 1), flatten(even, order, order, 2)
+    T, E = odd.reshape(d**order, d**order, d), even.reshape(d**order, d**order, d**2)
     found: list[tuple[float, FloatArray]] = []
-    for _ in range(_N_PENCILS):
+    for _ in range(n_pencils):
         directions = _pencil(B, T, E, rank, order, rng)
         if directions is not None:
             found.append((_unexplained(directions, (base, odd)), directions))
-            if sum(left < _EXACT for left, _ in found) >= n_best:
+            if sum(left < exact for left, _ in found) >= n_best:
                 break
     found = _best(found, n_best)
-    starts = [None, *(directions for _, directions in _best(found, n_best))]
-    for start in starts:
+    for start in [None, *(directions for _, directions in found)]:
         rows = _jointly(B, T, E, rank, order, start)
         if rows is not None:
             found.append((_unexplained(rows, (base, odd)), rows))

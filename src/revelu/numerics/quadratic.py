@@ -8,16 +8,6 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from revelu.types import FloatArray
 
-# Gaussian features are nearly orthonormal: LSMR is done after a few steps.
-_ITERATIONS = 30
-_RTOL = 1e-5
-
-# Samples a coefficient below which only the affine part is fitted.
-_FEWEST = 1.5
-
-# Products of so many rows are formed at a time.
-_ROWS = 8192
-
 
 @dataclass(frozen=True)
 class Quadratic:
@@ -47,7 +37,9 @@ class Quadratic:
         return np.asarray(self.c), self.v, 2.0 * self.M
 
 
-def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
+def fit_quadratic(
+    X: FloatArray, y: FloatArray, *, fewest: float = 1.5, iterations: int = 30, rtol: float = 1e-5
+) -> Quadratic:
     """Fit by least squares; where samples are few, only the affine part.
 
     No matrix of features is formed: products with it and its adjoint take ``n d^2``.
@@ -56,10 +48,14 @@ def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
     ----------
     X : ndarray, shape (n, d)
     y : ndarray, shape (n,)
+    fewest : float
+        Samples for each coefficient below which only the affine part is fitted.
+    iterations, rtol : int, float
+        Where LSMR ends.  Gaussian features are nearly orthonormal: a few steps do.
     """
     n, d = X.shape
     C = _affine_part(X, y)
-    if n < _FEWEST * (d + 1) * (d + 2) / 2:
+    if n < fewest * (d + 1) * (d + 2) / 2:
         return Quadratic(float(C[0]), C[1:], np.zeros((d, d)))
     root = np.sqrt(2.0)  # |He_2 tensor|: E (x' M x - tr M)^2 = 2 |M|^2
 
@@ -75,7 +71,7 @@ def fit_quadratic(X: FloatArray, y: FloatArray) -> Quadratic:
         return np.concatenate([[r.sum()], X.T @ r, G.ravel() / root])
 
     operator = LinearOperator((n, 1 + d + d * d), matvec=forward, rmatvec=adjoint, dtype=float)
-    u = lsmr(operator, y, maxiter=_ITERATIONS, atol=_RTOL, btol=_RTOL)[0]
+    u = lsmr(operator, y, maxiter=iterations, atol=rtol, btol=rtol)[0]
     M = u[d + 1 :].reshape(d, d) / root
     return Quadratic(float(u[0]), u[1 : d + 1], (M + M.T) / 2.0)
 
@@ -104,6 +100,7 @@ def _affine_part(X: FloatArray, y: FloatArray) -> FloatArray:
     return np.concatenate([[y.mean() - v @ mean], v])
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, _ROWS):
-        yield slice(start, start + _ROWS)
+def _blocks(n: int, size: int = 8192) -> Iterator[slice]:
+    """Cut n rows into blocks whose products fit the cache."""
+    for start in range(0, n, size):
+        yield slice(start, start + size)
