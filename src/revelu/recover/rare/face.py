@@ -12,39 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.recover.rare.units import Units
 from revelu.types import BoolArray, FloatArray, IntArray
 
 Inside = Callable[[FloatArray], BoolArray]
 """Tells which inputs are inside the region, (m, d) -> (m,); asks."""
 
 
-@dataclass(frozen=True)
-class Facet:
-    """A face of the region: ``normal x <= threshold`` inside.
-
-    Attributes
-    ----------
-    normal : ndarray, shape (d,)
-        Of norm 1, leading out.
-    threshold : float
-    error : float
-        Standard error of its angle, in radians.
-    threshold_error : float
-    """
-
-    normal: FloatArray
-    threshold: float
-    error: float
-    threshold_error: float
-
-
 def crossings(
-    inside: Inside,
-    base: FloatArray,
-    V: FloatArray,
-    lo: FloatArray,
-    hi: FloatArray,
-    atol: float,
+    inside: Inside, base: FloatArray, V: FloatArray, lo: FloatArray, hi: FloatArray, atol: float
 ) -> FloatArray:
     """Bisect rays ``base + r v`` between a radius inside and one outside, all together.
 
@@ -67,8 +43,7 @@ def crossings(
     def is_inside(rows: IntArray, r: FloatArray) -> BoolArray:
         return inside(base[rows] + r[:, None] * V[rows])
 
-    # An interval that began near 0 ends after some 60 halvings, whatever ``atol`` says.
-    return bisect(is_inside, lo, hi, atol, max_halvings=80)
+    return bisect(is_inside, lo, hi, atol)
 
 
 @dataclass(frozen=True)
@@ -153,7 +128,7 @@ FINE = Look(steps=(0.3, 0.06, 0.01, 0.001), reach=0.15, rtol=0.0, flat=1e-5)
 
 def find_facet(
     inside: Inside, centre: FloatArray, v: FloatArray, radius: float, rng: np.random.Generator
-) -> Facet | None:
+) -> Units | None:
     """Measure the face that a ray leaves through.
 
     Parameters
@@ -170,8 +145,9 @@ def find_facet(
 
     Returns
     -------
-    Facet or None
-        None where the border is not flat at any step tried: an edge, or a curve.
+    Units or None
+        A unit that fires beyond the face; None where the border is not flat at any step tried:
+        an edge, or a curve.
     """
     x = centre + radius * v
     looks = (ROUGH.plane(inside, x, v, step * radius, rng) for step in ROUGH.steps)
@@ -190,7 +166,8 @@ def find_facet(
                 threshold = float(normal @ (base + height * w))
                 # The face is known at the base; beside it the angle's error counts.
                 aside = float(np.linalg.norm(base - (normal @ base) * normal))
-                return Facet(normal, threshold, angle, angle * (h + aside) + rounding(threshold))
+                error = angle * (h + aside) + rounding(threshold)
+                return Units.one(normal, threshold, angle, error)
     return None
 
 

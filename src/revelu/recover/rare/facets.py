@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.recover.method import Tell, Why
-from revelu.recover.rare.face import Facet, Inside, crossings, find_facet
+from revelu.recover.rare.face import Inside, crossings, find_facet
 from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.types import FloatArray
 
@@ -62,7 +62,7 @@ def recover_facets(
         Its units fire outside.  ``REFUTED`` where the border is not made of faces, ``LIMIT``
         where queries ran out, ``UNRESOLVED`` where no face is seen.
     """
-    found: list[Facet] = []
+    found = Units.none(d)
     n_quiet = n_failures = 0
     centre: FloatArray | None = None
     why = Why.EXPLAINED
@@ -82,26 +82,20 @@ def recover_facets(
                 continue
             n_quiet, v, hi = 0, V[new[:1]], before[new[:1]]
             radius = crossings(inside, centre, v, np.zeros(1), hi, rtol * float(hi[0]))
-            facet = find_facet(inside, centre, v[0], float(radius[0]), rng)
-            if facet is None or any(_are_one(facet, known) for known in found):
+            face = find_facet(inside, centre, v[0], float(radius[0]), rng)
+            if face is None or _is_known(face, found):
                 n_failures += 1
                 continue
-            found.append(facet)
+            found = found.joined(face)
             n_failures = 0
             tell(f"{len(found)} faces")
         if n_failures == max_failures:
             why, notes = Why.REFUTED, (_BENT.format(n=n_failures, k=len(found)),)
-        elif not found:
+        elif not len(found):
             why, notes = Why.UNRESOLVED, (_NO_FACE.format(n=n_quiet),)
     except LimitReachedError as error:
         why, notes = Why.LIMIT, (str(error),)
-    units = Units(
-        np.array([f.normal for f in found]).reshape(-1, d),
-        np.array([f.threshold for f in found]),
-        np.array([f.error for f in found]),
-        np.array([f.threshold_error for f in found]),
-    )
-    return UnitsCandidate(why, units, notes, "facets", centre, n_quiet)
+    return UnitsCandidate(why, found, notes, "facets", centre, n_quiet)
 
 
 def find_centre(
@@ -146,33 +140,31 @@ def find_centre(
 
 
 def _before_crossing(
-    found: list[Facet], centre: FloatArray, V: FloatArray, before: float = 1e-6
+    found: Units, centre: FloatArray, V: FloatArray, before: float = 1e-6
 ) -> FloatArray:
     """Radii just before rays leave the region that is known so far, infinite if they do not.
 
     That is before the crossing by ``before``, relative to the radius, or by what the errors
     of the face explain.
     """
-    if not found:
-        return np.full(len(V), np.inf)
-    W = np.array([f.normal for f in found])
-    errors = np.array([f.error for f in found])
-    moved = np.array([f.threshold_error for f in found]) + errors * np.linalg.norm(centre)
-    room = np.array([f.threshold for f in found]) - W @ centre
+    room = -found.margins(centre[None])[0]
+    moved = found.threshold_errors + found.errors * np.linalg.norm(centre)
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = room / (V @ W.T)
+        reach = room / (V @ found.directions.T)
         # (w + dw) (centre + r v) = t + dt moves r by (dt - r dw v) / (w v).
-        slack = np.maximum(before, _SIGMAS * (moved + errors * reach) / room)
+        slack = np.maximum(before, _SIGMAS * (moved + found.errors * reach) / room)
         radius = reach * (1.0 - slack)
-    return np.asarray(np.where(reach > 0, np.maximum(radius, 0.0), np.inf).min(axis=1))
+    ahead = np.where(reach > 0, np.maximum(radius, 0.0), np.inf)
+    return np.asarray(ahead.min(axis=1, initial=np.inf))
 
 
-def _are_one(a: Facet, b: Facet) -> bool:
-    """Whether two measured faces differ by no more than their errors explain."""
-    error = a.error + b.error
-    apart = a.threshold_error + b.threshold_error + (1.0 + abs(a.threshold)) * error
-    near = float(np.linalg.norm(a.normal - b.normal)) <= _SIGMAS * error
-    return near and abs(a.threshold - b.threshold) <= _SIGMAS * apart
+def _is_known(face: Units, found: Units) -> bool:
+    """Whether a face differs from one that was found by no more than their errors explain."""
+    error = face.errors + found.errors
+    apart = (1.0 + np.abs(face.thresholds)) * error + face.threshold_errors
+    near = np.linalg.norm(face.directions - found.directions, axis=1) <= _SIGMAS * error
+    off = np.abs(face.thresholds - found.thresholds)
+    return bool((near & (off <= _SIGMAS * (apart + found.threshold_errors))).any())
 
 
 _ONE_ANSWER = (

@@ -6,12 +6,14 @@ moments, then all halfspaces are fitted to the labels.  With queries it may be a
 :mod:`revelu.recover.rare.facets`.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.firing import fit_firing, with_start
-from revelu.recover.rare.rare_directions import estimate_directions
-from revelu.recover.rare.rare_samples import fewest_samples, rare_samples, too_few
+from revelu.recover.rare.rare_directions import begin
+from revelu.recover.rare.rare_samples import fewest_samples, rare_samples
 from revelu.recover.rare.units import Units, UnitsCandidate, without_guesses
 from revelu.types import BoolArray, FloatArray
 
@@ -44,20 +46,15 @@ def recover_union(
         ``UNRESOLVED`` where a halfspace is known from moments alone or labels stay unexplained.
     """
     d, n, n_rare = X.shape[1], len(X), int(fires.sum())
-    needed = fewest_samples(d, n_halfspaces or 1)
-    if n_rare < needed:
-        return UnitsCandidate.none(d, Why.UNRESOLVED, too_few(n_rare, needed, n), "labels")
-    if n_rare > n // 2:
+    if n_rare > n // 2 and n_rare >= fewest_samples(d, n_halfspaces or 1):
         return UnitsCandidate.none(d, Why.REFUTED, _NOT_RARE.format(share=n_rare / n), "labels")
     # 1. Directions from the moments of the labels.
-    tell("estimating directions")
     samples = rare_samples(X, fires.astype(np.float64), 0.0)
-    start = estimate_directions(samples, "sign", n_halfspaces, rng)
-    if start is None or not np.isfinite(start.thresholds).all():
-        reason = too_few(n_rare, 4 * max(n_rare, needed), n)
-        return UnitsCandidate.none(d, Why.UNRESOLVED, reason, "labels")
+    start = begin(samples, "sign", n_halfspaces, rng, tell)
+    if isinstance(start, str):
+        return UnitsCandidate.none(d, Why.UNRESOLVED, start, "labels")
     # 2. All units at once; one more, from the samples that none explains, while there are some.
-    units = Units(start.directions, start.thresholds, start.errors, start.errors)
+    units: Units = start
     most = len(units) + MOST_MORE if n_halfspaces is None else n_halfspaces
     while True:
         tell(f"fitting {len(units)} halfspaces")
@@ -65,8 +62,7 @@ def recover_union(
         rest = X[fit.unexplained & fires]
         if len(units) >= most or len(rest) < fewest_samples(d):
             break
-        fitted = Units(fit.units.directions, fit.units.thresholds, units.errors, units.errors)
-        units = fitted.with_one_more(rest)
+        units = replace(fit.units, errors=units.errors).with_one_more(rest)
     # 3. What labels contradict goes back to its moments, and what is a guess is left out.
     weighed, doubts = with_start(X, fires, fit, units)
     found, left_out = without_guesses(weighed, n_rare, n)

@@ -16,7 +16,15 @@ from revelu.numerics.jennrich import directions_of_pencil, power_weights
 from revelu.numerics.joint_diagonalisation import common_rotation
 from revelu.numerics.matching import match_rows
 from revelu.probe.moments import Moments
-from revelu.recover.rare.rare_samples import RareSamples, rare_moments, second_moment
+from revelu.recover.method import Tell
+from revelu.recover.rare.rare_samples import (
+    RareSamples,
+    fewest_samples,
+    rare_moments,
+    second_moment,
+    too_few,
+)
+from revelu.recover.rare.units import Units
 from revelu.types import FloatArray
 
 MOST_UNITS = 32
@@ -26,18 +34,13 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Start:
-    """Estimated units.
+class Start(Units):
+    """Units estimated from moments, which tell no error of a threshold.
+
+    The error of a direction is that of its estimate: what products of units add is not in it.
 
     Attributes
     ----------
-    directions : ndarray, shape (k, d)
-        Rows of norm 1, leading to where units fire.
-    thresholds : ndarray, shape (k,)
-        NaN where the moments tell none.
-    errors : ndarray, shape (k,)
-        Half of the angle between the estimates of two halves of the samples; what products
-        of units add is not in it.
     weights : ndarray, shape (k,)
         ``c_i E[u_t He_2]``.
     eigenvalues : ndarray, shape (d,)
@@ -46,12 +49,33 @@ class Start:
         What noise alone makes of the largest.
     """
 
-    directions: FloatArray
-    thresholds: FloatArray
-    errors: FloatArray
     weights: FloatArray
     eigenvalues: FloatArray
     noise: float
+
+
+def begin(
+    samples: RareSamples, activation: str, n_units: int | None, rng: np.random.Generator, tell: Tell
+) -> Start | str:
+    """Estimate directions and thresholds, or say how many more samples would show some.
+
+    Parameters
+    ----------
+    samples : RareSamples
+    activation : {"relu", "sign"}
+    n_units : int, optional
+    rng : numpy.random.Generator
+    tell : callable
+    """
+    n_rare, d = samples.X.shape
+    needed = fewest_samples(d, n_units or 1)
+    if n_rare < needed:
+        return too_few(n_rare, needed, samples.n)
+    tell("estimating directions")
+    start = estimate_directions(samples, activation, n_units, rng)
+    if start is None or (activation == "sign" and not np.isfinite(start.thresholds).all()):
+        return too_few(n_rare, 4 * max(n_rare, needed), samples.n)
+    return start
 
 
 def estimate_directions(
@@ -113,6 +137,7 @@ def estimate_directions(
         W * turn[:, None],
         threshold_of(activation, third / second),
         _halves_differ(samples, W, rng),
+        np.full(k, np.nan),
         unit * second,
         unit * values,
         unit * noise,

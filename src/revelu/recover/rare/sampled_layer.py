@@ -14,7 +14,7 @@ from revelu.numerics.least_deviations import least_deviations
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.firing import fit_firing, with_start
 from revelu.recover.rare.halfspaces import MOST_MORE, recover_union
-from revelu.recover.rare.rare_directions import estimate_directions
+from revelu.recover.rare.rare_directions import begin, estimate_directions
 from revelu.recover.rare.rare_samples import (
     Constant,
     RareSamples,
@@ -22,9 +22,8 @@ from revelu.recover.rare.rare_samples import (
     fewest_samples,
     no_constant,
     rare_samples,
-    too_few,
 )
-from revelu.recover.rare.smooth_layer import learn_smooth_layer
+from revelu.recover.rare.smooth_layer import fit_smooth_layer
 from revelu.recover.rare.units import (
     Units,
     UnitsCandidate,
@@ -75,7 +74,8 @@ def recover_sampled_layer(
     """
     n, d = X.shape
     if activation == "sigmoid":
-        return learn_smooth_layer(X, y, n_units, rng, tell)
+        samples = RareSamples.plain(X, y - y.mean())
+        return fit_smooth_layer(X, y, samples, n_units, rng, tell)
     if constant.share < (least_quiet if activation == "relu" else mostly_quiet):
         return UnitsCandidate.none(d, Why.REFUTED, no_constant(constant.share))
     c0, fires = float(constant.value[0]), ~constant.is_answer(y[:, None])
@@ -90,25 +90,19 @@ def recover_sampled_layer(
         return replace(union, method="samples", constant=constant, figures=figures)
     # 1. Directions from moments.
     samples = rare_samples(X, np.where(fires, y, c0), c0)
-    n_rare, needed = len(samples.X), fewest_samples(d, n_units or 1)
-    if n_rare < needed:
-        return UnitsCandidate.none(d, Why.UNRESOLVED, too_few(n_rare, needed, n))
-    tell("estimating directions")
-    start = estimate_directions(samples, activation, n_units, rng)
-    if start is None:
-        reason = too_few(n_rare, 4 * max(n_rare, needed), n)
-        return UnitsCandidate.none(d, Why.UNRESOLVED, reason)
+    start = begin(samples, activation, n_units, rng, tell)
+    if isinstance(start, str):
+        return UnitsCandidate.none(d, Why.UNRESOLVED, start)
     # 2. Each unit by regression where it fires alone; one more, while samples fire elsewhere.
-    units = Units(start.directions, start.thresholds, start.errors, start.errors)
     most_more = MOST_MORE if n_units is None else 0
-    layer = _regressed(samples, units, constant.tolerance, most_more, tell)
+    layer = _regressed(samples, start, constant.tolerance, most_more, tell)
     # 3. Where no linear function fits, a unit is still known by where it fires.
     doubts: tuple[str, ...] = ()
     if not layer.exact.all():
         tell("fitting where units fire")
         layer, doubts = _by_firing(X, y - c0, fires, layer, rng)
     kept = layer.units.told
-    found, left_out = without_guesses(layer.units, n_rare, n)
+    found, left_out = without_guesses(layer.units, len(samples.X), n)
     notes = (*left_out, *doubts)
     why = Why.UNRESOLVED if notes else Why.EXPLAINED
     if inexact := int((kept & ~layer.exact).sum()):
@@ -142,15 +136,13 @@ def recover_biased_layer(
     start = estimate_directions(biased_samples(X), activation, n_units, rng)
     if start is None:
         return UnitsCandidate.none(X.shape[1], Why.UNRESOLVED, _NO_BIAS.format(n=len(X)))
-    unknown = np.full(len(start.errors), np.nan)
-    units = Units(start.directions, start.thresholds, start.errors, unknown)
     notes: tuple[str, ...] = (_BIASED,)
-    if guesses := int((~units.told).sum()):
-        needed = samples_to_tell(units.errors, len(X))
+    if guesses := int((~start.told).sum()):
+        needed = samples_to_tell(start.errors, len(X))
         notes = (*notes, _GUESSES.format(m=guesses, needed=needed))
     figures = {"n_samples": len(X), "start": start}
     return UnitsCandidate(
-        Why.UNRESOLVED, units[units.told], notes, "biased samples", figures=figures
+        Why.UNRESOLVED, start[start.told], notes, "biased samples", figures=figures
     )
 
 

@@ -6,6 +6,8 @@ moments bends them by more than chance does.  So units and a polynomial of low d
 them are fitted together; where nothing is left of the answers, both are exact.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from revelu.errors import LimitReachedError
@@ -28,7 +30,7 @@ def ask_smooth_layer(
     n_queries: int = 1_000_000,
     n_pilot: int = 20_000,
 ) -> UnitsCandidate:
-    """Recover the layer by importance sampling; see :func:`learn_smooth_layer`.
+    """Recover the layer by importance sampling; see :func:`fit_smooth_layer`.
 
     Parameters
     ----------
@@ -59,23 +61,10 @@ def ask_smooth_layer(
         samples = draw_rare(oracle, n, float(y.mean()), rng, width=width)
     except LimitReachedError as error:
         return UnitsCandidate.none(d, Why.LIMIT, str(error))
-    return _recover(X, y, samples, n_units, rng, tell)
+    return fit_smooth_layer(X, y, samples, n_units, rng, tell)
 
 
-def learn_smooth_layer(
-    X: FloatArray, y: FloatArray, n_units: int | None, rng: np.random.Generator, tell: Tell
-) -> UnitsCandidate:
-    """Recover a layer of sigmoids from samples of N(0, I).
-
-    Returns
-    -------
-    UnitsCandidate
-        ``EXPLAINED`` with the fit where one explains the answers; else ``UNRESOLVED``.
-    """
-    return _recover(X, y, RareSamples.plain(X, y - y.mean()), n_units, rng, tell)
-
-
-def _recover(
+def fit_smooth_layer(
     X: FloatArray,
     y: FloatArray,
     samples: RareSamples,
@@ -83,6 +72,23 @@ def _recover(
     rng: np.random.Generator,
     tell: Tell,
 ) -> UnitsCandidate:
+    """Recover a layer of sigmoids from answers at N(0, I), and from samples with their moments.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    y : ndarray, shape (n,)
+    samples : RareSamples
+        The same ones, less their mean, or more of them.
+    n_units : int, optional
+    rng : numpy.random.Generator
+    tell : callable
+
+    Returns
+    -------
+    UnitsCandidate
+        ``EXPLAINED`` with the fit where one explains the answers; else ``UNRESOLVED``.
+    """
     tell("estimating directions")
     start = estimate_directions(samples, "sigmoid", n_units, rng)
     if start is None:
@@ -108,8 +114,7 @@ def _recover(
         # How far products of units bend the moments, as far as a fit tells.
         bent = np.arccos(np.clip(np.sum(fit.W * start.directions, axis=1), -1.0, 1.0))
         errors = np.hypot(errors, bent)
-    unknown = np.full(len(errors), np.nan)
-    units = Units(start.directions, start.thresholds, errors, unknown)
+    units = replace(start, errors=errors)
     left_out: tuple[str, ...] = ()
     if guesses := int((~units.told).sum()):
         left_out = (_GUESSES.format(m=guesses, k=len(units)),)

@@ -71,8 +71,8 @@ def fit_smooth_units(
     """
     k, d = W.shape
     terms = sets_of(k, degree)
-    # Equations beside those of the answers keep rows at norm 1.  Only the scale of a row is
-    # theirs: a weight above that of the answers, by which the fit is scaled, holds them.
+    # Equations beside those of the answers, which are in units of their deviation, keep rows
+    # at norm 1.
     norm_weight = 10.0
     scale = max(float(y.std()), np.finfo(np.float64).tiny)
 

@@ -43,10 +43,24 @@ class Units:
         """Which directions are no guesses, shape (k,)."""
         return np.asarray(self.errors <= GUESS)
 
-    @classmethod
-    def none(cls, d: int) -> "Units":
+    @staticmethod
+    def none(d: int) -> "Units":
         """No unit at all, of ``d`` inputs."""
-        return cls(np.empty((0, d)), np.empty(0), np.empty(0), np.empty(0))
+        return Units(np.empty((0, d)), np.empty(0), np.empty(0), np.empty(0))
+
+    @staticmethod
+    def one(w: FloatArray, t: float, error: float, threshold_error: float) -> "Units":
+        """Return a single unit, of direction (d,)."""
+        return Units(w[None], np.array([t]), np.array([error]), np.array([threshold_error]))
+
+    def joined(self, others: "Units") -> "Units":
+        """Return these units and others."""
+        return Units(
+            np.vstack([self.directions, others.directions]),
+            np.append(self.thresholds, others.thresholds),
+            np.append(self.errors, others.errors),
+            np.append(self.threshold_errors, others.threshold_errors),
+        )
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -73,13 +87,8 @@ class Units:
         mean = rest.mean(axis=0)
         w = mean / np.linalg.norm(mean)
         # The mean of m normal vectors errs by sqrt(d / m), and its length is above 1.
-        error = np.sqrt(rest.shape[1] / len(rest))
-        return Units(
-            np.vstack([self.directions, w]),
-            np.append(self.thresholds, np.quantile(rest @ w, 0.1)),
-            np.append(self.errors, error),
-            np.append(self.threshold_errors, error),
-        )
+        error = float(np.sqrt(rest.shape[1] / len(rest)))
+        return self.joined(Units.one(w, float(np.quantile(rest @ w, 0.1)), error, error))
 
 
 def largest_other(margins: FloatArray, i: int | np.intp) -> FloatArray:

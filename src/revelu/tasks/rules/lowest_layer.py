@@ -1,7 +1,6 @@
 """The lowest layer: directions and thresholds of units that rarely fire."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from revelu.formats.samples import check_samples
 from revelu.numerics.confidence import upper_bound
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import whole_number
-from revelu.recover.method import Why
+from revelu.recover.method import Tell, Why
 from revelu.recover.rare import (
     recover_biased_layer,
     recover_even_units,
@@ -23,10 +22,11 @@ from revelu.recover.rare import (
 )
 from revelu.recover.rare.rare_directions import MOST_UNITS
 from revelu.recover.rare.rare_samples import find_constant
+from revelu.recover.rare.smooth_units import SmoothFit
 from revelu.recover.rare.units import UnitsCandidate
 from revelu.recovery import LayerRecovery, Ledger, Status
 from revelu.tasks.job import Job, check_progress, open_target, random_seeds
-from revelu.tasks.learn.samples import gather
+from revelu.tasks.learn.samples import Drawn, gather
 from revelu.tasks.progress import Listener, teller
 from revelu.tasks.rules.firing import (
     NO_CHECK,
@@ -132,17 +132,20 @@ def recover_lowest_layer(
         raise InputError(f"{activation!r} units come from samples X and y only")
     if activation == "even" and n_neurons is None:
         raise InputError("'even' units need n_neurons")
+    if biased and (target is not None or y is not None or activation in _STRUCTURED):
+        raise InputError("biased samples are X alone, of relu, sign or sigmoid units")
     if target is None:
         check_progress(progress)
-    for_search, for_samples = random_seeds(_STREAM, seed).spawn(2)
-    rng = np.random.default_rng(for_search)
-    if biased:
-        return _from_biased(target, X, y, activation, n_neurons, rng)
-    if activation in _STRUCTURED:
-        return _structured(X, y, activation, n_neurons, rng, for_samples)
-    if target is None:
+        for_search, for_samples = random_seeds(_STREAM, seed).spawn(2)
+        rng = np.random.default_rng(for_search)
+        if biased:
+            return _from_biased(X, activation, n_neurons, rng)
         tell = teller(log, progress)
-        return _from_samples(X, y, activation, n_neurons, rng, for_samples, tell)
+        tell("reading samples")
+        drawn = gather(X, y, for_samples, None)
+        if activation in _STRUCTURED:
+            return _structured(drawn, activation, n_neurons, rng)
+        return _from_samples(drawn, activation, n_neurons, rng, tell)
     oracle = open_target(
         target,
         seed,
@@ -165,7 +168,6 @@ def _from_queries(job: Job, activation: str, n_neurons: int | None, checks: int)
     candidate = recover_layer(oracle, activation, n_neurons, rng, job.tell)
     found = _result(candidate, oracle.ledger())
     if candidate.fit is not None:
-        job.tell("checking fresh inputs")
         return _fit_checked(job, found, candidate.fit, checks, np.random.default_rng(for_checks))
     constant = candidate.constant
     if constant is None:
@@ -181,16 +183,8 @@ def _from_queries(job: Job, activation: str, n_neurons: int | None, checks: int)
 
 
 def _from_samples(
-    X: Any,
-    y: Any,
-    activation: str,
-    n_neurons: int | None,
-    rng: np.random.Generator,
-    for_samples: np.random.SeedSequence,
-    tell: Callable[[str], None],
+    drawn: Drawn, activation: str, n_neurons: int | None, rng: np.random.Generator, tell: Tell
 ) -> LayerRecovery:
-    tell("reading samples")
-    drawn = gather(X, y, for_samples, None)
     _check_width(n_neurons, min(drawn.X.shape[1], MOST_UNITS))
     constant = find_constant(drawn.y[:, None])
 
@@ -213,15 +207,8 @@ def _from_samples(
 
 
 def _from_biased(
-    target: Any,
-    X: Any,
-    y: Any,
-    activation: str,
-    n_neurons: int | None,
-    rng: np.random.Generator,
+    X: Any, activation: str, n_neurons: int | None, rng: np.random.Generator
 ) -> LayerRecovery:
-    if target is not None or y is not None or activation in _STRUCTURED:
-        raise InputError("biased samples are X alone, of relu, sign or sigmoid units")
     rows = np.atleast_1d(np.asarray(X))
     X, _ = check_samples(rows, np.zeros(len(rows)))
     _check_width(n_neurons, min(X.shape[1], MOST_UNITS))
@@ -229,15 +216,9 @@ def _from_biased(
 
 
 def _structured(
-    X: Any,
-    y: Any,
-    activation: str,
-    n_neurons: int | None,
-    rng: np.random.Generator,
-    for_samples: np.random.SeedSequence,
+    drawn: Drawn, activation: str, n_neurons: int | None, rng: np.random.Generator
 ) -> LayerRecovery:
     """Layers of special shape; inputs must be N(0, I) as they are, or blocks would be mixed."""
-    drawn = gather(X, y, for_samples, None)
     _check_width(n_neurons, drawn.X.shape[1])
     law = measure_law(drawn.X)
     if activation == "exp":
@@ -276,13 +257,10 @@ def _result(candidate: UnitsCandidate, ledger: Ledger) -> LayerRecovery:
 
 
 def _fit_checked(
-    job: Job,
-    found: LayerRecovery,
-    fit: Callable[[FloatArray], FloatArray],
-    checks: int,
-    rng: np.random.Generator,
+    job: Job, found: LayerRecovery, fit: SmoothFit, checks: int, rng: np.random.Generator
 ) -> LayerRecovery:
     """Compare a fit with fresh answers."""
+    job.tell("checking fresh inputs")
     oracle = job.oracle
     n = checks if oracle.remaining is None else min(checks, oracle.remaining)
     if n < 1:
@@ -296,9 +274,7 @@ def _fit_checked(
     return _agreeing(found, fit, X, y)
 
 
-def _agreeing(
-    found: LayerRecovery, fit: Callable[[FloatArray], FloatArray], X: FloatArray, y: FloatArray
-) -> LayerRecovery:
+def _agreeing(found: LayerRecovery, fit: SmoothFit, X: FloatArray, y: FloatArray) -> LayerRecovery:
     """Compare a fit with answers that had no part in it."""
     certificate = certify_held_out(lambda Z: np.asarray(fit(Z)[:, None]), X, y, 0.0)
     found = replace(found, certificate=certificate)
