@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from revelu.numerics.high_threshold import ACTIVATIONS
+
 
 def estimate_tan_alpha(fires, z, n, rng, levels=30):
     """Angle of z with the direction whose halfspace fires near it, by two bisections.
@@ -142,3 +144,32 @@ def is_direction(oracle, z, s, activation, epsilon, n, rng):
     narrow = estimate_jump(oracle, z, s, activation, epsilon / 10.0, n, rng)
     clear = abs(narrow.value) > 5.0 * narrow.error
     return bool(clear and abs(narrow.value) > 0.5 * abs(wide.value))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Coefficients of a polynomial's constant, linear (k,) and pair terms (k, k)."""
+
+    constant: float
+    linear: np.ndarray
+    pairs: np.ndarray
+
+
+def estimate_terms(X, y, layer, activation):
+    """Regress answers on a recovered layer's outputs and their pair products (Assumption 1).
+
+    Samples at which three units or more fire are left out: higher products stay out of the
+    way of the coefficients.
+    """
+    U = ACTIVATIONS[activation](X @ layer.directions.T - layer.thresholds)
+    few = np.count_nonzero(U, axis=1) <= 2
+    U, y = U[few], y[few]
+    i, j = np.triu_indices(U.shape[1], 1)
+    A = np.column_stack([np.ones(len(U)), U, U[:, i] * U[:, j]])
+    c, _, rank, _ = np.linalg.lstsq(A, y, rcond=None)
+    if rank < A.shape[1]:
+        raise ValueError("too few samples have two units firing to tell every coefficient")
+    constant, linear, products = np.split(c, [1, 1 + U.shape[1]])
+    pairs = np.zeros((len(linear), len(linear)))
+    pairs[i, j] = pairs[j, i] = products
+    return Terms(float(constant[0]), linear, pairs)
