@@ -69,7 +69,7 @@ def measure_law(X: FloatArray) -> Law:
     Notes
     -----
     Under N(0, 1) the means of He_3 and He_4 over n samples have deviations
-    ``sqrt(6 / n)`` and ``sqrt(24 / n)``; of d coordinates the largest is judged.
+    ``sqrt(6 / n)`` and ``sqrt(24 / n)``; the largest of d coordinates is tested.
     """
     n, d = X.shape
     mean = X.mean(axis=0)

@@ -58,11 +58,11 @@ class Look:
         In units of the border's distance, the farthest first: far places give a precise normal,
         near ones are on a small face, too.
     reach : float
-        Heights are sought so far up and down.
+        How far up and down heights are sought.
     rtol : float
         How precisely heights are wanted; 0 where rounding alone limits them.
     flat : float
-        What spare places may be off.
+        Largest deviation of a place from the plane.
     n_spare : int
         Places beyond those that determine the plane.
     """

@@ -47,14 +47,14 @@ def recover_facets(
         Rays in a row without a new face that end the search: at 95% confidence less than 0.6%
         of the rays meet another one then.
     beyond : float
-        The norm of N(0, I) is sqrt(d) but for a deviation of less than 1: no ray is followed
-        farther than so much beyond that.
+        How far beyond ``|centre| + sqrt(d)`` rays are followed.  The norm of N(0, I) is about
+        sqrt(d) with a standard deviation below 1, so that six of them leave nothing out.
     rtol : float
-        How precisely the radius of a crossing is wanted: a thousandth of the smallest step
+        Relative precision of the radius of a crossing: a thousandth of the smallest step
         beside it.
     max_failures : int
-        Crossings in a row, without a face, at which the border is not flat; then it is no
-        border of halfspaces.  A few rays may meet edges.
+        Crossings in a row at which no new flat face is found before the search gives up: a
+        few rays may meet edges, but not that many.
 
     Returns
     -------

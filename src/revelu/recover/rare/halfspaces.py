@@ -63,7 +63,7 @@ def recover_union(
         if len(units) >= most or len(rest) < fewest_samples(d):
             break
         units = replace(fit.units, errors=units.errors).with_one_more(rest)
-    # 3. What labels contradict goes back to its moments, and what is a guess is left out.
+    # 3. Units that labels contradict fall back on their moments; guesses are left out.
     weighed, doubts = with_start(X, fires, fit, units)
     found, left_out = without_guesses(weighed, n_rare, n)
     notes = (*left_out, *doubts)

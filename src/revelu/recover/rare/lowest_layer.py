@@ -45,8 +45,8 @@ def recover_layer(
     batches : tuple of int
         Sizes of batches of one quiet input: a matrix product may round by its shape.
     least_share : float
-        Of the inputs that must be quiet: with fewer the region where no unit fires is hardly
-        met by rays from inside it.
+        Share of the inputs that must be quiet: a constant given less often may be chance, and
+        "rarely" does not describe such units.
 
     Returns
     -------

@@ -53,10 +53,10 @@ def find_constant(Y: FloatArray, *, rtol: float = 1e-5, typical: float = 0.9) ->
     Y : ndarray, shape (n, k)
     rtol : float
         Answers that differ by no more, relative to the largest, may be one number in float32,
-        whose unit roundoff of 6e-8 some hundred operations add up.
+        whose unit roundoff is 6e-8, after some hundred operations.
     typical : float
-        The share of such answers whose largest deviation is rounding for certain; the rest may
-        belong to units that hardly fire.
+        The share of those answers, nearest first, that are certainly the constant; the others
+        may belong to units that hardly fire.
     """
     value = np.median(Y, axis=0)
     scale = max(float(np.abs(Y).max()), np.finfo(np.float64).tiny)
@@ -175,10 +175,10 @@ def second_moment(samples: RareSamples) -> FloatArray:
 
 
 def fewest_samples(d: int, n_units: int = 1) -> int:
-    """Samples that fire, below which nothing is said of so many units in ``d`` dimensions.
+    """Return how many samples have to fire before ``n_units`` units of ``d`` inputs are sought.
 
-    Four for each parameter: with one the estimate is arbitrary, and the error falls with the
-    root of the number.
+    Four for each parameter: one would leave the estimate arbitrary, and its error falls with
+    the square root of the number.
     """
     return 4 * n_units * (d + 1)
 

@@ -33,8 +33,8 @@ from revelu.recover.rare.units import (
 )
 from revelu.types import BoolArray, FloatArray
 
-# A unit fires alone where its estimated margin is the only one above minus this, which is what
-# a direction known to 0.05 makes of a margin at three standard deviations beside it.
+# A unit counts as firing alone where its estimated margin is the only one above minus this: an
+# error of 0.05 in a direction moves a margin by as much three standard deviations to the side.
 _ALONE = 0.15
 
 
@@ -63,9 +63,9 @@ def recover_sampled_layer(
     rng : numpy.random.Generator
     tell : callable
     least_quiet, mostly_quiet : float
-        Shares of quiet samples: below the second one products of units are no longer rare.
-        Steps are not looked for there; for ReLU, whose regression is exact or fails, the
-        first one will do, with a word of warning.
+        Shares of quiet samples.  Below ``mostly_quiet`` products of units are no longer rare:
+        steps are not sought there.  A regression on ReLUs is exact or fails, so that they are
+        sought down to ``least_quiet``, with a warning.
 
     Returns
     -------

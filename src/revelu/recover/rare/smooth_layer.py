@@ -125,8 +125,8 @@ def fit_smooth_layer(
 def _explains(fit: SmoothFit, y: FloatArray) -> bool:
     """Whether a fit leaves nothing of exact answers.
 
-    Relative to their deviation that is 1e-16, but for the rounding of sums and products of units
-    and what the last step of a fit leaves.
+    The bound leaves room, above the 1e-16 of float64, for the rounding of sums and products of
+    units and for what the last step of the fit leaves.
     """
     return fit.rms <= 1e-9 * float(y.std())
 
@@ -136,8 +136,8 @@ def _fit(X: FloatArray, y: FloatArray, W: FloatArray, t: FloatArray) -> SmoothFi
     k, d = W.shape
     best = None
     for degree in (1, 2, 3):
-        # Six samples for each parameter leave no room for a fit by chance, and a Jacobian of
-        # 600 parameters takes seconds a step.
+        # Six samples for each parameter rule out a fit by chance; with 600 parameters a step
+        # takes seconds.
         p = k * (d + 1) + len(sets_of(k, degree))
         if p > 600 or 6 * p > len(X):
             break

@@ -1,8 +1,8 @@
 """Least squares over units and the polynomial above them, where units are smooth.
 
-``f(x) = sum_S c_S prod_{i in S} u(w_i x - t_i)`` over all sets of at most so many units: what
-moments cannot tell apart, products of units, is fitted with them, so that nothing biases the
-directions.
+``f(x) = sum_S c_S prod_{i in S} u(w_i x - t_i)`` over all sets of units up to a given size.
+Moments cannot tell products of units apart from the units; here both are fitted, so that products
+do not bias the directions.
 """
 
 from dataclasses import dataclass

@@ -31,8 +31,8 @@ def upper_oracle(
     most : float
         Outputs are asked for in the box ``[0, most]``.
     rtol : float
-        Singular value of the directions, relative to the largest, below which they are
-        dependent: inputs would be so many times as large as outputs, and lose the digits.
+        Directions with a smaller singular value, relative to the largest, are dependent:
+        inputs would be ``1 / rtol`` times as large as the outputs, and lose their digits.
     below : float
         How far below its threshold a ReLU is put that is to give 0.
 
