@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -55,9 +56,7 @@ def test_what_is_looked_for_is_found(many_targets, monkeypatch, fault):
         recovery = genuine(target, **options)
         (W, A), (b, c) = recovery.network.weights, recovery.network.biases
         wrong = revelu.Network([W, A], [b, c + 1.0], recovery.network.skip)
-        return type(recovery)(
-            recovery.status, wrong, recovery.ledger, certificate=recovery.certificate
-        )
+        return replace(recovery, network=wrong)
 
     genuine = revelu.extract
     monkeypatch.setattr(revelu, "extract", extract)
