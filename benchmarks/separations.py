@@ -8,14 +8,23 @@ No target is asked: the lines cross networks whose weights are known.
 
 import argparse
 import platform
+import sys
+from pathlib import Path
 
 import numpy as np
 from page import keep
 
 import revelu
 from revelu import zoo
-from revelu.numerics.critical_points import are_far, critical_points, reach, separation
 from revelu.recover.close.closeness import closeness
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from listings.ckm21_lines import (
+    are_far,
+    critical_points,
+    reach,
+    separation,
+)
 
 FIRST_SEED = 13_000_000
 NETWORKS, LINES = 20, 200

@@ -146,7 +146,7 @@ def test_directions_are_nearly_minima_under_high_thresholds():
         basis = np.linalg.svd(start.directions, full_matrices=False)[2]
         moments = rare_moments(samples, basis, 4)
         rows = start.directions @ basis.T
-        minima = attained_by_directions("relu", rows, start.thresholds, moments)
+        minima = attained_by_directions(rows, start.thresholds, moments)
         steep.append(np.nanmedian(minima[:, 0]))
     assert steep[1] < 0.5 < steep[0]
     assert (minima[:, 1] < 0.1).all()

@@ -188,3 +188,35 @@ def test_nothing_is_posix_only(path):
             assert node.attr not in POSIX_NAMES.get(node.value.id, set())
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not node.value.startswith(("/dev/", "/proc/", "/tmp/"))  # noqa: S108
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests/listings").glob("*.py")), ids=lambda p: p.stem
+)
+def test_listings_share_no_code_with_what_they_check(path):
+    assert not any(name.partition(".")[0] == "revelu" for name in imported(path))
+
+
+def test_every_module_has_an_importer():
+    # Targets that tests and benchmarks draw, and what a guide tells users to import.
+    for_others = {"revelu.network.zoo.thresholds", "revelu.tasks.rules.upper_part"}
+    modules = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for path in SOURCES
+        if path.stem not in {"__init__", "__main__"}
+    }
+    used = {name for path in SOURCES for name in imported(path)}
+    assert modules - used - for_others == set()
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file may import: of ``from a import b``, ``a`` and ``a.b``; and by name."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+    return names

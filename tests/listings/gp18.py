@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
-from revelu.numerics.high_threshold import ACTIVATIONS
-
 
 def estimate_tan_alpha(fires, z, n, rng, levels=30):
     """Angle of z with the direction whose halfspace fires near it, by two bisections.
@@ -161,7 +159,8 @@ def estimate_terms(X, y, layer, activation):
     Samples at which three units or more fire are left out: higher products stay out of the
     way of the coefficients.
     """
-    U = ACTIVATIONS[activation](X @ layer.directions.T - layer.thresholds)
+    z = X @ layer.directions.T - layer.thresholds
+    U = np.maximum(z, 0.0) if activation == "relu" else (z >= 0.0).astype(float)
     few = np.count_nonzero(U, axis=1) <= 2
     U, y = U[few], y[few]
     i, j = np.triu_indices(U.shape[1], 1)

@@ -4,9 +4,7 @@ from itertools import product
 from math import comb
 
 import numpy as np
-
-from revelu.network.zoo.thresholds import Polynomial
-from revelu.numerics.high_threshold import coefficient
+from scipy.stats import norm
 
 
 def part(P, n_variables):
@@ -17,7 +15,7 @@ def part(P, n_variables):
     """
     kept = {r: c for r, c in P.terms.items() if np.count_nonzero(r) <= n_variables}
     n = len(next(iter(P.terms)))
-    return Polynomial(kept or {(0,) * n: 0.0})
+    return type(P)(kept or {(0,) * n: 0.0})
 
 
 def shifted(P, mu):
@@ -27,12 +25,12 @@ def shifted(P, mu):
         for lower in product(*(range(e + 1) for e in r)):
             ways = np.prod([comb(e, j) for e, j in zip(r, lower, strict=True)])
             terms[lower] = terms.get(lower, 0.0) + c * mu ** sum(r) * float(ways)
-    return Polynomial(terms)
+    return type(P)(terms)
 
 
 def linear_coefficients(net):
-    """Linear coefficients of ``P(mu (X + 1))`` over mu, mu = E[u] (Corollary 1)."""
-    mu = float(coefficient(net.activation, 0, np.array(float(net.thresholds.mean()))))
+    """Linear coefficients of ``P(mu (X + 1))`` over mu, mu = E[sgn(x - t)] (Corollary 1)."""
+    mu = norm.sf(net.thresholds.mean())
     return shifted(net.polynomial, mu).linear() / mu
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from math import factorial, sqrt
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermeval
 from scipy.optimize import minimize
-
-from revelu.numerics.hermite import hermite
-from revelu.numerics.high_threshold import coefficient
+from scipy.stats import norm
 
 N_STARTS = 6  # of one search for a direction; the least objective wins
 LAMBDA = 4.0  # times |u4| / u2^2 (Claim 2)
@@ -86,15 +85,25 @@ def balanced(T2, T4, u2, u4):
     return Landscape(T2, T4, u2, u4, LAMBDA * abs(u4) / u2**2)
 
 
-def attained_by_directions(activation, W, thresholds, moments):
-    """Epsilon and tau of Definition 1 for estimated directions (k, k), shape (k, 2).
+def hermite(k, z):
+    """He_k(z)."""
+    return hermeval(z, np.eye(k + 1)[k])
+
+
+def coefficient(k, t):
+    """``E[relu(g - t) h_k(g)]`` for k >= 2: by parts, twice."""
+    return float(hermite(k - 2, t) * norm.pdf(t)) / sqrt(factorial(k))
+
+
+def attained_by_directions(W, thresholds, moments):
+    """Epsilon and tau of Definition 1 for estimated directions (k, k) of ReLUs, shape (k, 2).
 
     In units of the part that each minimum is made of; NaN where G has none along a direction.
     """
     second, fourth = moments.tensor(2), moments.tensor(4)
     found = np.full((len(W), 2), np.nan)
     for i, (z, t) in enumerate(zip(np.linalg.pinv(W).T, thresholds, strict=True)):
-        u2, u4 = (float(coefficient(activation, j, np.array(t))) for j in (2, 4))
+        u2, u4 = (coefficient(j, t) for j in (2, 4))
         # f in units of the direction's own coefficient, as lambda = Theta(|u_4| / u_2^2) asks.
         c = float(z @ second @ z) / (sqrt(2) * u2)
         if not c > 0:
@@ -116,9 +125,9 @@ def correlation(X, y, z, order):
     Where rows are orthonormal its maxima for even l >= 4 are the rows (B.1), l being whichever
     order the activation has a large coefficient of.
     """
-    scores, norm = X @ z, sqrt(factorial(order))
-    value = float(np.mean(y * hermite(order, scores))) / norm
-    gradient = order * (y * hermite(order - 1, scores)) @ X / (len(y) * norm)
+    scores, length = X @ z, sqrt(factorial(order))
+    value = float(np.mean(y * hermite(order, scores))) / length
+    gradient = order * (y * hermite(order - 1, scores)) @ X / (len(y) * length)
     return value, gradient - (gradient @ z) * z
 
 
