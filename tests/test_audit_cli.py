@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 import revelu
 from conftest import one_object
 from revelu.cli.app import app
-from revelu.cli.audit import share
 from revelu.cli.exit_codes import ExitCode
+from revelu.report.sections import _share
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_spent_budget_is_its_own_exit_code(invoke, budget):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("truth.npz", "--inputs", "wrong.npy"), "expected (m, 4)"),
+        (("truth.npz", "--inputs", "wrong.npy"), "expected inputs of shape (n, 4)"),
         (("truth.npz", "--inputs", "text.npy"), "not a readable .npy file"),
         (("truth.npz", "--inputs", "missing.npy"), "missing.npy: "),
         (("truth.npz", "--price", "-1"), "--price must be"),
@@ -67,4 +67,4 @@ def test_what_makes_no_sense_is_a_line(invoke, arguments, words):
     [(None, "-"), (1.0, "100.00%"), (0.99999999, "> 99.99%"), (0.5, "50.00%"), (-2.0, "< 0%")],
 )
 def test_all_is_said_of_nothing_less(value, shown):
-    assert share(value) == shown
+    assert _share(value).text == shown

@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.tasks.audit.rows import Audit, document_rows
-
-_STYLES = {"weights": "bold red", "function": "red", "span": "yellow", "nothing": "green"}
+from revelu.report.sections import audit_table
+from revelu.tasks.audit.rows import document_rows
 
 
 @command
@@ -69,49 +66,11 @@ def audit(
     if found.error:
         account["status"] = "error"
         sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
-    table = [_table(found)] if found.rows else []
-    asking.show(account, list(found.facts.items()), *table, _lines(account))
+    table = audit_table(account, kept=False)
+    asking.show(account, list(found.facts.items()), table, _lines(account))
     if found.error:
         return ExitCode.TARGET
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)
-
-
-def _table(found: Audit) -> Table:
-    """One row a defence."""
-    on_inputs = any(row.label_agreement_on_inputs is not None for row in found.rows)
-    priced = any(row.cost is not None for row in found.rows)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("answers", "recovered", "fidelity", "labels"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("fidelity, given", "labels, given") if on_inputs else ():
-        table.add_column(heading, no_wrap=True)
-    table.add_column("queries", justify="right", no_wrap=True)
-    if priced:
-        table.add_column("cost", justify="right", no_wrap=True)
-    for row in found.rows:
-        name = "as they are" if row.defence == "none" else row.defence
-        marks = ("~" if row.extrapolated else "") + ("…" if row.cut else "")
-        # Nothing found in a part of the time is no good news.
-        style = _STYLES["span" if row.cut and row.recovered == "nothing" else row.recovered]
-        cells: list[str | Text] = [name, Text(row.recovered + marks, style)]
-        cells += [share(row.fidelity), share(row.label_agreement)]
-        if on_inputs:
-            cells += [share(row.fidelity_on_inputs), share(row.label_agreement_on_inputs)]
-        cells.append("-" if row.queries is None else f"{row.queries:,}")
-        if priced:
-            cells.append("-" if row.cost is None else f"{row.cost:,.2f}")
-        table.add_row(*cells)
-    return table
-
-
-def share(value: float | None) -> str:
-    """A share in per cent; 100% is said of nothing less."""
-    if value is None:
-        return "-"
-    if value < 0.0:
-        return "< 0%"
-    shown = f"{value:.2%}"
-    return "> 99.99%" if shown == "100.00%" and value < 1.0 else shown
 
 
 def _lines(account: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -17,29 +17,15 @@ from revelu.errors import InputError
 
 # Names, and the scripts of benchmarks/ that make them.
 TABLES = {
-    "two_layer": "two_layer.py",
-    "limited_precision": "limited_precision.py",
-    "three_layer": "three_layer.py",
-    "deep": "deep.py",
-    "worst_case": "worst_case.py",
-    "separations": "separations.py",
-    "spans": "spans.py",
-    "samples": "samples.py",
-    "lowest_layer": "lowest_layer.py",
-    "special_layers": "special_layers.py",
-    "sample_rivals": "sample_rivals.py",
-    "sample_theory": "sample_theory.py",
-    "streamed_samples": "streamed_samples.py",
-    "served": "served.py",
-    "polish": "polish.py",
-    "signs": "signs.py",
-    "peers": "peers.py",
-    "many_targets": "many_targets.py",
-    "hostile_files": "hostile_files.py",
-    "audit": "audit.py",
-    "jwz20": "span_figures.py",
-    "carlini20": "carlini20.py",
+    name: f"{name}.py"
+    for name in (
+        *("two_layer", "limited_precision", "three_layer", "deep", "worst_case", "separations"),
+        *("spans", "samples", "lowest_layer", "special_layers", "sample_rivals"),
+        *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers"),
+        *("many_targets", "hostile_files", "audit"),
+    )
 }
+TABLES |= {"jwz20": "span_figures.py", "carlini20": "carlini20.py"}
 
 # Tables and figures of papers, and attacks of other packages, with ours beside theirs.
 PUBLISHED = ("carlini20", "jwz20", "peers")

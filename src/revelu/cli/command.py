@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
-from rich.table import Table
 from typer.models import ArgumentInfo
 
 from revelu.cli.exit_codes import ExitCode
@@ -21,6 +20,7 @@ from revelu.cli.output import Rows, account_of, print_account, print_json
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
 from revelu.recovery import Result
+from revelu.report.sections import Table
 
 if TYPE_CHECKING:
     from revelu.network import Network
@@ -172,7 +172,7 @@ class Command:
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
         return found | {"outputs": self.written}
 
-    def show(self, account: dict[str, Any], *parts: Table | Rows) -> None:
+    def show(self, account: dict[str, Any], *parts: Table | Rows | None) -> None:
         """Write the page of an account, and print the account.
 
         Parameters

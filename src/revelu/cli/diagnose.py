@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from revelu.cli.command import Asking, command
-from revelu.cli.diagnosis import fields_of, parts_of
+from revelu.cli.diagnosis import fields_of, rows_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.errors import InputError
+from revelu.report.sections import conditions_table
 
 
 @command
@@ -57,5 +58,5 @@ def diagnose(
     if found.perturbed is not None:
         asking.write(outputs, save_network(found.perturbed.network, softmax=found.probabilities))
     account = asking.account(asking.target, found, fields_of(found))
-    asking.show(account, *parts_of(found))
+    asking.show(account, conditions_table(account), rows_of(found))
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)

@@ -3,11 +3,7 @@
 import dataclasses
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from revelu.cli.output import Rows
-from revelu.network.regularity import Condition, Regularity
+from revelu.network.regularity import Regularity
 from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
@@ -57,47 +53,8 @@ def _perturbation(found: Diagnosis) -> dict[str, Any] | None:
     }
 
 
-def parts_of(found: Diagnosis) -> list[Table | Rows]:
-    """Return what people are shown: the conditions, then what follows."""
-    columns = _columns(found)
-    return [*([_conditions(columns)] if columns else []), _rows(found)]
-
-
-def _columns(found: Diagnosis) -> dict[str, Regularity]:
-    """Every set of figures there is, by its heading."""
-    after = None if found.perturbed is None else found.perturbed.regularity
-    sets = {"by queries": found.measured, "from weights": found.exact, "perturbed": after}
-    return {heading: figures for heading, figures in sets.items() if figures is not None}
-
-
-def _conditions(columns: dict[str, Regularity]) -> Table:
-    """One row a condition of Definition 1, with its delta in every column."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("condition", no_wrap=True)
-    for heading in columns:
-        table.add_column(heading, no_wrap=True)
-    table.add_column("what was seen", overflow="fold")
-    fullest = max(columns.values(), key=lambda r: len(r.conditions))
-    for condition in (columns.get("from weights") or fullest).conditions:
-        cells = [_cell(figures, condition.name) for figures in columns.values()]
-        label = f"{condition.number} {condition.name.replace('_', ' ')}"
-        table.add_row(label, *cells, Text(condition.text))
-    return table
-
-
-def _cell(figures: Regularity, name: str) -> str:
-    condition: Condition | None = next((c for c in figures.conditions if c.name == name), None)
-    if condition is None or condition.holds is None:
-        return "-"
-    if condition.holds is False:
-        return "fails"
-    if condition.delta is None:
-        return "holds"
-    return f"{'<= ' if condition.at_most else ''}{condition.delta:.2g}"
-
-
-def _rows(found: Diagnosis) -> list[tuple[str, str]]:
-    """What the theorems ask beside regularity, and what smoothing did."""
+def rows_of(found: Diagnosis) -> list[tuple[str, str]]:
+    """Return what the theorems ask beside regularity, and what smoothing did."""
     rows = []
     if (top := found.top_layers) is not None:
         state = "vanish somewhere" if top.gradients_vanish else "never vanish"

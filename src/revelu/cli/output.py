@@ -16,6 +16,7 @@ from rich.text import Text
 
 from revelu._version import __version__
 from revelu.recovery import Result, Status
+from revelu.report import sections
 from revelu.report.verdicts import verdict
 
 SCHEMA = 1
@@ -73,7 +74,10 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_account(
-    command: str, account: Mapping[str, Any], *parts: Table | Rows, verdict_only: bool = False
+    command: str,
+    account: Mapping[str, Any],
+    *parts: sections.Table | Rows | None,
+    verdict_only: bool = False,
 ) -> None:
     """Print an account for people: the verdict first, then what it rests on and what it cost.
 
@@ -81,7 +85,7 @@ def print_account(
     ----------
     command : str
     account : mapping
-    *parts : Table or rows
+    *parts : Table, rows or None
         What was found.
     verdict_only : bool
         Leave out all but the first line.
@@ -94,14 +98,30 @@ def print_account(
         return
     rows: list[tuple[str, str]] = []
     for part in parts:
-        if isinstance(part, Table):
+        if isinstance(part, sections.Table):
             if rows:
                 console.print(grid(rows))
-            console.print(part)
+            console.print(_drawn(part))
             rows = []
         else:
-            rows += part
+            rows += part or ()
     console.print(grid([*rows, *_ending(account)]))
+
+
+def _drawn(table: sections.Table, prose: int = 40) -> Table:
+    """Draw a table; a column of texts longer than ``prose`` is wrapped."""
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading, *cells in zip(table.columns, *table.rows, strict=True):
+        is_short = all(len(cell.text) <= prose for cell in cells)
+        drawn.add_column(
+            heading,
+            justify="right" if cells[0].number else "left",
+            no_wrap=is_short,
+            overflow="fold",
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(f"{c.text}{c.mark}", STYLES.get(c.tone, "")) for c in row))
+    return drawn
 
 
 def grid(rows: Rows) -> Table:

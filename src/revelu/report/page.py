@@ -15,9 +15,6 @@ from revelu.report import sections
 from revelu.report.pictures import check_matplotlib, pictures
 from revelu.report.verdicts import verdict
 
-# Accounts hold arrays that are drawn; in the table of all fields they are only counted.
-_LONGEST = 400
-
 
 def check_installed() -> None:
     """Check that pages can be drawn.
@@ -79,10 +76,10 @@ def _target(account: Mapping[str, Any]) -> str:
     return f"{account['target']}" if "target" in account else " and ".join(account["files"])
 
 
-def _shown(value: Any) -> str:
-    """A field of the account as JSON, cut where it is long."""
+def _shown(value: Any, longest: int = 400) -> str:
+    """A field of the account as JSON; arrays, which are drawn, are cut and counted."""
     text = json.dumps(value, default=_plain, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … ({len(text):,} characters)"
+    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import MissingExtraError
+from revelu.report.sections import name_of
 
 # Colours that no picture has otherwise; the page's style sheet knows what they mean.
 _COLOURS = {
@@ -43,11 +44,6 @@ _STYLE = {
     "lines.linewidth": 1.6,
 }
 _WIDE, _SQUARE = (7.4, 2.9), (3.9, 3.4)
-
-# Columns of a sheet of images, and the gap between two, in pixels of an image.
-_COLUMNS, _GAP = 8, 2
-
-_HIDDEN_ERROR = 1e-16
 
 
 @dataclass(frozen=True)
@@ -149,17 +145,17 @@ def _singular_values(found: Mapping[str, Any]) -> Picture:
     return Picture("Singular values", _svg(figure, "values"), f"{text}.")
 
 
-def _images(found: Mapping[str, Any]) -> Picture:
-    """A sheet of small pictures, each on a scale of its own."""
+def _images(found: Mapping[str, Any], columns: int = 8, gap: int = 2) -> Picture:
+    """A sheet of small pictures, each on a scale of its own; the gap is in their pixels."""
     side, rows = found["side"], np.array(found["rows"], dtype=np.float64)
-    n_rows = math.ceil(len(rows) / _COLUMNS)
-    step = side + _GAP
-    sheet = np.full((n_rows * step - _GAP, min(len(rows), _COLUMNS) * step - _GAP), np.nan)
+    n_rows = math.ceil(len(rows) / columns)
+    step = side + gap
+    sheet = np.full((n_rows * step - gap, min(len(rows), columns) * step - gap), np.nan)
     for i, row in enumerate(rows):
-        top, left = (i // _COLUMNS) * step, (i % _COLUMNS) * step
+        top, left = (i // columns) * step, (i % columns) * step
         image = row.reshape(side, side) / max(float(np.abs(row).max()), 1e-300)
         sheet[top : top + side, left : left + side] = image
-    width = _WIDE[0] * sheet.shape[1] / (_COLUMNS * step - _GAP)
+    width = _WIDE[0] * sheet.shape[1] / (columns * step - gap)
     figure, axes = _axes((width, width * sheet.shape[0] / sheet.shape[1]))
     axes.imshow(sheet, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
     axes.axis("off")
@@ -171,12 +167,15 @@ def _images(found: Mapping[str, Any]) -> Picture:
     return Picture(title, _svg(figure, "images"), text, wide=True)
 
 
-def _defences(rows: list[Mapping[str, Any]]) -> Picture:
-    """What a defence costs those who use the answers, and those who copy the model."""
+def _defences(rows: list[Mapping[str, Any]], least: float = 1e-16) -> Picture:
+    """What a defence costs those who use the answers, and those who copy the model.
+
+    An error below ``least`` is drawn there: 0 has no place on the axis.
+    """
     figure, axes = _axes(_WIDE)
-    names = ["as they are" if row["defence"] == "none" else row["defence"] for row in rows]
+    names = [name_of(row) for row in rows]
     places = np.arange(len(rows))
-    copies = [max(row["error"], _HIDDEN_ERROR) for row in rows]
+    copies = [max(row["error"], least) for row in rows]
     shifts = [row["shift"] or np.nan for row in rows]
     label = "error of the copy"
     axes.semilogy(places, copies, "o", color=_SERIES[1], markersize=8, label=label)

@@ -1,10 +1,10 @@
 """The sections of a page: tables and sentences, read off an account."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_TONES = {"weights": "bad", "function": "bad", "span": "warn", "nothing": "good"}
+from revelu.report.verdicts import GIVEN_AWAY
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Cell:
         Set to the right.
     note : str
         In small print below.
+    mark : str
+        What a terminal shows in the place of the note.
     """
 
     text: str
@@ -45,6 +47,7 @@ class Cell:
     share: float | None = None
     number: bool = False
     note: str = ""
+    mark: str = ""
 
 
 def cards(account: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -74,61 +77,68 @@ def cards(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def audit_table(account: Mapping[str, Any]) -> Table | None:
-    """One row a defence."""
+def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | None:
+    """One row a defence.
+
+    Parameters
+    ----------
+    account : mapping
+    kept : bool
+        Add how many classes the defence itself leaves as they were.
+    """
     rows = account.get("rows")
     if not rows:
         return None
-    given = any(row["label_agreement_on_inputs"] is not None for row in rows)
-    priced = any(row["cost"] is not None for row in rows)
-    columns = ["answers", "recovered", "fidelity", "same class"]
-    columns += ["fidelity, given", "same class, given"] if given else []
-    columns += ["queries"] + (["cost"] if priced else []) + ["class kept by the defence"]
+    shown: list[tuple[str, Callable[[Mapping[str, Any]], Cell]]] = [
+        ("answers", lambda row: Cell(name_of(row))),
+        ("recovered", _recovered),
+        ("fidelity", lambda row: _share(row["fidelity"])),
+        ("labels", lambda row: _share(row["label_agreement"])),
+    ]
+    if any(row["label_agreement_on_inputs"] is not None for row in rows):
+        shown.append(("fidelity, given", lambda row: _share(row["fidelity_on_inputs"])))
+        shown.append(("labels, given", lambda row: _share(row["label_agreement_on_inputs"])))
+    shown.append(("queries", lambda row: _number(row["queries"], ",d")))
+    if any(row["cost"] is not None for row in rows):
+        shown.append(("cost", lambda row: _number(row["cost"], ",.2f")))
+    if kept:
+        shown.append(("class kept by the defence", lambda row: _share(row["labels_kept"])))
     return Table(
         "What each kind of answers gives away",
-        columns,
-        [_audit_row(row, given=given, priced=priced) for row in rows],
+        [heading for heading, _ in shown],
+        [[cell(row) for _, cell in shown] for row in rows],
     )
 
 
-def _audit_row(row: Mapping[str, Any], *, given: bool, priced: bool) -> list[Cell]:
-    name = "as they are" if row["defence"] == "none" else row["defence"]
-    tone = _TONES[row["recovered"]]
-    marks = [
-        "certified" if row["certified"] else "",
-        "extrapolated" if row["extrapolated"] else "",
-        "cut short" if row["cut"] else "",
-    ]
-    cells = [
-        Cell(name),
-        # Nothing found in a part of the time is no good news.
-        Cell(
-            row["recovered"],
-            "warn" if row["cut"] and tone == "good" else tone,
-            note=", ".join(m for m in marks if m),
-        ),
-        _share(row["fidelity"]),
-        _share(row["label_agreement"]),
-    ]
-    if given:
-        cells += [_share(row["fidelity_on_inputs"]), _share(row["label_agreement_on_inputs"])]
-    cells.append(_number(row["queries"], ",d"))
-    cells += [_number(row["cost"], ",.2f")] if priced else []
-    return [*cells, _share(row["labels_kept"])]
+def name_of(row: Mapping[str, Any]) -> str:
+    """Return what tables call the answers of a row."""
+    return "as they are" if row["defence"] == "none" else f"{row['defence']}"
+
+
+def _recovered(row: Mapping[str, Any]) -> Cell:
+    tone = GIVEN_AWAY[row["recovered"]][1]
+    # Nothing found in a part of the time is no good news.
+    tone = "warn" if row["cut"] and tone == "good" else tone
+    words = {"certified": "certified", "extrapolated": "extrapolated", "cut": "cut short"}
+    note = ", ".join(said for name, said in words.items() if row[name])
+    mark = "~" * row["extrapolated"] + "…" * row["cut"]
+    return Cell(row["recovered"], tone, note=note, mark=mark)
 
 
 def _share(value: float | None) -> Cell:
     """A share, with a bar; 100% is said of nothing less."""
     if value is None:
-        return Cell("–", number=True)
-    shown = "< 0%" if value < 0 else f"{value:.2%}"
-    if shown == "100.00%":
-        shown = "100%" if value >= 1.0 else "> 99.99%"
+        return Cell("-", number=True)
+    shown = f"{value:.2%}"
+    if value < 0.0:
+        shown = "< 0%"
+    elif shown == "100.00%" and value < 1.0:
+        shown = "> 99.99%"
     return Cell(shown, share=min(max(value, 0.0), 1.0), number=True)
 
 
 def _number(value: float | None, form: str) -> Cell:
-    return Cell("–" if value is None else format(value, form), number=True)
+    return Cell("-" if value is None else format(value, form), number=True)
 
 
 def ledger_table(account: Mapping[str, Any]) -> Table | None:
@@ -159,24 +169,42 @@ def ledger_table(account: Mapping[str, Any]) -> Table | None:
 
 
 def conditions_table(account: Mapping[str, Any]) -> Table | None:
-    """The conditions of a diagnosis."""
-    figures = (account.get("exact") or account.get("measured")) if "at_risk" in account else None
-    if not figures:
+    """The conditions of a diagnosis, with their delta in every set of figures."""
+    if "at_risk" not in account:
         return None
-    way = "from the weights" if account.get("exact") else "by queries"
+    after = (account["perturbation"] or {}).get("after")
+    sets = {
+        "by queries": account["measured"],
+        "from weights": account["exact"],
+        "perturbed": after,
+    }
+    columns = {
+        heading: {c["name"]: c for c in figures["conditions"]}
+        for heading, figures in sets.items()
+        if figures is not None
+    }
+    if not columns:
+        return None
+    told = columns.get("from weights") or columns["by queries"]
     rows = [
         [
-            Cell(f"{c['number']} {c['name'].replace('_', ' ')}"),
-            Cell(*_CONDITION[c["holds"]]),
-            Cell("–" if c["delta"] is None else f"{c['delta']:.2g}", number=True),
+            Cell(f"{c['number']} {name.replace('_', ' ')}"),
+            *(_condition(figures.get(name)) for figures in columns.values()),
             Cell(c["text"]),
         ]
-        for c in figures["conditions"]
+        for name, c in told.items()
     ]
-    return Table(f"Conditions of regularity, {way}", ("condition", "", "delta", "seen"), rows)
+    return Table("Conditions of regularity", ("condition", *columns, "what was seen"), rows)
 
 
-_CONDITION = {True: ("holds", "good"), False: ("fails", "bad"), None: ("not known", "")}
+def _condition(seen: Mapping[str, Any] | None) -> Cell:
+    if seen is None or seen["holds"] is None:
+        return Cell("-")
+    if not seen["holds"]:
+        return Cell("fails", "bad")
+    if seen["delta"] is None:
+        return Cell("holds", "good")
+    return Cell(f"{'<= ' if seen['at_most'] else ''}{seen['delta']:.2g}", "good")
 
 
 def halfspaces_table(account: Mapping[str, Any]) -> Table | None:

@@ -44,14 +44,8 @@ def recover_span(
 
     Parameters
     ----------
-    target : Oracle, Network, callable or str
-        What to ask; see :func:`revelu.open_oracle`.
     labels : bool
         Use class labels alone: of several answers the largest; a single one must be a label.
-    seed : int
-        Decides every random choice: same seed, same queries, same result.
-    budget : int, optional
-        Most queries that may be asked, all phases counted; never one over.
     method : {"auto", "at_once"}
         ``at_once`` decides all queries in advance, one round (JWZ20, Algorithm 1), for a
         first layer of ``neurons``; ``auto`` goes point by point and asks far less.
@@ -59,16 +53,8 @@ def recover_span(
         Width of the first layer, or more; ``at_once`` alone needs it.
     checks : int
         Fresh inputs that are moved inside the null space, two queries each.
-    executor : concurrent.futures.Executor, optional
-        Where batches of queries run.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
-    dim_in : int, optional
-        Number of inputs, where the target does not say.
-    trust : bool
-        Allow a target whose opening executes code.
-    max_seconds : float, optional
-        No batch is begun later than this after the first.
+    target, budget, seed, executor, progress, dim_in, trust, max_seconds
+        As of :func:`revelu.extract`.
 
     Returns
     -------

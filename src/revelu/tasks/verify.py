@@ -37,26 +37,16 @@ def verify(
     network : Network or path
         What the target is said to be; a path ends as :func:`revelu.load` knows it, or is
         ``demo:NAME``.  Where the target answers probabilities, its outputs are logits.
-    target : Oracle, Network, callable or str
-        What to ask; see :func:`revelu.open_oracle`.
-    budget : int, optional
-        Most queries that may be asked.
     seed : int
         Decides the checks, which are not those of an extraction of the same seed.
     box : (lo, hi), optional
         No coordinate of any query leaves it; the certificate speaks of the inside.
     checks : int
         Size of the certificate.
-    executor : concurrent.futures.Executor, optional
-        Where batches of queries run.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
     dim_in : int, optional
         Number of inputs, where the target does not say: the network's otherwise.
-    trust : bool
-        Allow a target whose opening executes code.
-    max_seconds : float, optional
-        No batch is begun later than this after the first.
+    target, budget, executor, progress, trust, max_seconds
+        As of :func:`revelu.extract`.
 
     Returns
     -------

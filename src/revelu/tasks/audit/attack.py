@@ -4,8 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TypeVar
 
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
@@ -16,6 +15,8 @@ from revelu.tasks.extract.extract import extract
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import FloatArray
+
+R = TypeVar("R", Recovery, SpanRecovery)
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,22 @@ class Finding:
 
     @property
     def copy(self) -> Network | None:
-        """The network found, certified or not, if any."""
-        return None if self.network is None else _copy(self.network)
+        """The network found, even one that its certificate did not allow to be called so."""
+        found = self.network
+        if found is None:
+            return None
+        return found.rejected if found.network is None else found.network
+
+    @property
+    def has_first_layer(self) -> bool:
+        """Whether a first layer was found without what is above it."""
+        found = self.network
+        return (
+            found is not None
+            and found.status is Status.PARTIAL
+            and found.first_layer is not None
+            and len(found.first_layer[0]) > 0
+        )
 
     @property
     def certified(self) -> bool:
@@ -97,7 +112,7 @@ class Finding:
                 return "weights" if all_known and exact else "function"
             if explains(fidelity):
                 return "function"
-        if network is not None and len(_first_layer(network)):
+        if self.has_first_layer:
             return "span"
         # A span that is everything says nothing.
         span = self.span
@@ -160,10 +175,13 @@ def attack(
         If the target fails or answers nonsense.
     """
     run = _Attack(base, ask, limits, seed, progress)
-    network = run.find_network() if leaves == "numbers" else None
-    if network is not None and _is_enough(network, is_copy):
-        return run.finding(network, None)
-    return run.finding(network, run.find_span(labels=leaves == "label"))
+    if leaves == "numbers":
+        found = run.finding(run.find_network(), None)
+        is_found = found.copy is not None and (found.certified or is_copy(found.copy))
+        if is_found or found.has_first_layer:
+            return found
+        return run.finding(found.network, run.find_span(labels=False))
+    return run.finding(None, run.find_span(labels=leaves == "label"))
 
 
 @dataclass
@@ -200,43 +218,44 @@ class _Attack:
         self.notes: list[str] = []
 
     def find_network(self) -> Recovery | None:
-        outer = self._oracle(self.limits.share(self.for_network))
-        try:
-            found = extract(outer, seed=self.seed, checks=self.checks, progress=self.progress)
-        except LimitReachedError as error:
-            self.notes.append(f"{error}")
-            self._account(outer, Status.BUDGET_EXHAUSTED)
-            return None
-        self._account(outer, found.status)
-        if found.status is not Status.RECOVERED:
+        def search(oracle: Oracle) -> Recovery:
+            return extract(oracle, seed=self.seed, checks=self.checks, progress=self.progress)
+
+        found = self._searched(self.limits.share(self.for_network), search)
+        if found is not None and found.status is not Status.RECOVERED:
             self.notes += found.evidence
         return found
 
     def find_span(self, *, labels: bool) -> SpanRecovery | None:
-        queries = self.limits.queries
-        left = Limits(
-            max(self.limits.seconds - (self.limits.clock() - self.started), 1.0),
-            None if queries is None else max(queries - self.n_asked, 0),
-            self.limits.clock,
-        )
-        outer = self._oracle(left)
-        try:
-            found = recover_span(
-                outer,
+        def search(oracle: Oracle) -> SpanRecovery:
+            return recover_span(
+                oracle,
                 labels=labels,
                 seed=self.seed,
                 checks=self.span_checks,
                 progress=self.progress,
             )
+
+        seconds = max(self.limits.seconds - (self.limits.clock() - self.started), 1.0)
+        queries = self.limits.queries
+        left = None if queries is None else max(queries - self.n_asked, 0)
+        try:
+            found = self._searched(Limits(seconds, left, self.limits.clock), search)
+        except InputError as error:
+            self.notes.append(f"no span: {error}")
+            return None
+        self.notes += () if found is None else found.evidence
+        return found
+
+    def _searched(self, limits: Limits, search: Callable[[Oracle], R]) -> R | None:
+        outer = self._oracle(limits)
+        try:
+            found = search(outer)
         except LimitReachedError as error:
             self.notes.append(f"{error}")
             self._account(outer, Status.BUDGET_EXHAUSTED)
             return None
-        except InputError as error:
-            self.notes.append(f"no span: {error}")
-            return None
         self._account(outer, found.status)
-        self.notes += found.evidence
         return found
 
     def finding(self, network: Recovery | None, span: SpanRecovery | None) -> Finding:
@@ -276,22 +295,3 @@ class _Attack:
         else:
             self.cut |= spent
             self.out_of_queries |= spent and outer.budget is not None
-
-
-def _is_enough(recovery: Recovery, is_copy: Callable[[Network], bool]) -> bool:
-    """Whether nothing is left to look for: a network, or all of its first layer."""
-    copy = _copy(recovery)
-    found = copy is not None and (recovery.status is Status.RECOVERED or is_copy(copy))
-    return found or len(_first_layer(recovery)) > 0
-
-
-def _copy(recovery: Recovery) -> Network | None:
-    """The network found, even one that its certificate did not allow to be called so."""
-    return recovery.rejected if recovery.network is None else recovery.network
-
-
-def _first_layer(recovery: Recovery) -> FloatArray:
-    """Rows of a first layer that was found without what is above it, shape (k, d)."""
-    if recovery.status is not Status.PARTIAL or recovery.first_layer is None:
-        return np.empty((0, 0))
-    return recovery.first_layer[0]

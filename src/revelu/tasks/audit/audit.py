@@ -45,29 +45,17 @@ def audit(
 
     Parameters
     ----------
-    target : Oracle, Network, callable or str
-        What to ask; see :func:`revelu.open_oracle`.
     inputs : array_like, shape (n, d), optional
         Inputs as users send them: what copies and defences are compared on besides N(0, I).
     price : float, optional
         Of a thousand queries.
-    budget : int, optional
-        Most queries that may be asked in all; never one over.
-    seed : int
-        Decides every random choice.
-    executor : concurrent.futures.Executor, optional
-        Where batches of queries run.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
-    dim_in : int, optional
-        Number of inputs, where the target does not say.
-    trust : bool
-        Allow a target whose opening executes code.
     max_seconds : float, optional
         For the whole audit, by the clock; no query is asked later.  Where not given, 480
         seconds of computing.  The rows share them, those that were cut are begun again with
         what others left over, and say so where that was too little: how far an attack comes in
         its time depends on the machine.
+    target, budget, seed, executor, progress, dim_in, trust
+        As of :func:`revelu.extract`.
 
     Returns
     -------

@@ -67,20 +67,8 @@ def diagnose(
     perturb : float, optional
         Add a uniform number of ``[-perturb, perturb]`` to each weight, and say what that
         does; only where the weights are known.
-    budget : int, optional
-        Most queries that may be asked; never one over.
-    seed : int
-        Decides every random choice.
-    executor : concurrent.futures.Executor, optional
-        Where batches of queries run.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` after every batch.
-    dim_in : int, optional
-        Number of inputs, where the target does not say.
-    trust : bool
-        Allow a target whose opening executes code.
-    max_seconds : float, optional
-        No batch is begun later than this after the first.
+    budget, seed, executor, progress, dim_in, trust, max_seconds
+        As of :func:`revelu.extract`.
 
     Returns
     -------
