@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from revelu.adapters.modules import running_what_it_says
 from revelu.errors import FormatError, InputError
 from revelu.extras import import_extra
 from revelu.types import FloatArray
@@ -65,12 +66,8 @@ def load_estimator(path: Path) -> Any:
         If joblib is not installed.
     """
     joblib = import_extra("joblib", ".joblib files need scikit-learn", "sklearn")
-    try:
+    with running_what_it_says(f"{path}: cannot be opened by joblib", FormatError):
         found = joblib.load(path)
-    # What the file says may raise anything, or end the process.
-    except (Exception, SystemExit) as error:
-        message = f"{type(error).__name__}: {error}"
-        raise FormatError(f"{path}: cannot be opened by joblib: {message}") from error
     if not is_estimator(found):
         raise FormatError(f"{path}: holds a {type(found).__name__}, not a scikit-learn model")
     return found

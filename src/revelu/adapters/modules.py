@@ -2,11 +2,23 @@
 
 import importlib
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from revelu.errors import InputError, ReveluError
+
+
+@contextmanager
+def running_what_it_says(failure: str, kind: type[ReveluError]) -> Iterator[None]:
+    """Turn what foreign code raises, or where it ends the process, into our error."""
+    try:
+        yield
+    except ReveluError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise kind(f"{failure}: {type(error).__name__}: {error}") from error
 
 
 class ModuleTarget:
@@ -57,14 +69,10 @@ def _import(name: str, folder: str) -> Any:
     module_name, attribute = name.split(":")
     sys.path.insert(0, folder)
     try:
-        found = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except ReveluError:
-        raise
-    # A module may raise anything while it is imported, or end the process.
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{name}: cannot be imported: {type(error).__name__}: {error}") from error
+        with running_what_it_says(f"{name}: cannot be imported", InputError):
+            found = importlib.import_module(module_name)
+            for part in attribute.split("."):
+                found = getattr(found, part)
     finally:
         with suppress(ValueError):  # the module may have removed it
             sys.path.remove(folder)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from revelu.adapters.modules import running_what_it_says
 from revelu.errors import FormatError, InputError, MissingExtraError
 from revelu.network import Network
 from revelu.types import FloatArray
@@ -143,12 +144,8 @@ def load_module(path: Path) -> Any:
     FormatError
         If the file cannot be read, or holds no module.
     """
-    try:
+    with running_what_it_says(f"{path}: cannot be opened by torch", FormatError):
         found = torch.load(path, map_location="cpu", weights_only=False)
-    # What the file says may raise anything, or end the process.
-    except (Exception, SystemExit) as error:
-        message = f"{type(error).__name__}: {error}"
-        raise FormatError(f"{path}: cannot be opened by torch: {message}") from error
     if not isinstance(found, nn.Module):
         raise FormatError(f"{path}: holds a {type(found).__name__}, not a torch module")
     return found

@@ -1,6 +1,5 @@
 """Compare two networks' parameters up to what no answer can tell."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,18 +157,13 @@ def _match(
 def _worst(mine: Network, theirs: Network) -> tuple[float, str]:
     """Return the largest |difference| and the name of its parameter."""
     error, worst = 0.0, ""
-    for name, a, b in _pairs(mine, theirs):
+    names = [f"{kind}[{i}]" for kind in ("weights", "biases") for i in range(mine.n_hidden + 1)]
+    pairs = [*zip(mine.weights + mine.biases, theirs.weights + theirs.biases, strict=True)]
+    V = (mine.affine[0], theirs.affine[0])
+    for name, (a, b) in zip([*names, "skip[0]"], [*pairs, V], strict=True):
         difference = np.abs(a - b)
         if difference.size and (not worst or difference.max() > error):
             index = np.unravel_index(int(difference.argmax()), difference.shape)
             error = float(difference[index])
             worst = f"{name}[{', '.join(str(int(j)) for j in index)}]"
     return error, worst
-
-
-def _pairs(mine: Network, theirs: Network) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-    for i, (a, b) in enumerate(zip(mine.weights, theirs.weights, strict=True)):
-        yield f"weights[{i}]", a, b
-    for i, (a, b) in enumerate(zip(mine.biases, theirs.biases, strict=True)):
-        yield f"biases[{i}]", a, b
-    yield "skip[0]", mine.affine[0], theirs.affine[0]

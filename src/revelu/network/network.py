@@ -56,8 +56,8 @@ class Network:
         biases: Sequence[ArrayLike],
         skip: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        Ws = tuple(_frozen(W, 2, f"weights[{i}]") for i, W in enumerate(weights))
-        bs = tuple(_frozen(b, 1, f"biases[{i}]") for i, b in enumerate(biases))
+        Ws = tuple(frozen_array(W, 2, f"weights[{i}]") for i, W in enumerate(weights))
+        bs = tuple(frozen_array(b, 1, f"biases[{i}]") for i, b in enumerate(biases))
         if not Ws or len(Ws) != len(bs):
             raise InputError(f"{len(Ws)} weight matrices need as many biases, got {len(bs)}")
         for i, (W, b) in enumerate(zip(Ws, bs, strict=True)):
@@ -73,7 +73,7 @@ class Network:
                 )
         pair = None
         if skip is not None:
-            V, c = _frozen(skip[0], 2, "skip V"), _frozen(skip[1], 1, "skip c")
+            V, c = frozen_array(skip[0], 2, "skip V"), frozen_array(skip[1], 1, "skip c")
             wanted = (Ws[-1].shape[0], Ws[max(len(Ws) - 2, 0)].shape[1])
             if V.shape != wanted or c.shape != wanted[:1]:
                 raise InputError(f"skip has shapes {V.shape}, {c.shape}; V must be {wanted}")
@@ -428,14 +428,21 @@ def load(path: str | PathLike[str]) -> Network:
         raise FormatError(f"{path}: {error}") from None
 
 
-def _frozen(value: ArrayLike, ndim: int, name: str) -> FloatArray:
+def frozen_array(value: ArrayLike, ndim: int, name: str) -> FloatArray:
+    """Copy finite real numbers into an array that cannot be written to.
+
+    Raises
+    ------
+    InputError
+        If they are none, or have another number of dimensions; the message says ``name``.
+    """
     try:
         is_complex = np.iscomplexobj(value)
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not a numeric array: {error}") from None
     if is_complex:
-        raise InputError(f"{name} is complex; weights are real")
+        raise InputError(f"{name} is complex, not real")
     if array.ndim != ndim:
         raise InputError(f"{name} needs {ndim} dimension(s), got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -111,8 +111,7 @@ def regularity(found: Arrangement, top: Regularity | None = None) -> Regularity:
         Of the sub-network of the top two layers, for condition 7.
     """
     kinks = [
-        _nearest_kink(found),
-        _farthest_kink(found),
+        *_nearest_and_farthest_kink(found),
         _shortest_piece(found),
         _shared_piece(found),
     ]
@@ -135,23 +134,17 @@ def regularity(found: Arrangement, top: Regularity | None = None) -> Regularity:
     )
 
 
-def _nearest_kink(found: Arrangement) -> Condition:
-    number, name = "1.1", "nearest_kink"
-    places = [(float(np.abs(c.kinks).min()), c.axis) for c in found.cuts if len(c.kinks)]
+def _nearest_and_farthest_kink(found: Arrangement) -> list[Condition]:
+    names = ("nearest_kink", "farthest_kink")
+    places = [(abs(float(t)), cut.axis) for cut in found.cuts for t in cut.kinks]
     if not places:
-        return Condition(number, name, "no kink on the axes seen")
-    t, axis = min(places)
-    return Condition(number, name, f"a kink {t:.2g} from 0, on axis {axis}", t, t > 0)
-
-
-def _farthest_kink(found: Arrangement) -> Condition:
-    number, name = "1.1", "farthest_kink"
-    places = [(float(np.abs(c.kinks).max()), c.axis) for c in found.cuts if len(c.kinks)]
-    if not places:
-        return Condition(number, name, "no kink on the axes seen")
-    t, axis = max(places)
-    delta = 1.0 / t if t else None
-    return Condition(number, name, f"a kink as far as {t:.3g}, on axis {axis}", delta)
+        return [Condition("1.1", name, "no kink on the axes seen") for name in names]
+    (near, i), (far, j) = min(places), max(places)
+    delta = 1.0 / far if far else None
+    return [
+        Condition("1.1", names[0], f"a kink {near:.2g} from 0, on axis {i}", near, near > 0),
+        Condition("1.1", names[1], f"a kink as far as {far:.3g}, on axis {j}", delta),
+    ]
 
 
 def _shortest_piece(found: Arrangement) -> Condition:

@@ -12,6 +12,7 @@ from revelu.formats import check_writable
 from revelu.formats.arrays import naming_system_errors
 from revelu.formats.npz import read_archive, write_archive
 from revelu.formats.pictures import draw_singular_values
+from revelu.network.network import frozen_array
 from revelu.types import FloatArray
 
 
@@ -53,23 +54,16 @@ class Span:
     certified: bool | None = None
 
     def __post_init__(self) -> None:
-        try:
-            basis = np.array(self.basis, dtype=np.float64, order="C")
-            values = np.array(self.singular_values, dtype=np.float64)
-            errors = np.array(self.errors, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"a span's basis is not a numeric array: {error}") from None
-        if basis.ndim != 2 or basis.shape[1] < 1:
+        basis = frozen_array(self.basis, 2, "a span's basis")
+        values = frozen_array(self.singular_values, 1, "a span's singular_values")
+        errors = frozen_array(self.errors, 1, "a span's errors")
+        if basis.shape[1] < 1:
             raise InputError(f"a span's basis needs shape (k, n), got {basis.shape}")
-        if not (np.isfinite(basis).all() and np.isfinite(values).all() and values.ndim == 1):
-            raise InputError("a span holds a number that is not finite, or a wrong shape")
         if errors.shape not in {(0,), (len(basis),)} or not (errors >= 0.0).all():
             raise InputError(f"a span of {len(basis)} rows has as many errors, or none")
         # A basis that was once held in float32 is orthonormal to its 1.2e-7 a product.
         if not np.allclose(basis @ basis.T, np.eye(len(basis)), rtol=0.0, atol=1e-6):
             raise InputError("the rows of a span's basis must be orthonormal")
-        for array in (basis, values, errors):
-            array.setflags(write=False)
         object.__setattr__(self, "basis", basis)
         object.__setattr__(self, "errors", errors)
         object.__setattr__(self, "singular_values", values)
