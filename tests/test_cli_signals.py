@@ -1,9 +1,11 @@
 """Interrupts in this process: what is raised, what stays as it was."""
 
 import signal
+import threading
 
 import pytest
 
+from conftest import PATIENCE_SECONDS
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.signals import _EXIT_CODE, raised_interrupts
 
@@ -43,6 +45,26 @@ def test_exception_made_of_an_interrupt_is_one(number, handled):
         import_something()
     with pytest.raises(ImportError), raised_interrupts():
         raise ImportError
+
+
+@NUMBERS
+def test_interrupt_that_a_finaliser_loses_is_raised_after_it(number, handled):
+    handled(signal.SIG_DFL)
+    n_lost = 0
+
+    class Dying:
+        def __del__(self):
+            nonlocal n_lost
+            n_lost += 1
+            signal.raise_signal(number)
+
+    def work():
+        Dying()
+        threading.Event().wait(PATIENCE_SECONDS)
+
+    with pytest.raises(KeyboardInterrupt), raised_interrupts():
+        work()
+    assert n_lost == 1
 
 
 @NUMBERS

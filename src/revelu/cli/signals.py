@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -23,8 +25,14 @@ def quit_on_interrupts() -> None:
 
 
 @contextmanager
-def raised_interrupts() -> Iterator[None]:
+def raised_interrupts(pause: float = 0.01) -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGINT and SIGTERM inside; the handlers before come back.
+
+    Parameters
+    ----------
+    pause : float
+        Seconds until a signal is sent again that came while an object was being finalised:
+        what is raised there is lost, so it has to be raised after that.
 
     Raises
     ------
@@ -37,6 +45,15 @@ def raised_interrupts() -> Iterator[None]:
         heard.append(number)
         raise KeyboardInterrupt
 
+    def report(lost: "sys.UnraisableHookArgs") -> None:
+        if not (heard and lost.exc_type is KeyboardInterrupt):
+            hook(lost)
+            return
+        again = threading.Timer(pause, _send, heard[-1:])
+        again.daemon = True
+        again.start()
+
+    hook, sys.unraisablehook = sys.unraisablehook, report
     before = _handle(interrupt)
     try:
         yield
@@ -50,6 +67,7 @@ def raised_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = hook
 
 
 _Handler = Callable[[int, FrameType | None], object] | int
@@ -62,6 +80,14 @@ def _handle(handler: _Handler) -> dict[signal.Signals, _Handler]:
     for number in heard:
         signal.signal(number, handler)
     return {number: old for number, old in heard.items() if old is not None}
+
+
+def _send(number: int) -> None:
+    """Interrupt the main thread from another one; on POSIX whatever it waits for, too."""
+    if os.name == "posix":
+        os.kill(os.getpid(), number)
+    else:
+        signal.raise_signal(number)
 
 
 def _quit(_number: int, _frame: FrameType | None) -> NoReturn:
