@@ -136,15 +136,19 @@ def test_kinks_that_agree_are_the_same_among_all_and_among_some():
 
 def test_a_row_that_is_always_on_is_sought_again_where_more_is_known():
     known = Hypotheses(np.empty((0, 4)))
-    assert not known.was_in_vain((2, 0, 100))
-    known.set_in_vain((2, 0, 100), 4e7)
+
+    def was_in_vain(*among):
+        return known.was_in_vain(among, max_work=5, more=2.0)
+
+    assert not was_in_vain(2, 0, 100)
+    known.set_in_vain((2, 0, 100), 4)
     # It has not cost much so far.
-    assert not known.was_in_vain((2, 0, 100))
-    known.set_in_vain((2, 0, 100), 1e7)
-    assert known.was_in_vain((2, 0, 149))
-    assert not known.was_in_vain((2, 0, 150))
-    assert not known.was_in_vain((1, 0, 100))
-    assert not known.was_in_vain((2, 2, 100))
+    assert not was_in_vain(2, 0, 100)
+    known.set_in_vain((2, 0, 100), 1)
+    assert was_in_vain(2, 0, 199)
+    assert not was_in_vain(2, 0, 200)
+    assert not was_in_vain(1, 0, 100)
+    assert not was_in_vain(2, 2, 100)
 
 
 def test_a_row_that_gains_a_weight_keeps_its_units_for_the_rows_above():
