@@ -2,9 +2,6 @@
 
 from revelu.recovery import Recovery, Status
 
-# Fewer checks cannot say "less than 5% at 95% confidence": 0.95^59 < 0.05 < 0.95^58.
-_FEWEST_CHECKS = 59
-
 
 def advice(
     recovery: Recovery, *, method: str, budget: int | None, checks: int, journaled: bool = False
@@ -29,7 +26,9 @@ def advice(
         needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
         return [f"{needs}; --method auto chooses by what it measures"]
     if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:
-        return [_for_budget(recovery, budget, min(checks, _FEWEST_CHECKS), journaled=journaled)]
+        from revelu.tasks.extract.job import FEWEST_CHECKS
+
+        return [_for_budget(recovery, budget, min(checks, FEWEST_CHECKS), journaled=journaled)]
     return []
 
 

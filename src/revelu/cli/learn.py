@@ -1,16 +1,15 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.learned import fields_of, rows_of
-from revelu.cli.networks import save_network
+from revelu.cli.networks import fields_of, rows_of, save_network
 from revelu.cli.options import Outputs
-from revelu.recovery import Status
+from revelu.recovery import Recovery, Status
 
 
 @command
@@ -86,7 +85,40 @@ def learn(
     if recovery.network is not None:
         learning.write(outputs, save_network(recovery.network, softmax=False))
         learning.picture(recovery.network)
-    account = learning.account(f"{data}", recovery, fields_of(recovery))
-    learning.show(account, rows_of(recovery))
+    account = learning.account(f"{data}", recovery, _fields_of(recovery))
+    learning.show(account, _rows_of(recovery))
     certified = recovery.status is Status.RECOVERED
     return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
+
+
+def _fields_of(recovery: Recovery) -> dict[str, Any]:
+    """What an account says of what was learned.
+
+    The fields of an extraction, and ``samples``, ``exact``, ``noise``, ``standard_errors``
+    (``W``, ``b``, ``A``, ``c`` and, with a skip, ``V``) and ``sign_patterns``.
+    """
+    details = recovery.details
+    errors = details.get("standard_errors")
+    bars = None
+    if errors is not None:
+        bars = {name: value.tolist() for name, value in vars(errors).items() if value is not None}
+    return {
+        **fields_of(recovery),
+        "samples": details.get("n_samples"),
+        "exact": details.get("exact"),
+        "noise": details.get("noise"),
+        "standard_errors": bars,
+        "sign_patterns": [signs.tolist() for signs in details.get("sign_patterns", [])],
+    }
+
+
+def _rows_of(recovery: Recovery) -> list[tuple[str, str]]:
+    """What people are told of it: samples instead of queries, error bars."""
+    details = recovery.details
+    rows = [*rows_of(recovery), ("samples", f"{details.get('n_samples', 0):,}")]
+    if not details.get("exact", True):
+        rows.append(("noise", f"{details['noise']:.2g}"))
+    errors = details.get("standard_errors")
+    if errors is not None and errors.b.size:
+        rows.append(("error bars", f"weights {errors.W.max():.1g}, biases {errors.b.max():.1g}"))
+    return rows

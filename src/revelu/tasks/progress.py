@@ -50,25 +50,19 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
-def teller(
-    log: Logger, progress: Listener | None, oracle: Oracle | None = None
-) -> Callable[[str], None]:
-    """Return what tells messages of a task, with what its oracle has been asked.
+def teller(log: Logger, progress: Listener | None) -> Callable[[str], None]:
+    """Return what tells messages of a task that has samples only.
 
     Parameters
     ----------
     log : logging.Logger
         Gets every message.
     progress : callable, optional
-    oracle : Oracle, optional
-        None where a task has samples only.
     """
 
     def tell(message: str) -> None:
         log.debug("%s", message)
-        if progress is not None and oracle is None:
+        if progress is not None:
             progress(Progress("recover", 0, 0, message))
-        elif progress is not None and oracle is not None:
-            progress(Progress.of(oracle, oracle.current_phase, message))
 
     return tell

@@ -156,24 +156,30 @@ class _Examiner(Job):
 
     def run(self, perturb: float | None) -> Diagnosis:
         """Run to the end, whatever it is; a spent budget keeps what was measured."""
-        diagnosis = Diagnosis(
+        found = Diagnosis(
             None, self.oracle.dim_in, ledger=self.oracle.ledger(), network=self.network
         )
         if self.network is not None:
-            # Before the first query: a bad amplitude is a bad argument.
-            changed = None if perturb is None else self._smoothed(self.network, perturb)
-            diagnosis = self._from_weights(diagnosis, self.network, changed, perturb)
+            found = self._from_weights(found, self.network, perturb)
         noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
-            return self._finish(diagnosis, *noise)
-        diagnosis = replace(diagnosis, noise=noise)
-        refused = refusal(noise)
-        if refused is not None:
-            return self._finish(diagnosis, *refused)
+            return self._ended(found, *noise)
+        found = replace(found, noise=noise)
+        if (refused := refusal(noise)) is not None:
+            return self._ended(found, *refused)
         if Law.of(noise) is not Law.FLOAT64:
-            return self._finish(diagnosis, *self._without_digits(noise))
+            return self._ended(found, *self._without_digits(noise))
         status, reason = self._ask(noise)
-        return self._finish(self._from_queries(diagnosis, noise), status, reason)
+        if self.scans:
+            arranged = arrange(self.scans, self.normals, self.hidden)
+            self._note_what_was_seen(arranged)
+            found = replace(
+                found,
+                n_axes=len(self.scans),
+                measured=regularity(arranged),
+                precision=precision(arranged, noise),
+            )
+        return self._ended(found, status, reason)
 
     def _ask(self, noise: NoiseFloor) -> tuple[Status | None, str]:
         """Scan axes, then measure hyperplanes on as many of them as queries allow."""
@@ -204,19 +210,19 @@ class _Examiner(Job):
         return None, ""
 
     def _from_weights(
-        self,
-        diagnosis: Diagnosis,
-        network: Network,
-        changed: Network | None,
-        amplitude: float | None,
+        self, found: Diagnosis, network: Network, amplitude: float | None
     ) -> Diagnosis:
-        """Everything that needs no query."""
+        """Everything that needs no query; a bad amplitude is a bad argument."""
+        changed = None
+        if amplitude is not None:
+            changed = smoothed(network, amplitude, np.random.default_rng(self.for_weights))
         self.tell("reading the weights")
-        axes = self._exact_axes(network)
+        most = self.max_exact_axes if len(network.weights) <= 2 else self.max_deep_axes
+        axes = _some_axes(network.dim_in, most, np.random.default_rng(self.for_exact_axes))
         if len(axes) < network.dim_in:
             self.notes.append(f"weights: {len(axes)} of {network.dim_in} axes, drawn by the seed")
-        exact = exact_regularity(network, axes)
-        perturbed = None
+        top = top_layers(network)
+        found = replace(found, exact=exact_regularity(network, axes), top_layers=top)
         if changed is not None and amplitude is not None:
             after = exact_regularity(changed, axes)
             perturbed = Perturbed(
@@ -226,6 +232,7 @@ class _Examiner(Job):
                 failure_bound=failure_bound(network, amplitude, after.delta),
                 lemma_amplitude=2.0**-network.dim_in,
             )
+            found = replace(found, perturbed=perturbed)
             if changed == network:
                 self.notes.append(f"an amplitude of {amplitude:g} is lost in rounding: no change")
             if network.dim_in > MOST_BITS:
@@ -233,29 +240,8 @@ class _Examiner(Job):
                     f"Lemma 2's amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
                     f"{MOST_BITS} bits: only a larger one changes weights near 1"
                 )
-        top = top_layers(network)
         self.notes += _notes_on_top(network, top)
-        return replace(diagnosis, exact=exact, top_layers=top, perturbed=perturbed)
-
-    def _exact_axes(self, network: Network) -> list[int]:
-        most = self.max_exact_axes if len(network.weights) <= 2 else self.max_deep_axes
-        return _some_axes(network.dim_in, most, np.random.default_rng(self.for_exact_axes))
-
-    def _smoothed(self, network: Network, amplitude: float) -> Network:
-        return smoothed(network, amplitude, np.random.default_rng(self.for_weights))
-
-    def _from_queries(self, diagnosis: Diagnosis, noise: NoiseFloor) -> Diagnosis:
-        """What the axes that were followed say."""
-        if not self.scans:
-            return diagnosis
-        found = arrange(self.scans, self.normals, self.hidden)
-        self._note_what_was_seen(found)
-        return replace(
-            diagnosis,
-            n_axes=len(self.scans),
-            measured=regularity(found),
-            precision=precision(found, noise),
-        )
+        return found
 
     def _note_what_was_seen(self, found: Arrangement) -> None:
         d = self.oracle.dim_in
@@ -291,33 +277,30 @@ class _Examiner(Job):
         self.notes.append(f"{reason}: the figures are from the weights alone")
         return None, ""
 
-    def _finish(self, diagnosis: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
+    def _ended(self, found: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
         """Attach the ledger, the theorems' counts and what was noted."""
-        evidence = (reason,) if reason else ()
-        risk = diagnosis.at_risk
-        if risk is not None:
+        evidence = [reason] if reason else []
+        if (risk := found.at_risk) is not None:
             named = f"most at risk is condition {risk.number}: {risk.text}; {cost(risk)}"
-            evidence = (*evidence, named)
-        if diagnosis.precision is not None:
-            evidence = (*evidence, diagnosis.precision.text)
-        diagnosis = replace(
-            diagnosis,
+            evidence.append(named)
+        if found.precision is not None:
+            evidence.append(found.precision.text)
+        counts: dict[str, float | None] = {}
+        if found.regularity is not None and found.delta is not None:
+            widths: tuple[int, ...] = (found.regularity.n_hyperplanes,)
+            if self.network is not None:
+                widths = self.network.architecture[1:-1]
+            elif self.seems_deep:
+                widths = ()
+            counts = query_counts(found.delta, self.oracle.dim_in, widths)
+        found = replace(
+            found,
             status=status,
-            query_counts=self._counts(diagnosis),
+            query_counts=counts,
             probabilities=self.oracle.takes_log_ratios,
             warnings=tuple(self.notes),
         )
-        return self.finished(diagnosis, *evidence)
-
-    def _counts(self, diagnosis: Diagnosis) -> dict[str, float | None]:
-        if diagnosis.regularity is None or diagnosis.delta is None:
-            return {}
-        widths: tuple[int, ...] = (diagnosis.regularity.n_hyperplanes,)
-        if self.network is not None:
-            widths = self.network.architecture[1:-1]
-        elif self.seems_deep:
-            widths = ()
-        return query_counts(diagnosis.delta, self.oracle.dim_in, widths)
+        return self.finished(found, *evidence)
 
 
 def exact_regularity(network: Network, axes: Sequence[int]) -> Regularity:

@@ -7,7 +7,7 @@ from typing import Any
 
 from revelu.errors import InputError
 from revelu.network import from_log_ratios
-from revelu.oracle import checked_inputs, whole_number
+from revelu.oracle import whole_number
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
@@ -15,7 +15,7 @@ from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
-from revelu.tasks.job import Refusal, open_target
+from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
 
 log = logging.getLogger(__name__)
@@ -119,9 +119,7 @@ def extract(
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)
     checks = whole_number("checks", checks, 1)
-    rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
-    if rows is not None and not len(rows):
-        raise InputError("inputs has no row")
+    rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
     recovery = job.finished(_run(job, method, polish=polish))
     recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
