@@ -5,22 +5,22 @@ import pytest
 
 import revelu
 from revelu.errors import LimitReachedError
-from revelu.numerics.interruption import interruptible, look_up
+from revelu.numerics.interruption import interruptible, check_cancelled
 from revelu.oracle import Oracle, Rounded, degrade
 
 
 def test_nothing_happens_where_nobody_looks():
-    look_up()
+    check_cancelled()
 
 
 def test_looks_end_with_their_block_and_do_not_mix():
     seen = []
     with interruptible(lambda: seen.append("outer")):
-        look_up()
+        check_cancelled()
         with interruptible(lambda: seen.append("inner")):
-            look_up()
-        look_up()
-    look_up()
+            check_cancelled()
+        check_cancelled()
+    check_cancelled()
     assert seen == ["outer", "inner", "outer"]
 
 

@@ -16,7 +16,7 @@ import scipy.linalg
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from revelu.numerics.interruption import look_up
+from revelu.numerics.interruption import check_cancelled
 from revelu.types import FloatArray
 
 
@@ -148,7 +148,7 @@ def minimise(
     for _ in range(stop.max_steps):
         if cost <= stop.goal or slow >= stop.patience:
             break
-        look_up()
+        check_cancelled()
         step = solver(problem.derivative(p), rest)
         for _ in range(damping.attempts):
             new, new_rest, new_cost = _shortened(problem, p, step(strength), cost, damping.lengths)
@@ -256,7 +256,7 @@ class Iterative:
         single = derivative.in_single()
 
         def along(v: FloatArray) -> FloatArray:
-            look_up()
+            check_cancelled()
             return single.along(coordinates.to_change(v))
 
         operator = LinearOperator(

@@ -1,35 +1,35 @@
-"""Long computations that someone may break off.
+"""Long computations that can be cancelled from outside.
 
-A fit of many parameters takes minutes between two questions, and only who asked for it
-knows when it is enough.  Loops that take long call :func:`look_up`; what that raises is
-decided by :func:`interruptible`, around the whole of it.
+A fit of many parameters takes minutes between two queries, and only its caller knows when it
+has taken too long.  Long loops call :func:`check_cancelled`; :func:`interruptible`, around the
+whole computation, decides what that raises.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_LOOK: ContextVar[Callable[[], None] | None] = ContextVar("look", default=None)
+_CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
 
 
 @contextmanager
-def interruptible(look: Callable[[], None]) -> Iterator[None]:
-    """Have long computations inside call ``look`` now and then.
+def interruptible(check: Callable[[], None]) -> Iterator[None]:
+    """Have long computations inside call ``check`` now and then.
 
     Parameters
     ----------
-    look : callable, () -> None
-        Raises what is to end the computation.
+    check : callable, () -> None
+        Raises an exception to end the computation.
     """
-    token = _LOOK.set(look)
+    token = _CHECK.set(check)
     try:
         yield
     finally:
-        _LOOK.reset(token)
+        _CHECK.reset(token)
 
 
-def look_up() -> None:
-    """Raise what ends the computation, if it is to end."""
-    look = _LOOK.get()
-    if look is not None:
-        look()
+def check_cancelled() -> None:
+    """Raise what the caller of the computation has decided on, if it is to end."""
+    check = _CHECK.get()
+    if check is not None:
+        check()
