@@ -41,7 +41,7 @@ def executor(workers: int | None = None, dask: str | None = None) -> Iterator[Ex
     try:
         yield pool
     except KeyboardInterrupt:
-        # A request under way may take minutes to give up: nobody waits for its answer.
+        # Requests under way, which may take minutes to fail, are not waited for.
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     except BaseException:
@@ -58,5 +58,5 @@ def _cluster(address: str) -> Iterator[Executor]:
     except (OSError, ValueError) as error:
         raise InputError(f"dask: no cluster at {address}: {error}") from None
     with client:
-        # The same question again is another question: noise may be drawn anew.
+        # Equal batches are asked separately (pure=False): noise may be drawn anew.
         yield client.get_executor(pure=False)

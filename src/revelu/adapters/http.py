@@ -25,7 +25,7 @@ from revelu.types import FloatArray
 
 _MODEL = re.compile(r"(?P<base>https?://[^/]+.*)/v2/models/(?P<model>[^/]+)(?:/versions/[^/]+)?")
 
-# What a tensor is called, and what numbers it has, where the server does not say.
+# Name and datatype of a tensor where the server does not give them.
 _NAME, _DATATYPE = "input-0", "FP64"
 
 _REAL = ("FP64", "FP32")
@@ -98,7 +98,7 @@ class HttpTarget:
         attempts: int = 3,
     ) -> None:
         self.url, self._attempts = url.rstrip("/"), attempts
-        # First, for it refuses addresses that hold a password, which no message may repeat.
+        # The client comes first: it refuses addresses with a password, which no message may show.
         self._client = Client(self.url, rate, timeout)
         found = _MODEL.fullmatch(self.url)
         if found is None:
@@ -134,7 +134,7 @@ class HttpTarget:
         except TooLargeError:
             if len(X) == 1 or self._input.n_rows:
                 raise
-        # The server does not say how much it takes: half of what was too much, from now on.
+        # The server does not say how much it takes, so requests are halved from now on.
         self._most_rows = (len(X) + 1) // 2
         return self(X)
 

@@ -23,12 +23,12 @@ from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
 
-# The value of the authorisation header, such as "Bearer ...".  It is read here and
-# nowhere else, and kept out of whatever is written or pickled.
+# The environment variable with the value of the authorisation header, such as "Bearer ...".  It
+# is read only here, and kept out of everything that is written or pickled.
 AUTHORIZATION = "REVELU_AUTHORIZATION"
 
 _REDIRECTS = {301, 302, 303, 307, 308}
-# What the server could not do now; 500 is in it, for servers answer it under load, too.
+# Statuses after which a request is sent again; servers answer 500 under load, too.
 _PASSING = {429, 500, 502, 503, 504}
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
@@ -251,8 +251,8 @@ class Client:
     def _open(self) -> None:
         httpx, _ = self._libraries()
         self._turn = threading.Lock()
-        # The system's certificates.  Proxies and passwords that the environment or a .netrc
-        # file may name are not looked for: nothing goes anywhere but to the target.
+        # Certificates are the system's.  Proxies and passwords in the environment or in a .netrc
+        # file are ignored, so that nothing is sent anywhere but to the target.
         self._client = httpx.Client(
             verify=ssl.create_default_context(),
             trust_env=False,
@@ -268,7 +268,7 @@ class Client:
             import_extra(name, f"served models need {name}", "http")
             for name in ("httpx", "stamina")
         )
-        # What is sent again is in our log; without this, it would be on standard error, too.
+        # Repeated requests are in our own log; without this they are on standard error, too.
         logging.getLogger("stamina").addHandler(logging.NullHandler())
         return httpx, stamina
 

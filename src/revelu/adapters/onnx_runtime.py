@@ -39,7 +39,7 @@ class OnnxTarget:
 
     def __init__(self, path: Path, dim_in: int | None = None, max_rows: int = 65_536) -> None:
         read_model(path)
-        # Another process, or this one later, may work in another folder.
+        # The path is absolute, since other processes may work in other folders.
         self.path = path.absolute()
         self._session: Any = None
         try:
@@ -49,7 +49,7 @@ class OnnxTarget:
             raise FormatError(f"{path}: a name is not text: {error}") from None
         self._input, self._output, shape = source.name, answer.name, source.shape
         self._dtype = _DTYPES[source.type]
-        # A fixed first dimension is a batch size: rows are asked so many at a time.
+        # A fixed first dimension is the size of every batch.
         self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
         if self._rows is not None and self._rows > max_rows:
             raise InputError(f"{path}: answers {self._rows:,} rows at a time; {max_rows:,} at most")
@@ -109,7 +109,7 @@ def _open_session(path: Path) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    # One thread: the same sums in the same order, whatever the machine.
+    # One thread adds in the same order on every machine.
     options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(

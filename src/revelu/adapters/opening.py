@@ -24,10 +24,10 @@ _ADDRESSES = ("http://", "https://")
 _PYTHON_FILE = re.compile(r"(?:.*[/\\])?(\w+)\.py(?::([\w.]+))?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
-# Opening these unpickles, and unpickling runs whatever the file says.
+# Opening these files unpickles them, which executes what they say.
 _PICKLED = (".joblib", ".pkl", ".pickle")
 
-# Their arrays, by name, are a network; other things in them only trust opens.
+# Named arrays make a network; a state dict of anything else is opened only with trust.
 _ARRAYS = (".npz", ".safetensors")
 _STATES = (".pt", ".pth")
 
@@ -211,7 +211,7 @@ def _module(path: Path, dim_in: int | None, *, trust: bool) -> Any:
 
 def _wrapped(target: Any, dim_in: int | None) -> Any:
     """A target given as an object: what frameworks have, as a callable on arrays."""
-    # A module of a framework exists only where that has been imported.
+    # An object of a framework exists only if the framework has been imported.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(target, torch.nn.Module):
         from revelu.adapters.torch_modules import TorchTarget  # noqa: PLC0415 - optional

@@ -153,6 +153,6 @@ def load_module(path: Path) -> Any:
 
 def _linear(d: int, k: int) -> Any:
     with warnings.catch_warnings():
-        # Of a layer without neurons, that there is nothing to initialise.
+        # torch warns that a layer without neurons has nothing to initialise.
         warnings.simplefilter("ignore", UserWarning)
         return nn.utils.skip_init(nn.Linear, d, k)

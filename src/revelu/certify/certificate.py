@@ -58,7 +58,7 @@ class Standard:
             return np.asarray(larger)
         deviation = np.where(np.ptp(P, axis=0) > 0, P.std(axis=0), 0.0) * spread
         covariance = ((Y - Y.mean(axis=0)) * (P - P.mean(axis=0))).mean(axis=0)
-        # A correlation where there is none has a standard error of 1 / sqrt(n).
+        # The correlation of n independent pairs has a standard error of 1 / sqrt(n).
         predicted = covariance > standard_errors(1) / np.sqrt(len(Y)) * deviation
         return np.asarray(larger | (predicted & (deviation > 0)))
 

@@ -96,7 +96,7 @@ class Examination:
     @cached_property
     def tolerance(self) -> FloatArray:
         """The largest |error| that counts as agreement, shape (n, k)."""
-        # Beyond the radius of N(0, I) the terms of an answer, and its errors, grow with |x|.
+        # The terms of an answer, and its errors, grow with |x| beyond the radius of N(0, I).
         growth = np.maximum(np.sqrt((1.0 + (self.X**2).mean(axis=1)) / 2.0), 1.0)
         growth[self.is_drawn | (self.box is not None)] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
@@ -112,7 +112,7 @@ class Examination:
         numbers = self.noise.numbers
         known = numbers.hold(self.answered)
         if self.noise.of_log_ratios:
-            # Of what sums to 1, agreeing log-ratios are agreeing probabilities.
+            # Agreeing log-ratios mean agreeing probabilities only if these sum to 1.
             known &= numbers.are_probabilities(self.answered)
         return np.asarray(~known)
 
@@ -204,7 +204,7 @@ def examine(
     n_tails = -(-n_drawn // 10) if structural else 0  # a tenth as many, rounded up
     wanted = n_drawn + len(sides) + n_tails
     room = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
-    # The statement rests on the points drawn; of a tight budget they get half or more.
+    # The points drawn, which the statement rests on, get at least half of a tight budget.
     n_extra = min(len(sides) + n_tails, max(room // 2, room - n_drawn))
     sides = sides[:n_extra]
     n_tails = n_extra - len(sides)
@@ -236,7 +236,7 @@ def examine_given(
         If the budget does not allow it.
     """
     if not noise.is_exact:
-        # Of what a float32 target is asked it must not lose any digits.
+        # A float32 target must not lose any digits of its inputs.
         X = X.astype(np.float32).astype(np.float64)
     with oracle.phase("verify"), oracle.as_answered():
         answered = oracle(X)

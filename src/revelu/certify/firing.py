@@ -9,8 +9,8 @@ from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
-# At the confidence of a certificate no more than this share of inputs may be wrong: of those on
-# the rare side of samples' labels, of which most samples say nothing, and of few samples.
+# A certificate by samples must exclude, at its confidence, that more than this share of inputs is
+# wrong; by labels, that more than this share of those on the rare side is.
 MOST_WRONG = 0.1
 
 Fires = Callable[[FloatArray], BoolArray]
@@ -86,7 +86,7 @@ def check_by_queries(
     """
     X = rng.standard_normal((n_checks, len(centre)))
     V, radius = _rays(borders, centre, max(n_checks // 3, 1), rng)
-    # Beside a border, by more than the errors of the halfspaces explain.
+    # Inputs lie farther from a border than the errors of the halfspaces explain.
     worst = float((borders.errors + borders.threshold_errors).max(initial=0.0))
     off = max(beside, borders.sigmas * worst)
     far = 1.0 + off + (beyond - 1.0) * rng.random(len(V))

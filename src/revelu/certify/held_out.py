@@ -11,8 +11,8 @@ from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
 
-# Where all of fewer agree, a network that is wrong on a tenth of all inputs would pass more
-# often than the confidence allows: 0.9^28 > 0.05 > 0.9^29.
+# A network that is wrong on a tenth of all inputs passes fewer checks than this more often than
+# the confidence allows: 0.9^28 > 0.05 > 0.9^29.
 FEWEST_CHECKS = math.ceil(math.log(1.0 - CONFIDENCE) / math.log(1.0 - MOST_WRONG))
 
 
@@ -47,7 +47,7 @@ def certify_held_out(
     """
     n = len(X)
     errors = np.abs(network(X)[:, 0] - y)
-    # An error of pure noise passes this for one sample in twenty such sets.
+    # Pure noise exceeds this for some sample in one set of twenty.
     factor = float(norm.isf(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
     largest, varies = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if n else 0.0
     rounding = rtol * varies + ulps * np.finfo(np.float64).eps * largest

@@ -43,7 +43,7 @@ def check_null_space(
     moved = X + span.remove(rng.standard_normal(X.shape))
     with oracle.phase("verify"):
         Y = oracle(np.vstack([X, moved]))
-    # Where a classifier is saturated nothing can be compared.
+    # Saturated answers cannot be compared.
     finite = np.isfinite(Y[:n]).all(axis=1) & np.isfinite(Y[n:]).all(axis=1)
     before, after = Y[:n][finite], Y[n:][finite]
     limits = np.full(Y.shape[1], 0.5) if noise is None else _limits(noise, angle, before)

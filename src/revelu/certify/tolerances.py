@@ -64,10 +64,10 @@ class Agreement:
         """
         # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.
         scale = np.sqrt(2.0) * noise.scale
-        # An output that is always 0 has no digits of its own: the network's arithmetic has.
+        # An output that is always 0 errs only by the network's arithmetic.
         floor = np.where(scale > 0, 0.0, np.finfo(np.float64).eps * scale.max())
         if noise.grid is not None:
-            # Root mean square over all answers: a spacing changes tenfold at powers of ten.
+            # nu is a root mean square, since the spacing changes tenfold at powers of ten.
             rounding = self.grid_units * np.sqrt(12.0) * noise.nu * scale
         elif noise.law == "random":
             rounding = self.random_factor * noise.nu * scale
@@ -85,7 +85,7 @@ class Agreement:
         if noise.grid is not None:
             return f", {self.grid_units:g} units of the target's rounding to {noise.grid}"
         if noise.law == "random":
-            # The noise is known from a few dozen answers.
+            # It is "about", since the noise is measured on a few dozen answers.
             return f", about {self.random_factor:g} deviations of the target's noise"
         if noise.law == "float32":
             return f", {self.coarse_factor:g} errors of its float32 answers"

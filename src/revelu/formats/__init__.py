@@ -110,7 +110,7 @@ def check_writable(path: Path) -> None:
             raise FormatError(f"{path}: is a folder")
         if not path.parent.is_dir():
             raise FormatError(f"{path}: the folder {path.parent} does not exist")
-        # A file is replaced, not rewritten: it is the folder that must be writable.
+        # The folder must be writable, since a file is replaced and not rewritten.
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise FormatError(f"{path}: the folder {path.parent} may not be written")
         if path.exists() and not os.access(path, os.W_OK):

@@ -19,5 +19,5 @@ def read_inputs(path: str | PathLike[str]) -> np.ndarray:
     path = Path(path)
     check_is_file(path)
     with naming_damage(path, ".npy file"):
-        # Mapped, a header that claims more than there is allocates nothing.
+        # A memory map allocates nothing for a header that claims more than the file holds.
         return np.array(np.lib.format.open_memmap(path, mode="r"))

@@ -85,8 +85,8 @@ def read_archive(
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    # A header may declare a huge shape over no data: what it declares is checked
-    # against what the archive holds before anything is allocated.
+    # A header may declare a huge shape over no data, so it is checked against what the archive
+    # holds before anything is allocated.
     with archive.open(name) as file:
         version = np.lib.format.read_magic(file)
         read = (

@@ -15,15 +15,15 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 
-# Current runtimes refuse newer ones, which onnx writes by default.
+# Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
 OPSET = 17
 
-# Protocol buffers hold no more.
+# The size limit of protocol buffers.
 MAX_BYTES = 2 * 2**30 - 1
 
-# Two affine maps in a row are read as their product, which may be much larger than
-# both, (n, 1) (1, n) say; one of more numbers than this is refused.
+# Two affine maps in a row are read as their product, which may be much larger than both, as of
+# (n, 1) and (1, n); a product of more numbers than this is refused.
 MAX_PRODUCT = 2**26
 
 
@@ -76,7 +76,7 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
     widths = {"input": arrays.weights[0].shape[1]}
 
     def gemm(source: str, name: str, W: np.ndarray, b: np.ndarray) -> str:
-        # What a layer without neurons feeds is a constant: weights of zero on any value.
+        # A layer without neurons feeds a constant, written as weights of zero on any value.
         W = W if W.shape[1] else np.zeros((len(W), widths[source]))
         tensors.append(numpy_helper.from_array(np.ascontiguousarray(W, dtype), f"{name}.weight"))
         tensors.append(numpy_helper.from_array(np.ascontiguousarray(b, dtype), f"{name}.bias"))
@@ -94,7 +94,7 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
             value = f"relu_{i}"
             widths[value] = len(W)
     if hidden and not A.shape[1]:
-        # No neuron is left in the last hidden layer: the rest is affine.
+        # Without a neuron in the last hidden layer, only the affine map is left.
         V, e = arrays.skip or (np.zeros((len(A), hidden[-1][0].shape[1])), np.zeros(len(A)))
         return nodes, tensors, gemm(before, "affine", V, c + e)
     gemm(value, "last", A, c)

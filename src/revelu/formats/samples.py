@@ -23,7 +23,7 @@ _SUFFIXES = (".npz", ".parquet")
 # An archive that unpacks to more bytes than this is to be split into shards.
 _MAX_BYTES = 8 * 2**30
 
-# Moments take products of eight inputs and two answers: larger numbers overflow in them.
+# Moments are products of eight inputs and two answers, which larger numbers overflow.
 _LARGEST = 1e30
 
 

@@ -77,7 +77,7 @@ def library() -> Any:
 
 def _read(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     entries = archive.infolist()
-    # Stored, not compressed: no more is read than the file holds.
+    # torch stores its entries uncompressed, so that no more is read than the file holds.
     if any(
         e.compress_type != zipfile.ZIP_STORED or e.compress_size != e.file_size for e in entries
     ):
@@ -171,7 +171,7 @@ class _Machine:
             "NEWTRUE": lambda: True,
             "BINPERSID": lambda: self._storage(self.stack.pop()),
             "REDUCE": lambda: self._called(self.stack.pop(), self.stack.pop()),
-            # What is built into a dict of tensors is a note on its module's version.
+            # torch adds the version of its module to a dict of tensors in this way.
             "BUILD": lambda: (self.stack.pop(), self.stack.pop())[1],
         }
         if name not in makers:

@@ -146,7 +146,7 @@ def _match(
     own = np.column_stack([mine.weights[i][:, : len(shared)], mine.biases[i]])
     other = np.column_stack([theirs.weights[i][:, shared], theirs.biases[i]])
     is_last = i == mine.n_hidden - 1
-    # Of norm 1 with the bias, so that no far hyperplane outweighs the others.
+    # Rows have norm 1 with the bias included, so that no distant hyperplane dominates.
     rows, signs = match_rows(unit_rows(own), unit_rows(other), up_to_sign=is_last)
     paired = rows >= 0
     left = np.setdiff1d(np.arange(len(own)), rows)

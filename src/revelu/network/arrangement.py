@@ -15,7 +15,7 @@ import numpy as np
 from revelu.network.network import Network
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# Zeros nearer to each other than this share of their distance from 0 are one.
+# Two zeros are one if they differ by no more than this share of their distance from 0.
 _SAME = 8.0 * float(np.finfo(np.float64).eps)
 
 Neuron = tuple[int, int, bytes]
@@ -157,7 +157,7 @@ class _Known:
         if neuron not in self.index:
             length = float(np.linalg.norm(gradient))
             n, b = gradient / length, offset / length
-            # In the first layer neurons may be many on one hyperplane: it is listed once.
+            # Several neurons of the first layer may share a hyperplane, which is listed once.
             same = self._same(n, b) if neuron[0] == 0 else None
             if same is None:
                 self.normals.append(n)

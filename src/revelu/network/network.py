@@ -367,7 +367,7 @@ class Network:
         )
 
     def __hash__(self) -> int:
-        # Adding 0.0 turns -0.0, which equals 0.0, into it.
+        # Adding 0.0 turns -0.0 into 0.0, which equals it and must have the same hash.
         first, last = self.weights[0] + 0.0, self.biases[-1] + 0.0
         return hash((self.architecture, first.tobytes(), last.tobytes()))
 

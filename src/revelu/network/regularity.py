@@ -20,7 +20,7 @@ from revelu.network.separations import (
 )
 from revelu.numerics.confidence import SIGMAS
 
-# At |t| = 1/delta float64 resolves eps/delta, which must not exceed delta^2.
+# Float64 resolves eps/delta at |t| = 1/delta, which must not exceed delta^2.
 _FINEST = float(np.finfo(np.float64).eps) ** (1.0 / 3.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from revelu.network.arrangement import Arrangement, AxisCut
 from revelu.types import FloatArray
 
-# Equal up to rounding, where weights gave the figures.
+# Figures that come from weights are equal up to rounding if they differ by no more.
 EQUAL = 64.0 * float(np.finfo(np.float64).eps)
 
 
@@ -104,7 +104,7 @@ def nearest_pair(
         # 1 - c is half of the square of a small sine.
         excused = tied[first : first + n_rows, None] | tied
         G[excused & (parallel**2 / 2.0 >= 1.0 - G)] = -1.0
-        # Cosines are rounded: among those that tie, the exact formula decides.
+        # The exact formula decides among cosines that tie up to rounding.
         least_cosine = max(float(G.max()) - EQUAL, 0.0)
         for i, j in np.argwhere(least_cosine <= G)[:n_rows]:
             apart = distance(normals[first + i], normals[j])

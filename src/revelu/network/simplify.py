@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from revelu.network.network import Network
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# Rounding leaves a duplicate's row some 1e-16 off and a cancelled column as
-# small; the closest kinks that are told apart in float64 are 1e-10 apart.
+# Rounding leaves a duplicate's row, or a column that cancels, about 1e-16 off; the closest kinks
+# that float64 can tell apart are 1e-10 apart.
 RTOL = 1e-12
 
 
@@ -65,8 +65,8 @@ def simplify_tracked(network: Network, rtol: float = RTOL) -> tuple[Network, tup
     """
     network = network.folded()
     kept = [np.arange(k, dtype=np.intp) for k in network.architecture[1:-1]]
-    # What goes from one layer may leave an earlier one unread, hence the loop;
-    # each turn but the last removes a neuron.
+    # Removing a neuron may leave one of an earlier layer unread, hence the loop; every pass but
+    # the last removes at least one.
     removed = True
     while removed:
         removed = False
@@ -79,8 +79,8 @@ def simplify_tracked(network: Network, rtol: float = RTOL) -> tuple[Network, tup
 
 def _remove_from(network: Network, i: int, rtol: float) -> tuple[Network, BoolArray]:
     """Merge and fold hidden layer ``i``; with the network, which neurons went, (k_i,)."""
-    # A row's largest term is taken before merging: where all of a row cancels,
-    # what is left of it is rounding.
+    # The largest term of a row is taken before merging: afterwards, if the whole row cancels,
+    # only rounding is left of it.
     largest = _terms(network, i).max(axis=1, initial=0.0)
     is_last = i == network.n_hidden - 1
     rows = np.column_stack([network.weights[i], network.biases[i]])

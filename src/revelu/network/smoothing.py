@@ -5,7 +5,7 @@ import numpy as np
 from revelu.errors import InputError
 from revelu.network.network import Network
 
-# With more inputs than this, 2^-d is lost when it is added to a number near 1.
+# Adding 2^-d to a number near 1 does nothing if d is larger than this.
 MOST_BITS = np.finfo(np.float64).nmant
 
 

@@ -61,7 +61,7 @@ class Span:
             raise InputError(f"a span's basis needs shape (k, n), got {basis.shape}")
         if errors.shape not in {(0,), (len(basis),)} or not (errors >= 0.0).all():
             raise InputError(f"a span of {len(basis)} rows has as many errors, or none")
-        # A basis that was once held in float32 is orthonormal to its 1.2e-7 a product.
+        # A basis that was stored in float32 is orthonormal to about 1e-7.
         if not np.allclose(basis @ basis.T, np.eye(len(basis)), rtol=0.0, atol=1e-6):
             raise InputError("the rows of a span's basis must be orthonormal")
         object.__setattr__(self, "basis", basis)
@@ -108,7 +108,7 @@ class Span:
             If ``X`` has another shape.
         """
         rest = self._rows(X) - self.project(X)
-        # Once more: what is left of the span after one subtraction is rounding.
+        # The second projection removes what rounding left of the span in the first.
         return np.asarray(rest - self.project(rest))
 
     def angles(self, other: "Span | ArrayLike") -> FloatArray:

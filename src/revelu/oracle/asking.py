@@ -22,21 +22,20 @@ def ask_batches(
 ) -> None:
     """Ask all batches; hand over each answer as it arrives.
 
-    What fails first, be it a question or what is done with an answer, keeps what has
-    not begun from being asked; the answers to what has are still handed over, for they
-    are paid for.
+    After the first failure, of a query or of ``take``, no further batch is begun; the answers
+    to batches that have begun are still handed over, since they are paid for.
 
     Parameters
     ----------
     ask : callable, (n, d) -> answer
     batches : sequence of ndarray, shape (n, d)
     executor : Executor or None
-        Where questions run; here, one after another, where None.
+        Where batches run; None runs them here, one after another.
     begin : callable
         Called with the place of a batch before it is sent.
     take : callable
-        Called here, with the place of a batch and what gives its answer, or raises what
-        the question raised.
+        Called here, with the place of a batch and a function that returns its answer, or raises
+        what the query raised.
     withdraw : callable
         Called with the place of a batch that was begun and then not sent after all.
 
@@ -50,7 +49,7 @@ def ask_batches(
     if executor is None:
         for i, batch in enumerate(batches):
             begin(i)
-            # A copy: a target may write into what it is given.
+            # The target gets a copy, since it may write into its input.
             take(i, partial(ask, batch.copy()))
         return
     places: dict[Future[Any], int] = {}

@@ -149,8 +149,8 @@ class Rounded(Degradation):
 
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
         """Return ``Y (n, k)`` rounded."""
-        # Scaling by a power of ten, rounding and scaling back rounds three times: near ties
-        # it is off by a unit of the last digit.  Decimal text rounds once each way.
+        # Scaling by a power of ten, rounding and scaling back rounds three times, and errs by a
+        # unit of the last digit near ties.  Decimal text rounds once each way.
         form = f"{{:.{self.digits}g}}".format
         rounded = [float(form(y)) for y in Y.ravel().tolist()]
         return np.array(rounded, dtype=np.float64).reshape(Y.shape)

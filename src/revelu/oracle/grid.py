@@ -85,8 +85,8 @@ def read_grid(
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
-        # With fixed places, the largest numbers have the most digits, and smaller ones
-        # no more places than they.
+        # If places are fixed, the largest numbers have the most digits, and smaller ones no more
+        # places.
         places = digits - 1 - int(exponents.max())
         n_smaller = int((exponents < exponents.max()).sum())
         are_placed = places >= 1 and bool(_are_decimals(values, f".{places}f").all())
@@ -107,6 +107,6 @@ def _are_decimals(values: FloatArray, form: str) -> BoolArray:
         as_float32 = values.astype(np.float32)
         if np.array_equal(as_float32.astype(np.float64), values):
             return np.asarray(decimals.astype(np.float32) == as_float32)
-    # A product with a power of ten is not always the float64 nearest to the decimal: two
-    # roundings may lie between.
+    # A product with a power of ten may be two roundings away from the float64 nearest to the
+    # decimal.
     return np.asarray(np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values)))

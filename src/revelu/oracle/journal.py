@@ -28,7 +28,7 @@ from revelu.types import FloatArray
 
 SCHEMA = 1
 
-# "rvlu": what tells our files from other databases.
+# "rvlu" tells journals from other databases.
 _APPLICATION = 0x7276_6C75
 
 _TABLES = """
@@ -106,7 +106,7 @@ class Journal:
                 isolation_level=None,
                 check_same_thread=False,
             )
-        # Closed with the last reference, too: the lock must not outlive the run.
+        # The last reference closes the file, too: the lock must not outlive the run.
         self._finalizer = weakref.finalize(self, self._db.close)
         try:
             with self._naming_failures():
@@ -146,7 +146,7 @@ class Journal:
         InputError
             If a fact differs: the answers are those to other questions.
         """
-        # Other versions may ask otherwise, or not the very same bits.
+        # Other versions may ask other queries, or differ in the last bits.
         versions = {"version of revelu": __version__, "version of numpy": np.__version__}
         given = {**{name: str(value) for name, value in facts.items()}, **versions}
         known = self.facts()

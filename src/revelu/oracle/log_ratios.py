@@ -56,11 +56,11 @@ def smallest_with_digits(
     for column in Y.T:
         lower = column[(column < small) & (column > 0)]
         steps = lower * 2.0 / float(number.eps)
-        # Among correctly rounded small numbers hardly one is such a multiple.  Of two
-        # classes one commonly is 1 minus the other: it has to show that it is not.
+        # Correctly rounded small numbers are hardly ever such multiples.  Of two classes one
+        # commonly is 1 minus the other, and counts as such unless its numbers refute it.
         if np.array_equal(steps, np.rint(steps)) and (len(lower) or Y.shape[1] == 2):
             return SMALLEST_DIFFERENCE
-    # In shorter formats than float64, eight of the smallest normal number.
+    # In shorter formats it is eight times the smallest normal number.
     return max(SMALLEST, 8.0 * float(number.tiny))
 
 

@@ -67,7 +67,7 @@ class NoiseFloor:
         """
         if self.grid is None:
             return self.errors
-        # Where a spacing is tiny, the target's own arithmetic is what is left.
+        # The target's own arithmetic is the floor where a spacing is tiny.
         floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
 
@@ -201,10 +201,10 @@ def measure_noise(
             f"under {oracle.smallest_probability:g}, whose digits are lost; ask it for logits, "
             "or scale its inputs so that N(0, I) is where it decides"
         )
-    # One factor a stencil: an affine function must stay affine along it.
+    # Each stencil has one factor, so that an affine function stays affine along it.
     growth = np.repeat(np.sqrt(1.0 + (stencils.centres(X) ** 2).mean(axis=1)), stencils.n_points)
     if oracle.box is not None:
-        # Nothing grows in a box: scale is to be what it is where |x|^2 = d.
+        # Answers do not grow in a box: the scale is that of |x|^2 = d.
         growth = np.full(len(X), np.sqrt(2.0))
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))

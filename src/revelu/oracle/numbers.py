@@ -58,7 +58,7 @@ class Numbers:
         """
         if self.grid is None:
             return are_probabilities(Y, self.eps)
-        # Rounding moves each by half a unit at most; what is rounded may be float32.
+        # Rounding moves each by half a unit at most; the numbers before it may be float32.
         half_units = 0.5 * self.grid.spacing(Y).sum(axis=1)
         return are_probabilities(Y, float(np.finfo(np.float32).eps), half_units)
 
@@ -71,8 +71,8 @@ def read_numbers(Y: FloatArray, min_variety: int = 5) -> Numbers:
 
     Fewer different answers of an output than ``min_variety`` say nothing.
     """
-    # Small whole numbers are float32 numbers too, and short; so may be the few values of
-    # an output that hardly varies, however many outputs do the same: they prove nothing.
+    # Small whole numbers prove nothing, since they are short float32 numbers, too; nor do the
+    # few values of an output that hardly varies, however many such outputs there are.
     variety = max(len(np.unique(column)) for column in Y.T)
     if not np.array_equal(Y, np.rint(Y)) and variety >= min_variety:
         grid = read_grid(Y)

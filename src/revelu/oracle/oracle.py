@@ -22,8 +22,8 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-# Rows in one request.  A constant, so that batches are cut alike whatever the
-# number of workers, and small enough that a request of 784 float64 is 6 MB.
+# Rows in one request: constant, so that batches do not depend on the number of workers, and
+# small enough that 784 float64 inputs make a request of 6 MB.
 BATCH_ROWS = 1024
 
 Ask = Callable[[FloatArray], Any]
@@ -143,7 +143,7 @@ class Oracle:
             journal.close()
             raise
         self.journal, self._watched = journal, True
-        # Whatever was seen of the target was seen long ago.
+        # The target may have changed since the earlier run: it is looked at before it is asked.
         self._n_unwatched = np.inf if journal.n_queries else 0
         for phase, n in journal.kept_apart().items():
             self._counts[phase] += n
@@ -182,8 +182,8 @@ class Oracle:
         """Queries that the budget still allows; None where there is no budget."""
         if self.budget is None:
             return None
-        # While an earlier run is followed step by step, what it paid for is to come.  Once
-        # the ways part, what was not asked for again was paid for besides.
+        # While this run repeats an earlier one, the queries that are left of that one are still
+        # to come.  Once the two differ, those were paid for in addition.
         waiting = self.journal.n_waiting if self.journal and self._asked_anew else 0
         return max(self.budget - self.n_queries - waiting, 0)
 
@@ -325,7 +325,7 @@ class Oracle:
         def begin(i: int) -> None:
             if self.executor is None:
                 self.check_time()
-            # What is sent is booked before it is sent.
+            # Queries are booked before they are sent.
             self._counts[self._phase] += len(batches[fresh[i]])
 
         def take(i: int, answer: Answer) -> None:
@@ -376,7 +376,7 @@ class Oracle:
     def _check_fresh(self, n_queries: int) -> None:
         """Whatever is asked anew must fit the budget beside all that was ever answered."""
         if n_queries and not self._affords_fresh(n_queries):
-            self._asked_anew = True  # the ways have parted, see `remaining`
+            self._asked_anew = True  # this run differs from the earlier one, see `remaining`
             asked = self.journal.n_queries if self.journal else self.n_queries
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "

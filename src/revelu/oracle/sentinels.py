@@ -97,7 +97,7 @@ class Repeats:
         numbers : Numbers
         """
         differences = np.abs(Y_again - Y).max(axis=0)
-        # Rounding is relative to the terms of a sum, which an answer near zero does not show.
+        # Rounding is relative to the terms of a sum, whose size an answer near zero does not show.
         size = np.maximum(np.abs(Y_again), np.sqrt((Y_again**2).mean(axis=0)))
         atol = self.factor * differences + self.rounding(numbers, X.shape[1]) * size
         if numbers.grid is not None:

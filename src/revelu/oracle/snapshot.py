@@ -29,7 +29,7 @@ def summary_of(path: Path) -> Summary:
     try:
         return _summary(Journal(path))
     except InputError:
-        # Whoever writes holds the lock; what is committed can be copied all the same.
+        # The writer holds the lock, but what is committed can be copied.
         with tempfile.TemporaryDirectory() as folder:
             return _summary(Journal(_copied(path, Path(folder))))
 
