@@ -3,6 +3,7 @@
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.confidence import CONFIDENCE
 from revelu.numerics.subset_sum import (
     MAX_BITS,
     ROUNDING,
@@ -10,10 +11,6 @@ from revelu.numerics.subset_sum import (
     expected_coincidences,
     find_binary_solutions,
 )
-
-# Signs that chance would explain as often as this are no finding: what one certificate in
-# twenty may get wrong at its 95% confidence.
-CHANCE = 0.05
 
 # Signs that are tried in no time.  While neurons are missing hardly any choice leaves nothing,
 # and more are not worth their work.
@@ -24,7 +21,7 @@ def resolve_signs(
     network: Network,
     rtol: float,
     rounding: float = ROUNDING,
-    chance: float = CHANCE,
+    chance: float = 1.0 - CONFIDENCE,
     max_bits: int = MAX_BITS,
 ) -> tuple[Network, list[str]]:
     """Turn neurons round so that the affine skip vanishes, where that can be done.
@@ -38,7 +35,8 @@ def resolve_signs(
     rounding : float
         How far from 0 and 1 an unknown may be that the others determine.
     chance : float
-        The most choices of signs that may be expected to leave so little by chance alone.
+        The most choices of signs that may be expected to leave so little by chance alone: what a
+        certificate may get wrong at its confidence.
     max_bits : int
         The most signs that may be tried out.
 

@@ -1,7 +1,7 @@
 """Networks that are hard to recover, each in one way.
 
-Each is a random He network of ``widths`` in which neurons of the last hidden layer were
-changed.  All raise InputError where that layer is too narrow for what is asked of it.
+Each is :func:`random_network` of ``widths`` and ``seed`` in which neurons of the last hidden
+layer were changed.  All raise InputError where that layer is too narrow for that.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,8 @@ def with_dead_neurons(widths: Sequence[int], n_dead: int = 2, seed: int = 0) -> 
 
     Parameters
     ----------
-    widths : sequence of int
     n_dead : int
         At most the width of the last hidden layer.
-    seed : int
     """
     network, W, b, A = _open(widths, n_dead, seed)
     no_input, no_output = np.arange(n_dead) % 3 != 1, np.arange(n_dead) % 3 != 0
@@ -42,10 +40,8 @@ def with_duplicates(widths: Sequence[int], n_duplicates: int = 2, seed: int = 0)
 
     Parameters
     ----------
-    widths : sequence of int
     n_duplicates : int
         Less than the width of the last hidden layer.
-    seed : int
     """
     network, W, b, A = _open(widths, n_duplicates + 1, seed)
     rng = np.random.default_rng([seed, 1])
@@ -63,12 +59,10 @@ def with_near_duplicates(
 
     Parameters
     ----------
-    widths : sequence of int
     n_pairs : int
         At most half the width of the last hidden layer: neurons 2i and 2i + 1.
     gap : float
         Distance of a pair's rows ``(w, b)``, relative to their norm.
-    seed : int
     """
     network, W, b, A = _open(widths, 2 * n_pairs, seed)
     rng = np.random.default_rng([seed, 1])
@@ -87,13 +81,11 @@ def with_tiny_weights(
 
     Parameters
     ----------
-    widths : sequence of int
     n_tiny : int
         At most the width of the last hidden layer.
     size : float
         What the rows and biases of those neurons are multiplied by; their
         outgoing weights stay.
-    seed : int
     """
     network, W, b, A = _open(widths, n_tiny, seed)
     W[:n_tiny] *= size
@@ -108,10 +100,8 @@ def with_close_kinks(
 
     Parameters
     ----------
-    widths : sequence of int
     gap : float
         Distance of the two hyperplanes, in units of the layer's input.
-    seed : int
     n_pairs : int
         At most half the width of the last hidden layer: neurons 2i and 2i + 1.
     """
@@ -129,12 +119,10 @@ def with_bumps(
 
     Parameters
     ----------
-    widths : sequence of int
     n_bumps : int
         At most a third of the width of the last hidden layer: neurons 3i to 3i + 2.
     width : float
         Of a bump's support, in units of the layer's input.
-    seed : int
     """
     network, W, b, A = _open(widths, 3 * n_bumps, seed)
     # relu(t + h) - 2 relu(t) + relu(t - h) is a triangle over [-h, h], else zero.
@@ -153,14 +141,12 @@ def with_clusters(
 
     Parameters
     ----------
-    widths : sequence of int
     n_clusters : int
         At most the width of the last hidden layer; neuron ``i`` belongs to cluster
         ``i % n_clusters``.
     angle : float
         Between the rows of a cluster and its first one, in radians; their hyperplanes are
         shifted by as much, times N(0, 1).  Lengths and orientations are random.
-    seed : int
     """
     network, W, b, A = _open(widths, n_clusters, seed)
     rng = np.random.default_rng([seed, 1])
@@ -185,12 +171,10 @@ def with_cancelling_pairs(
 
     Parameters
     ----------
-    widths : sequence of int
     n_pairs : int
         At most half the width of the last hidden layer: neurons 2i and 2i + 1.
     gap : float
         Distance of a pair's rows ``(w, b)``, relative to their norm.
-    seed : int
     """
     network = with_near_duplicates(widths, n_pairs, gap, seed)
     A = network.weights[-1].copy()
@@ -203,11 +187,9 @@ def with_far_biases(widths: Sequence[int], scale: float = 1e3, seed: int = 0) ->
 
     Parameters
     ----------
-    widths : sequence of int
     scale : float
         Distances from the origin are spaced geometrically from 1 to it, with
         random signs, in units of the layer's input.
-    seed : int
     """
     network, W, b, A = _open(widths, 1, seed)
     distances = np.geomspace(1.0, scale, len(b)) if len(b) > 1 else np.array([scale])
@@ -216,7 +198,7 @@ def with_far_biases(widths: Sequence[int], scale: float = 1e3, seed: int = 0) ->
 
 
 def sign_ambiguous(dim_in: int, seed: int = 0) -> Network:
-    """Draw a network that stays itself when every hidden row is negated.
+    """Draw a ``dim_in``-``dim_in + 1``-1 network that is itself with every hidden row negated.
 
     Claim 4.8 of ATV21: ``dim_in + 1`` rows are linearly dependent, and with their
     null combination ``a``, biases 0, ``sum a_i relu(w_i x) = sum a_i relu(-w_i x)``,
@@ -227,11 +209,6 @@ def sign_ambiguous(dim_in: int, seed: int = 0) -> Network:
     dim_in : int
         At least 2.
     seed : int
-
-    Returns
-    -------
-    Network
-        Of widths ``dim_in``, ``dim_in + 1``, 1.
 
     Raises
     ------
