@@ -5,7 +5,7 @@ import pytest
 
 import revelu
 from revelu.errors import LimitReachedError
-from revelu.numerics.interruption import interruptible, check_cancelled
+from revelu.numerics.interruption import check_cancelled, interruptible
 from revelu.oracle import Oracle, Rounded, degrade
 
 
