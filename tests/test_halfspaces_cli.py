@@ -41,7 +41,9 @@ def test_people_see_every_error(labels):
     result = run(str(labels[0]), "--halfspaces", "or")
     assert result.exit_code == 0
     assert "any of 2 halfspaces" in result.stdout
-    assert result.stdout.count("rad") == 2
+    heading, *rows = result.stdout.splitlines()[1:4]
+    assert heading.split() == ["halfspace", "threshold", "its", "error", "angle's", "error,", "rad"]
+    assert [len([float(x) for x in row.split()]) for row in rows] == [4, 4]
     assert len(run(str(labels[0]), "--halfspaces", "or", "-q").stdout.splitlines()) == 1
 
 

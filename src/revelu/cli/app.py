@@ -31,18 +31,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(extract)
-app.command()(learn)
-app.command()(audit)
-app.command()(diagnose)
-app.command()(span)
-app.command()(obfuscate)
-app.command()(verify)
-app.command()(compare)
-app.command()(demos)
-app.command()(methods)
-app.command()(bench)
-app.command()(serve)
+for work in (
+    *(extract, learn, audit, diagnose, span, obfuscate),
+    *(verify, compare, demos, methods, bench, serve),
+):
+    app.command()(work)
 app.add_typer(journal)
 
 

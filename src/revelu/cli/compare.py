@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from revelu.cli.command import Reading, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.output import SCHEMA
+from revelu.report.sections import facts
 
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison
@@ -42,7 +42,8 @@ def compare(
     reading.reserve([], dict.fromkeys((first, second), "is compared"))
     found = align(first, second, tolerance)
     reading.picture(found.first)
-    reading.show(_document(first, second, found), _rows(found))
+    account = _document(first, second, found)
+    reading.show(account, facts("compare", account))
     return ExitCode.CERTIFIED if found.agree else ExitCode.NOT_CERTIFIED
 
 
@@ -63,35 +64,3 @@ def _document(first: str, second: str, found: "Comparison") -> dict[str, Any]:
         "signs": [] if alignment is None else alignment.signs.astype(int).tolist(),
         "unmatched": [] if alignment is None else list(alignment.unmatched),
     }
-
-
-def _rows(found: "Comparison", most: int = 24) -> list[tuple[str, str]]:
-    """Label and text of each line, of a layer so many numbers at most: JSON has them all."""
-    widths = " and ".join("-".join(map(str, n.architecture)) for n in (found.first, found.second))
-    rows = [("networks", widths)]
-    rows += [("because", found.reason)] if found.reason else []
-    alignment = found.alignment
-    if alignment is None:
-        return rows
-    if not alignment.unmatched:
-        worst = alignment.worst_parameter or "none"
-        error = f"{alignment.max_parameter_error:.2g}"
-        rows.append(("worst", f"{worst}, off by {error}, in weight rows of norm 1"))
-        rows.append(("relative", f"{found.max_relative_error:.2g} of a neuron's weights at most"))
-    rows += [("unmatched", _side(name)) for name in alignment.unmatched[:most]]
-    for i, (order, scales) in enumerate(zip(alignment.permutations, alignment.scales, strict=True)):
-        rows.append((f"order {i}", _numbers(order, "d", most)))
-        rows.append((f"scales {i}", _numbers(scales, ".4g", most)))
-    if len(alignment.signs):
-        rows.append(("signs", _numbers(alignment.signs, "+.0f", most)))
-    return rows
-
-
-def _numbers(values: np.ndarray, kind: str, most: int) -> str:
-    shown = " ".join(format(v, kind) for v in values[:most].tolist())
-    return f"{shown} ... ({len(values):,} in all)" if len(values) > most else shown
-
-
-def _side(name: str) -> str:
-    """An unmatched neuron, named by its file."""
-    return name.replace("recovered: ", "A ").replace("truth: ", "B ")

@@ -11,7 +11,7 @@ from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.errors import InputError
 from revelu.network.regularity import Regularity
-from revelu.report.sections import conditions_table
+from revelu.report.sections import conditions_table, facts
 from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
@@ -60,7 +60,7 @@ def diagnose(
     if found.perturbed is not None:
         asking.write(outputs, save_network(found.perturbed.network, softmax=found.probabilities))
     account = asking.account(asking.target, found, _fields_of(found))
-    asking.show(account, conditions_table(account), _rows_of(found))
+    asking.show(account, conditions_table(account), facts("diagnose", account))
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)
 
 
@@ -108,29 +108,3 @@ def _perturbation(found: Diagnosis) -> dict[str, Any] | None:
         "before": _regularity(found.exact),
         "after": _regularity(found.perturbed.regularity),
     }
-
-
-def _rows_of(found: Diagnosis) -> list[tuple[str, str]]:
-    """What the theorems ask beside regularity, and what smoothing did."""
-    rows = []
-    if (top := found.top_layers) is not None:
-        state = "vanish somewhere" if top.gradients_vanish else "never vanish"
-        text = (
-            f"gradients {state} (margin {top.margin:.2g}); Theorem 5 promises that they do not "
-            f"with probability {top.probability:.3g} for such widths"
-        )
-        rows.append(("top layers", text))
-    if (changed := found.perturbed) is not None and found.exact is not None:
-        text = (
-            f"delta {found.exact.delta:.2g} before, {changed.regularity.delta:.2g} after noise of "
-            f"{changed.amplitude:g} (Lemma 2: {changed.lemma_amplitude:.1g})"
-        )
-        if changed.failure_bound is not None:
-            text += f"; Lemmas 6 and 7 bound the chance of less by {changed.failure_bound:.2g}"
-        rows.append(("perturbed", text))
-    orders = [
-        f"Theorem {name[-1]} {count:,.0f}" for name, count in found.query_counts.items() if count
-    ]
-    if orders:
-        rows.append(("theorems", f"{', '.join(orders)} queries, were every constant 1"))
-    return rows

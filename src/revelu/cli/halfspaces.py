@@ -6,7 +6,7 @@ from pathlib import Path
 from revelu.cli.command import Learning
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.errors import FormatError
-from revelu.recovery import HalfspaceRecovery
+from revelu.report.sections import halfspaces_table
 
 
 def learn_halfspaces(
@@ -38,7 +38,10 @@ def learn_halfspaces(
         "samples": found.details.get("n_samples"),
         "rare": found.details.get("n_rare"),
     }
-    learning.show(learning.account(f"{data}", found, own), _rows(found))
+    account = learning.account(f"{data}", found, own)
+    rows = [] if found.certificate is None else [("certificate", found.certificate.statement)]
+    rows.append(("samples", f"{own['samples']:,}, {own['rare']:,} on the rare side"))
+    learning.show(account, halfspaces_table(account, most=12), rows)
     return of_status(found.status)
 
 
@@ -48,18 +51,3 @@ def _check(path: Path) -> None:
     if path.suffix.lower() != ".npz":
         raise FormatError(f"{path}: halfspaces are written to an .npz archive")
     check_writable(path)
-
-
-def _rows(found: HalfspaceRecovery, most: int = 12) -> list[tuple[str, str]]:
-    """Halfspaces, each with its errors, up to so many: files and JSON have all."""
-    each = zip(found.thresholds, found.errors, found.threshold_errors, strict=True)
-    rows = [
-        (f"halfspace {i}", f"threshold {t:.6g} ± {error:.1g}, normal ± {angle:.1g} rad")
-        for i, (t, angle, error) in enumerate(each)
-    ]
-    if len(rows) > most:
-        rows[most:] = [("", f"and {len(rows) - most} more")]
-    if found.certificate is not None:
-        rows.append(("certificate", found.certificate.statement))
-    n, rare = found.details.get("n_samples"), found.details.get("n_rare")
-    return [*rows, ("samples", f"{n:,}, {rare:,} on the rare side")]

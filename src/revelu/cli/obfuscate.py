@@ -12,6 +12,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
+from revelu.report.sections import facts
 from revelu.types import FloatArray
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ def obfuscate(
     account = asking.account(asking.target, done.recovery, fields_of(done.recovery))
     account |= _figures(done)
     rows = [("span", f"{account['rank']} of {account['inputs']} directions")]
-    if answers is not None:
-        rows.append(("largest change", f"{answers.largest_change:.2g} of an answer"))
-        rows.append(("correlation", f"{account['largest_correlation']:.2f} at most"))
-    asking.show(account, rows)
+    asking.show(account, rows, facts("obfuscate", account))
     code = of_status(done.recovery.status)
     changed = answers is not None and not answers.same.all()
     return ExitCode.NOT_CERTIFIED if changed and not code else code

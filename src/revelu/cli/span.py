@@ -10,6 +10,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.errors import FormatError
 from revelu.recovery import SpanRecovery
+from revelu.report.sections import facts
 
 
 @command
@@ -86,9 +87,7 @@ def span(
     if (certificate := found.certificate) is not None:
         rows.append(("certificate", certificate.statement))
         rows.append(("largest change", f"{certificate.max_change:.2g} of an answer"))
-    if found.span.rank and account["expected_angle"] is not None:
-        rows.append(("angle", f"about {found.expected_angle:.1g} rad off"))
-    asking.show(account, rows)
+    asking.show(account, rows, facts("span", account))
     return of_status(found.status)
 
 

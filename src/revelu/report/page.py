@@ -53,6 +53,7 @@ def page(command: str, account: Mapping[str, Any]) -> str:
         sections.conditions_table,
         sections.halfspaces_table,
     )
+    method = [("method", account["method"])] if account.get("method") else []
     return str(
         _template().render(
             command=command,
@@ -60,7 +61,7 @@ def page(command: str, account: Mapping[str, Any]) -> str:
             verdict=verdict(command, account),
             account=account,
             cards=sections.cards(account),
-            facts=sections.facts(command, account),
+            facts=[*sections.facts(command, account), *method],
             tables=[table for table in (make(account) for make in read) if table],
             ledger=sections.ledger_table(account),
             certificate=(account.get("certificate") or {}).get("statement"),

@@ -207,19 +207,18 @@ def _condition(seen: Mapping[str, Any] | None) -> Cell:
     return Cell(f"{'<= ' if seen['at_most'] else ''}{seen['delta']:.2g}", "good")
 
 
-def halfspaces_table(account: Mapping[str, Any]) -> Table | None:
-    """Thresholds, each with its error."""
-    if account.get("normals") is None:
+def halfspaces_table(account: Mapping[str, Any], most: int | None = None) -> Table | None:
+    """Thresholds, each with its error, of so many halfspaces at most."""
+    if not account.get("normals"):
         return None
     columns = ("halfspace", "threshold", "its error", "angle's error, rad")
     values = zip(account["thresholds"], account["threshold_errors"], account["errors"], strict=True)
     rows = [
-        [
-            Cell(f"{i}"),
-            *(_number(v, form) for v, form in zip(row, (".6g", ".1g", ".1g"), strict=True)),
-        ]
-        for i, row in enumerate(values)
+        [Cell(f"{i}"), _number(t, ".6g"), _number(error, ".1g"), _number(angle, ".1g")]
+        for i, (t, error, angle) in enumerate(values)
     ]
+    if most is not None and len(rows) > most:
+        rows[most:] = [[Cell(f"and {len(rows) - most} more"), Cell(""), Cell(""), Cell("")]]
     return Table("Halfspaces", columns, rows)
 
 
@@ -227,34 +226,72 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What else there is to say, a label and a sentence each."""
     found = list((account.get("facts") or {}).items())
     if command == "compare":
-        widths = ("-".join(map(str, a)) for a in account["architectures"])
-        found += [("networks", " and ".join(widths)), ("because", account["reason"])]
-        found += [
-            ("worst parameter", account["worst_parameter"] or ""),
-            ("error there", _significant(account["max_parameter_error"])),
-            ("relative to its neuron", _significant(account["max_relative_error"])),
-            ("unmatched", ", ".join(account["unmatched"])),
-        ]
+        found += _of_comparison(account)
+    if command == "diagnose":
+        found += _of_diagnosis(account)
     if account.get("expected_angle") is not None and account.get("rank"):
         found.append(("angle", f"about {account['expected_angle']:.1g} rad off"))
     if command == "obfuscate" and account.get("largest_change") is not None:
         found.append(("largest change", f"{account['largest_change']:.2g} of an answer"))
         found.append(("correlation", f"{account['largest_correlation']:.2f} at most"))
-    if account.get("noise") and not isinstance(account["noise"], Mapping):
+    if command == "learn" and account.get("noise"):
         found.append(("noise", f"{account['noise']:.2g}"))
-    if account.get("method"):
-        found.append(("method", account["method"]))
-    return [(label, text) for label, text in found if text]
+    return found
+
+
+def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str, str]]:
+    """Where two networks differ; of a layer so many numbers at most."""
+    widths = ("-".join(map(str, a)) for a in account["architectures"])
+    rows = [("networks", " and ".join(widths))]
+    rows += [("because", account["reason"])] if account["reason"] else []
+    unmatched = account["unmatched"]
+    if (error := account["max_parameter_error"]) is not None and not unmatched:
+        worst = f"{account['worst_parameter'] or 'none'}, off by {error:.2g}"
+        rows.append(("worst", f"{worst}, in weight rows of norm 1"))
+        relative = f"{account['max_relative_error']:.2g} of a neuron's weights at most"
+        rows.append(("relative", relative))
+    for name in unmatched[:most]:
+        # Named by its file.
+        rows.append(("unmatched", name.replace("recovered: ", "A ").replace("truth: ", "B ")))
+
+    def shown(values: Sequence[float], form: str) -> str:
+        text = " ".join(format(v, form) for v in values[:most])
+        return f"{text} ... ({len(values):,} in all)" if len(values) > most else text
+
+    for i, order in enumerate(account["permutations"]):
+        rows.append((f"order {i}", shown(order, "d")))
+        rows.append((f"scales {i}", shown(account["scales"][i], ".4g")))
+    return rows + ([("signs", shown(account["signs"], "+d"))] if account["signs"] else [])
+
+
+def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the theorems ask beside regularity, and what smoothing did."""
+    rows = []
+    if (top := account["top_layers"]) is not None:
+        state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
+        text = (
+            f"gradients {state} (margin {top['margin']:.2g}); Theorem 5 promises that they do "
+            f"not with probability {top['probability']:.3g} for such widths"
+        )
+        rows.append(("top layers", text))
+    if (changed := account["perturbation"]) is not None:
+        text = (
+            f"delta {changed['before']['delta']:.2g} before, {changed['after']['delta']:.2g} "
+            f"after noise of {changed['amplitude']:g} (Lemma 2: {changed['lemma_amplitude']:.1g})"
+        )
+        if changed["failure_bound"] is not None:
+            text += f"; Lemmas 6 and 7 bound the chance of less by {changed['failure_bound']:.2g}"
+        rows.append(("perturbed", text))
+    counts = [f"Theorem {name[-1]} {n:,.0f}" for name, n in account["query_counts"].items() if n]
+    if counts:
+        rows.append(("theorems", f"{', '.join(counts)} queries, were every constant 1"))
+    return rows
 
 
 def notes_on_rows(account: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """What was seen of each defence."""
     rows = account.get("rows") or []
     return [(row["defence"], list(row["notes"])) for row in rows if row["notes"]]
-
-
-def _significant(value: float | None) -> str:
-    return "" if value is None else f"{value:.2g}"
 
 
 def _duration(seconds: float) -> str:

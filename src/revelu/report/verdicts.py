@@ -1,8 +1,7 @@
 """The first line of an account: how it ended, and whether that is good."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 # Of a recovery, by its status: words, and how they are meant.
 VERDICTS = {
@@ -31,8 +30,7 @@ VERIFIED = {
 }
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A verdict.
 
     Attributes

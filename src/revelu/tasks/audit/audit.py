@@ -4,6 +4,7 @@ import logging
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from revelu.adapters import is_served
 from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network
-from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise, softmax
+from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import ORDER, advice
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
@@ -291,7 +292,8 @@ class _Audit:
         if copy is None or first.recovered not in {"weights", "function"}:
             note = f"coarser answers give away no more than the finer ones: {first.recovered}"
             return AuditRow(defence.name, first.recovered, extrapolated=True, notes=(note,))
-        base = Oracle(_as_answers(copy, self.reference), copy.dim_in, name="the copy")
+        ask = copy if self.reference is None else partial(self.reference.answers_of, copy)
+        base = Oracle(ask, copy.dim_in, name="the copy")
         row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
         return replace(row, extrapolated=True, notes=(note, *row.notes))
@@ -352,10 +354,3 @@ class _Audit:
         if self.place < len(self.rows):
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
-
-
-def _as_answers(copy: Network, reference: Reference | None) -> Ask:
-    """A copy that answers as the target does: probabilities where that gives such."""
-    if reference is None or not reference.probabilities:
-        return copy
-    return lambda X: softmax(copy(X))

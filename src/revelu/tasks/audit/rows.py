@@ -128,11 +128,13 @@ class Reference:
         """Root mean square deviation of an output from its mean."""
         return float(np.sqrt(((self.Y - self.Y.mean(axis=0)) ** 2).mean()))
 
+    def answers_of(self, copy: Network, X: FloatArray) -> FloatArray:
+        """Return what a copy answers: probabilities where the target does."""
+        return softmax(copy(X)) if self.probabilities else copy(X)
+
     def compare(self, copy: Network) -> tuple[float | None, float, float | None]:
         """Return fidelity, label agreement and relative error of a copy."""
-        Y = copy(self.X)
-        if self.probabilities:
-            Y = softmax(Y)
+        Y = self.answers_of(copy, self.X)
         agreement = float((classes(Y) == classes(self.Y)).mean())
         error = float(np.sqrt(((Y - self.Y) ** 2).mean()))
         if self.deviation == 0.0:

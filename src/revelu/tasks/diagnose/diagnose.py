@@ -36,7 +36,7 @@ from revelu.probe.scan import LineScan
 from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recovery import Status
-from revelu.tasks.diagnose.diagnosis import Diagnosis, Perturbed, cost, precision, query_counts
+from revelu.tasks.diagnose.diagnosis import COSTS, Diagnosis, Perturbed, precision, query_counts
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
@@ -281,7 +281,7 @@ class _Examiner(Job):
         """Attach the ledger, the theorems' counts and what was noted."""
         evidence = [reason] if reason else []
         if (risk := found.at_risk) is not None:
-            named = f"most at risk is condition {risk.number}: {risk.text}; {cost(risk)}"
+            named = f"most at risk is condition {risk.number}: {risk.text}; {COSTS[risk.name]}"
             evidence.append(named)
         if found.precision is not None:
             evidence.append(found.precision.text)

@@ -233,7 +233,8 @@ def query_counts(delta: float, d: int, widths: tuple[int, ...]) -> dict[str, flo
     return counts
 
 
-_COSTS = {
+# What a condition that is nearly violated costs.
+COSTS = {
     "nearest_kink": "the search of the paper starts that finely: more bisection steps, no digits",
     "farthest_kink": "answers that far out are larger by that factor, and err by as much more",
     "shortest_piece": "steps beside that kink must be shorter than the piece",
@@ -246,13 +247,3 @@ _COSTS = {
     "layer_state": "the test that tells first-layer hyperplanes by their going on straight errs",
     "top_layers": "the same holds one layer on, where inputs cannot be chosen freely",
 }
-
-
-def cost(condition: Condition) -> str:
-    """What a condition that is nearly violated costs, in words.
-
-    Parameters
-    ----------
-    condition : Condition
-    """
-    return _COSTS[condition.name]
