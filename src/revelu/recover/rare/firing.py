@@ -6,7 +6,8 @@ noisy OR of falling temperature is fitted to all units at once, and each unit is
 of all halfspaces that agree with the samples it decides.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from scipy.special import ndtri
@@ -62,12 +63,7 @@ def fit_firing(
     for i in range(k):
         decides = ~fires | ((largest_other(margins, i) < -width) & (margins[:, i] > -width))
         found.append(version_space(X[decides], fires[decides], W[i], float(t[i]), rng))
-    units = Units(
-        np.array([v.w for v in found]).reshape(k, d),
-        np.array([v.t for v in found]),
-        np.array([v.angle for v in found]),
-        np.array([v.deviation for v in found]),
-    )
+    units = reduce(Units.joined, found, Units.none(d))
     margins = units.margins(X)
     wrong = (margins >= 0).any(axis=1) != fires
     return Firing(units, np.asarray(wrong & (np.abs(margins).min(axis=1) > width)))
@@ -97,20 +93,18 @@ def with_start(
         and not only the ones that labels contradict.
     """
     failed = ~np.isfinite(found.units.errors)
-    W = np.where(failed[:, None], start.directions, found.units.directions)
-    t = np.where(failed, start.thresholds, found.units.thresholds)
-    errors = np.where(failed, start.errors, found.units.errors)
-    threshold_errors = np.where(failed, start.errors, found.units.threshold_errors)
+    units = replace(start, threshold_errors=start.errors).where(failed, found.units)
     many = found.unexplained.sum() > max_unexplained * fires.sum()
     for i in np.flatnonzero(failed | many):
-        soft = float(np.arctan(estimate_tan_alpha(X, fires, W, t, int(i))))
-        errors[i], threshold_errors[i] = max(errors[i], soft), max(threshold_errors[i], soft)
+        tan = estimate_tan_alpha(X, fires, units.directions, units.thresholds, int(i))
+        for errors in (units.errors, units.threshold_errors):
+            errors[i] = max(errors[i], np.arctan(tan))
     notes = []
     if failed.any():
         notes.append(_CONTRADICTED.format(m=int(failed.sum()), k=len(failed)))
     if found.unexplained.any():
         notes.append(_UNEXPLAINED.format(m=int(found.unexplained.sum())))
-    return Units(W, t, errors, threshold_errors), tuple(notes)
+    return units, tuple(notes)
 
 
 def estimate_tan_alpha(

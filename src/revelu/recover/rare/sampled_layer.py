@@ -228,13 +228,8 @@ def _by_firing(
         sizes = np.abs(values[alone])
         slope = float(np.median(sizes / margins[alone, i])) if alone.any() else 0.0
         late[i] = float(sizes.min()) / slope if slope else 0.0
-    mixed = Units(
-        np.where(exact[:, None], units.directions, found.directions),
-        np.where(exact, units.thresholds, found.thresholds),
-        np.where(exact, units.errors, found.errors),
-        np.where(exact, units.threshold_errors, found.threshold_errors + late),
-    )
-    return replace(layer, units=mixed), notes
+    found = replace(found, threshold_errors=found.threshold_errors + late)
+    return replace(layer, units=units.where(exact, found)), notes
 
 
 def _bent(samples: RareSamples, layer: _Layer) -> tuple[str, ...]:

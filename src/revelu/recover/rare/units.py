@@ -55,24 +55,24 @@ class Units:
 
     def joined(self, others: "Units") -> "Units":
         """Return these units and others."""
-        return Units(
-            np.vstack([self.directions, others.directions]),
-            np.append(self.thresholds, others.thresholds),
-            np.append(self.errors, others.errors),
-            np.append(self.threshold_errors, others.threshold_errors),
-        )
+        return Units(*map(np.concatenate, zip(self.columns, others.columns, strict=True)))
+
+    def where(self, chosen: BoolArray, others: "Units") -> "Units":
+        """Return these units where a mask says so, shape (k,), and others elsewhere."""
+        pairs = zip(self.columns, others.columns, strict=True)
+        return Units(*(np.where(chosen, a.T, b.T).T for a, b in pairs))
+
+    @property
+    def columns(self) -> tuple[FloatArray, ...]:
+        """All four arrays, in their order."""
+        return self.directions, self.thresholds, self.errors, self.threshold_errors
 
     def __len__(self) -> int:
         return len(self.directions)
 
     def __getitem__(self, kept: BoolArray) -> "Units":
         """Return the units of a mask, shape (k,)."""
-        return Units(
-            self.directions[kept],
-            self.thresholds[kept],
-            self.errors[kept],
-            self.threshold_errors[kept],
-        )
+        return Units(*(column[kept] for column in self.columns))
 
     def margins(self, X: FloatArray) -> FloatArray:
         """``w x - t``, (n, d) -> (n, k): a unit fires where its margin is positive."""

@@ -9,32 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from revelu.recover.rare.units import Units
 from revelu.types import BoolArray, FloatArray
-
-
-@dataclass(frozen=True)
-class VersionSpace:
-    """Halfspaces ``w x >= t`` that agree with labels.
-
-    Attributes
-    ----------
-    w : ndarray, shape (d,)
-        The mean, of norm 1.
-    t : float
-    angle : float
-        Root mean square angle of a halfspace of the polytope with the mean, and what the walk
-        is off by.
-    deviation : float
-        The same of the threshold.
-    n_wrong : int
-        Labels that no halfspace near the start explains; the mean is the start then.
-    """
-
-    w: FloatArray
-    t: float
-    angle: float
-    deviation: float
-    n_wrong: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +77,7 @@ def version_space(
     nearest: int = 60,
     most_nearest: int = 4000,
     rounds: int = 12,
-) -> VersionSpace:
+) -> Units:
     """Walk among the halfspaces that agree with labels.
 
     Parameters
@@ -121,6 +97,13 @@ def version_space(
         in the next round.
     rounds : int
         Rounds at most.
+
+    Returns
+    -------
+    Units
+        The mean; its errors are the root mean square deviations of the polytope's halfspaces
+        from it, and what the walk is off by.  Where no halfspace near the start agrees, the
+        start, with infinite errors.
     """
     d = X.shape[1]
     # Coordinates: w + U' a, t + s; the row's norm is put right at the end.
@@ -138,22 +121,22 @@ def version_space(
         near = np.union1d(near, np.flatnonzero(gaps < 0))
         centre = _deepest(rows[near], gaps[near])
         if centre is None:
-            return VersionSpace(w, t, np.inf, np.inf, int((gaps < 0).sum()))
+            break
         points = (walk or HitAndRun()).points(rows[near], gaps[near], centre, rng)
         p = points.mean(axis=0)
         broken = np.flatnonzero(rows @ p + gaps < 0)
         if not len(broken):
             break
         near = np.union1d(near, broken)
-    if len(broken):
-        return VersionSpace(w, t, np.inf, np.inf, len(broken))
+    if centre is None or len(broken):
+        return Units.one(w, t, np.inf, np.inf)
     mean = w + U.T @ p[:-1]
     norm = float(np.linalg.norm(mean))
     # The means of ten stretches of the walk tell how far its own mean is off.
     means = [part.mean(axis=0) for part in np.array_split(points, 10)]
     spread = np.hypot(points.std(axis=0), np.std(means, axis=0) / np.sqrt(len(means)))
     angle = float(np.sqrt(np.sum(spread[:-1] ** 2)))
-    return VersionSpace(mean / norm, (t + p[-1]) / norm, angle, float(spread[-1]), 0)
+    return Units.one(mean / norm, (t + p[-1]) / norm, angle, float(spread[-1]))
 
 
 def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
