@@ -15,34 +15,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import eval_hermitenorm, ndtr
 
 from revelu.types import FloatArray
-
-
-def hermite(k: int, z: FloatArray) -> FloatArray:
-    """Evaluate ``He_k``.
-
-    Parameters
-    ----------
-    k : int
-        Not negative.
-    z : ndarray
-
-    Returns
-    -------
-    ndarray, the shape of ``z``
-
-    Examples
-    --------
-    >>> hermite(3, np.array([1.0, 2.0])).tolist()
-    [-2.0, 2.0]
-    """
-    z = np.asarray(z, dtype=np.float64)
-    before, now = np.zeros_like(z), np.ones_like(z)
-    for j in range(k):
-        before, now = now, z * now - j * before
-    return now
 
 
 def density(b: FloatArray) -> FloatArray:
@@ -67,7 +42,7 @@ def relu_coefficient(k: int, b: FloatArray) -> FloatArray:
         return np.asarray(b * ndtr(b) + density(b))
     if k == 1:
         return np.asarray(ndtr(b))
-    return np.asarray((-1.0) ** k * hermite(k - 2, b) * density(b))
+    return np.asarray((-1.0) ** k * eval_hermitenorm(k - 2, b) * density(b))
 
 
 def power(w: FloatArray, k: int) -> FloatArray:
