@@ -1,11 +1,12 @@
 """Whether samples are Gaussian: moments of their whitened coordinates."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.numerics.confidence import standard_errors
+from revelu.numerics.quadratic import row_blocks
 from revelu.types import FloatArray
 
 
@@ -72,8 +73,9 @@ def measure_law(X: FloatArray) -> Law:
     ``sqrt(6 / n)`` and ``sqrt(24 / n)``; the largest of d coordinates is tested.
     """
     n, d = X.shape
+    blocks = [X[rows] for rows in row_blocks(n, 4096)]
     mean = X.mean(axis=0)
-    C = sum(((rows - mean).T @ (rows - mean) for rows in _blocks(X)), np.zeros((d, d))) / n
+    C = sum(((rows - mean).T @ (rows - mean) for rows in blocks), np.zeros((d, d))) / n
     close = standard_errors(1) / np.sqrt(n)
     is_standard = bool(
         np.abs(mean).max() <= close and np.abs(C - np.eye(d)).max() <= np.sqrt(2.0) * close
@@ -90,10 +92,10 @@ def measure_law(X: FloatArray) -> Law:
         return Law(mean, whitening, is_standard, "no input varies")
     center = X.mean(axis=0)
     objection = _objection(
-        n, (((rows - center)[:, varies] / deviations[varies]) for rows in _blocks(X))
+        n, (((rows - center)[:, varies] / deviations[varies]) for rows in blocks)
     )
     if not (objection or is_standard):
-        objection = _objection(n, ((rows - mean) @ whitening.T for rows in _blocks(X)))
+        objection = _objection(n, ((rows - mean) @ whitening.T for rows in blocks))
     return Law(mean, whitening, is_standard, objection)
 
 
@@ -108,12 +110,6 @@ def _whitening(C: FloatArray, rtol: float = 1e-10) -> FloatArray:
     values, U = np.linalg.eigh(C / units[:, None] / units)
     kept = values > rtol * max(values[-1], np.finfo(np.float64).tiny)
     return np.asarray((U[:, kept] / np.sqrt(values[kept])).T / units)
-
-
-def _blocks(X: FloatArray, size: int = 4096) -> Iterator[FloatArray]:
-    """Cut rows into blocks whose powers fit the cache."""
-    for start in range(0, len(X), size):
-        yield X[start : start + size]
 
 
 def _objection(n: int, blocks: Iterable[FloatArray], slack: float = 0.02) -> str:

@@ -1,6 +1,5 @@
 """The polynomial of degree two nearest to samples, and what its leading part spans."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,11 +61,11 @@ def fit_quadratic(
     def forward(u: FloatArray) -> FloatArray:
         M = u[d + 1 :].reshape(d, d) / root
         quadratic = Quadratic(float(u[0]), u[1 : d + 1], M)
-        return np.concatenate([quadratic(X[rows]) for rows in _blocks(n)])
+        return np.concatenate([quadratic(X[rows]) for rows in row_blocks(n)])
 
     def adjoint(r: FloatArray) -> FloatArray:
         G = -r.sum() * np.eye(d)
-        for rows in _blocks(n):
+        for rows in row_blocks(n):
             G += weighted_gram(X[rows], r[rows])
         return np.concatenate([[r.sum()], X.T @ r, G.ravel() / root])
 
@@ -92,7 +91,7 @@ def _affine_part(X: FloatArray, y: FloatArray) -> FloatArray:
     """Least squares for ``(c, v)``; where inputs are dependent, those of least norm."""
     mean = X.mean(axis=0)
     gram, right = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
-    for rows in _blocks(len(X)):
+    for rows in row_blocks(len(X)):
         centred = X[rows] - mean
         gram += centred.T @ centred
         right += centred.T @ y[rows]
@@ -100,7 +99,6 @@ def _affine_part(X: FloatArray, y: FloatArray) -> FloatArray:
     return np.concatenate([[y.mean() - v @ mean], v])
 
 
-def _blocks(n: int, size: int = 8192) -> Iterator[slice]:
+def row_blocks(n: int, size: int = 8192) -> list[slice]:
     """Cut n rows into blocks whose products fit the cache."""
-    for start in range(0, n, size):
-        yield slice(start, start + size)
+    return [slice(start, start + size) for start in range(0, n, size)]

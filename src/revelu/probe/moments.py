@@ -6,7 +6,7 @@ quadratic whose moments are known: it has a tenth of the variance.  Sums are ass
 so that chunks of samples may be added anywhere, in any grouping.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,8 +14,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from revelu.numerics.quadratic import Quadratic, weighted_gram
-from revelu.probe.streams import Chunk, Pair, load, work_through
+from revelu.numerics.quadratic import Quadratic, row_blocks, weighted_gram
+from revelu.probe.streams import Chunk, load, work_through
 from revelu.types import FloatArray, IntArray
 
 # The highest order that the method for no more neurons than inputs reads.
@@ -159,8 +159,8 @@ def hermite_sums(Z: FloatArray, v: FloatArray, order: int) -> FloatArray:
     total = np.zeros((2, sum(sizes)))
     # Features of the rows summed at a time take two million numbers at most.
     n_rows = int(np.clip(2_000_000 / max(sizes), 16, 4096))
-    for X, y in _blocks((Z, v), n_rows):
-        features = hermite_features(X, order)
+    for rows in row_blocks(len(Z), n_rows):
+        features, y = hermite_features(Z[rows], order), v[rows]
         total[0] += np.concatenate([y @ F for F in features])
         total[1] += np.concatenate([y**2 @ F**2 for F in features])
     return total
@@ -199,18 +199,14 @@ def estimate_moments(
 def _sum_chunk(
     chunk: Chunk, control: Quadratic, basis: FloatArray | None, order: int
 ) -> tuple[int, FloatArray]:
-    samples = load(chunk)
+    X, y = load(chunk)
     parts = [
-        hermite_sums(X if basis is None else X @ basis.T, y - control(X), order)
-        for X, y in _blocks(samples)
+        hermite_sums(
+            X[rows] if basis is None else X[rows] @ basis.T, y[rows] - control(X[rows]), order
+        )
+        for rows in row_blocks(len(y), 4096)
     ]
-    return len(samples[1]), np.sum(parts, axis=0)
-
-
-def _blocks(samples: Pair, n_rows: int = 4096) -> Iterator[Pair]:
-    X, y = samples
-    for start in range(0, len(X), n_rows):
-        yield X[start : start + n_rows], y[start : start + n_rows]
+    return len(y), np.sum(parts, axis=0)
 
 
 def estimate_second_moment(
@@ -225,10 +221,10 @@ def estimate_second_moment(
 
 
 def _second_chunk(chunk: Chunk, control: Quadratic) -> tuple[int, FloatArray]:
-    n, total = 0, np.zeros_like(control.M)
-    for X, y in _blocks(load(chunk)):
-        rest = y - control(X)
-        total += weighted_gram(X, rest)
+    X, y = load(chunk)
+    total = np.zeros_like(control.M)
+    for rows in row_blocks(len(y), 4096):
+        rest = y[rows] - control(X[rows])
+        total += weighted_gram(X[rows], rest)
         total[np.diag_indices_from(total)] -= rest.sum()
-        n += len(X)
-    return n, total
+    return len(y), total

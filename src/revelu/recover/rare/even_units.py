@@ -19,6 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from revelu.numerics.confidence import standard_errors
+from revelu.numerics.quadratic import row_blocks
 from revelu.probe.moments import Moments
 from revelu.recover.method import Why
 from revelu.recover.rare.rare_directions import half_angles, leading_eigenvectors
@@ -136,12 +137,11 @@ def _weights(X: FloatArray, values: FloatArray, rows: FloatArray) -> _Weights:
     a, b = np.triu_indices(k, 1)
     size = 2 * k + 2 * len(a)
     total, squares = np.zeros(size), np.zeros((size, size))
-    block = 8192  # rows whose features are held at a time
-    for start in range(0, n, block):
-        Z = X[start : start + block] @ rows.T
+    for block in row_blocks(n):
+        Z = X[block] @ rows.T
         H = Z**2 - 1.0
         features = np.hstack([H, Z**4 - 6.0 * Z**2 + 3.0, Z[:, a] * Z[:, b], H[:, a] * H[:, b]])
-        features *= values[start : start + block, None]
+        features *= values[block, None]
         total += features.sum(axis=0)
         squares += features.T @ features
     mean = total / n
