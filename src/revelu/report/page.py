@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from revelu.errors import MissingExtraError
+from revelu.extras import import_extra
 from revelu.report import sections
-from revelu.report.pictures import check_matplotlib, pictures
+from revelu.report.pictures import pictures
 from revelu.report.verdicts import verdict
 
 
@@ -25,7 +25,7 @@ def check_installed() -> None:
         If Jinja2 or matplotlib is not installed.
     """
     _template()
-    check_matplotlib()
+    import_extra("matplotlib.figure", "reports need matplotlib", "report")
 
 
 def page(command: str, account: Mapping[str, Any]) -> str:
@@ -91,11 +91,7 @@ def _plain(value: Any) -> Any:
 
 
 def _template() -> Any:
-    try:
-        import jinja2  # noqa: PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[report]"'
-        raise MissingExtraError(f"reports need Jinja2: {hint}") from None
+    jinja2 = import_extra("jinja2", "reports need Jinja2", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("revelu.report", "."),
         autoescape=True,

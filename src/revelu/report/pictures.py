@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import MissingExtraError
 from revelu.report.sections import name_of
 
 # Colours that no picture has otherwise; the page's style sheet knows what they mean.
@@ -64,15 +63,6 @@ class Picture:
     svg: str
     alternative: str
     wide: bool = False
-
-
-def check_matplotlib() -> None:
-    """Raise MissingExtraError where matplotlib is not installed."""
-    try:
-        import matplotlib.figure  # noqa: F401, PLC0415 - optional
-    except ImportError:
-        hint = 'pip install ".[report]"'
-        raise MissingExtraError(f"reports need matplotlib: {hint}") from None
 
 
 def pictures(account: Mapping[str, Any]) -> list[Picture]:
