@@ -76,10 +76,6 @@ def find_binary_solutions(
         How many to look for: two already mean that the answer is ambiguous.
     max_bits : int
         The most unknowns that may be tried out.
-
-    Returns
-    -------
-    BinarySolutions
     """
     m = G.shape[1]
     norms = np.linalg.norm(G, axis=0)

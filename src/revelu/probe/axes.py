@@ -44,10 +44,6 @@ def scan_axis(
     interval : (float, float)
         Least and largest ``t``.
 
-    Returns
-    -------
-    LineScan
-
     Raises
     ------
     SaturatedError

@@ -47,10 +47,6 @@ def recover_layer(
     least_share : float
         Share of the inputs that must be quiet: a constant given less often may be chance, and
         "rarely" does not describe such units.
-
-    Returns
-    -------
-    UnitsCandidate
     """
     if activation == "sigmoid":
         return ask_smooth_layer(oracle, n_units, rng, tell)

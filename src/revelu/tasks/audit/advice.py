@@ -30,10 +30,6 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
     n_outputs : int
     data : str
         What the costs of defences were measured on.
-
-    Returns
-    -------
-    tuple of str
     """
     if not rows:
         return ()

@@ -165,10 +165,6 @@ def attack(
         what is beneath it is then not looked for.
     progress : callable
 
-    Returns
-    -------
-    Finding
-
     Raises
     ------
     TargetError
