@@ -74,6 +74,12 @@ OPTIONAL = {
 }
 HARD = {"numpy", "onnx", "onnxruntime", "rich", "scipy", "typer"}
 
+# Files below the command line that still read what is for reports.
+READS_DETAILS = {"recover/fit/hermite.py", "tasks/learn/learn.py"}
+
+# What tunes an algorithm is a field or an argument with its reason; this number only falls.
+MOST_CONSTANTS = 193
+
 # Modules of the standard library, and names in those that run everywhere, that
 # only POSIX has.
 POSIX_MODULES = {"curses", "fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios"}
@@ -220,3 +226,53 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names.add(node.value)
     return names
+
+
+def steered_by_details(tree: ast.AST) -> bool:
+    """Whether code reads ``details`` for more than to pass them on, ``{**result.details}``."""
+    passed_on = {
+        id(value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if key is None
+    }
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "details" and id(node) not in passed_on
+        for node in ast.walk(tree)
+    )
+
+
+def test_details_steer_nothing():
+    package = ROOT / "src" / "revelu"
+    found = {
+        path.relative_to(package).as_posix()
+        for path in SOURCES
+        if steered_by_details(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert {name for name in found if not name.startswith(("cli/", "report/"))} <= READS_DETAILS
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is a number, or a tuple or list of numbers."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) and is_number(node.right)
+    return (
+        isinstance(node, ast.Tuple | ast.List)
+        and bool(node.elts)
+        and all(is_number(element) for element in node.elts)
+    )
+
+
+def test_few_numbers_are_bound_at_the_top_of_a_module():
+    named = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in SOURCES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and is_number(node.value)
+    ]
+    assert len(named) <= MOST_CONSTANTS, "\n".join(named)
