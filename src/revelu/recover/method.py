@@ -6,13 +6,16 @@ a :class:`Candidate` and repairs it where fresh answers disagree.  A candidate s
 search ended; whether the network is certified is for those to say who verify it.
 """
 
+import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
+from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.line import Peeling
@@ -28,6 +31,8 @@ __all__ = [
     "Tell",
     "Why",
 ]
+
+log = logging.getLogger(__name__)
 
 Layer = tuple[FloatArray, FloatArray]
 """Weights ``W (k, d)`` and biases ``b (k,)``."""
@@ -77,6 +82,11 @@ class Why(StrEnum):
     """The target gives no usable numbers where the method has to ask."""
     LIMIT = "limit"
     """Queries or seconds ran out."""
+
+    @classmethod
+    def of(cls, error: LimitReachedError | SaturatedError) -> "Why":
+        """Return why a search ended that met an error."""
+        return cls.LIMIT if isinstance(error, LimitReachedError) else cls.SATURATED
 
 
 @dataclass(frozen=True)
@@ -147,22 +157,50 @@ class Disagreement:
     agrees: Callable[[Network], bool]
 
 
-class Search(Protocol):
+@dataclass
+class Search(ABC):
     """A method at work on one target.
 
     Neither function raises :class:`revelu.LimitReachedError` or
     :class:`revelu.errors.SaturatedError`: both are reasons to end, with what was found.
+
+    Attributes
+    ----------
+    method : Method
+        What tunes it.
+    oracle : Oracle
+    noise : NoiseFloor
+        Every tolerance comes from it.
+    rng : numpy.random.Generator
+        Decides every random choice.
+    tell : callable
+        Called with what is being done.
+    line : Peeling, optional
+        A line that the method before has paid for.
+    n_repairs : int
+        Repairs so far.
     """
 
+    method: "Method"
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    tell: Tell = log.debug
+    line: Peeling | None = None
+    n_repairs: int = field(default=0, init=False)
+
+    @abstractmethod
     def propose(self) -> Candidate:
         """Search until a network explains all that was asked, or there is a reason to end."""
 
+    @abstractmethod
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Go on where fresh answers disagree; None where the method gives up."""
 
 
-class Method(Protocol):
-    """One way to recover a network; a frozen dataclass, what tunes it being its fields.
+@dataclass(frozen=True)
+class Method:
+    """One way to recover a network; what tunes it are its fields.
 
     Attributes
     ----------
@@ -172,26 +210,28 @@ class Method(Protocol):
         Fewest and most hidden layers; None where there is no limit.
     answers : frozenset of Law
         The laws of noise that it takes.
-    box : bool
-        Whether it can keep its queries inside a box.
     cost : str
         Queries a parameter, in words.
     max_starts : int
         Starts afresh, the first included, that may find what one has missed.
+    search : type of Search
+        What it is at work.
+    search_in_box : type of Search, optional
+        What it is inside a box, where it can keep its queries there.
     """
 
+    name: ClassVar[str]
+    hidden: ClassVar[tuple[int, int | None]]
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
+    cost: ClassVar[str]
+    max_starts: ClassVar[int] = 3
+    search: ClassVar[type[Search]]
+    search_in_box: ClassVar[type[Search] | None] = None
+
     @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def hidden(self) -> tuple[int, int | None]: ...  # noqa: D102
-    @property
-    def answers(self) -> frozenset[Law]: ...  # noqa: D102
-    @property
-    def box(self) -> bool: ...  # noqa: D102
-    @property
-    def cost(self) -> str: ...  # noqa: D102
-    @property
-    def max_starts(self) -> int: ...  # noqa: D102
+    def box(self) -> bool:
+        """Whether it can keep its queries inside a box."""
+        return self.search_in_box is not None
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Say why the method cannot be used on a target, before a query is spent on it.
@@ -206,20 +246,9 @@ class Method(Protocol):
         oracle: Oracle,
         noise: NoiseFloor,
         rng: np.random.Generator,
-        tell: Tell,
+        tell: Tell = log.debug,
         line: Peeling | None = None,
     ) -> Search:
-        """Begin on a target.
-
-        Parameters
-        ----------
-        oracle : Oracle
-        noise : NoiseFloor
-            Every tolerance comes from it.
-        rng : numpy.random.Generator
-            Decides every random choice.
-        tell : callable
-            Called with what is being done.
-        line : Peeling, optional
-            A line that the method before has paid for.
-        """
+        """Begin on a target; the arguments are the attributes of :class:`Search`."""
+        inside = None if oracle.box is None else self.search_in_box
+        return (inside or self.search)(self, oracle, noise, rng, tell, line)

@@ -16,117 +16,46 @@ line adapts (the search for kinks), coefficients are the jumps of the gradient, 
 5. neurons that the answers cannot tell apart are merged, the error of it measured.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_distance
 from revelu.numerics.subset_sum import MAX_BITS
-from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.close.bumps import BumpSearch
 from revelu.recover.close.candidate import TYPICAL, Growing
 from revelu.recover.close.clusters import CLOSE, Clusters
 from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
 from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.shallow.line_neurons import peel
 from revelu.recover.shallow.lines import ended, scan_line
 from revelu.recover.signs import QUICK_BITS, resolve_signs
 
-log = logging.getLogger(__name__)
-
 _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere"
 
 
-@dataclass(frozen=True)
-class NearDuplicates(Method):
-    """One hidden layer about whose weights nothing is assumed (CKM21).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, or it misled.
-    max_repairs : int
-        Searches around points that fresh answers find wrong.
-    narrow : float
-        Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient
-        worth having: the kinks between them are merged.
-    merged : float
-        The largest change that merging close neurons may make, as a share of half the digits.
-    n_trial_points : int
-        Fresh points that judge a first network.
-    mostly_right : float
-        A network wrong at a larger share of them comes from a bad line: strips between close
-        hyperplanes, and bumps, are met less often.
-    hopeless : float
-        Wrong far off at a larger share of them, from a second line, too, it is no network of
-        one hidden layer.
-    oversampling : float
-        Points of the last regression, over its unknowns.
-    """
-
-    name: ClassVar[str] = "near_duplicates"
-    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
-    box: ClassVar[bool] = False
-    cost: ClassVar[str] = "1 to 15, more for bumps"
-    max_starts: ClassVar[int] = 3
-
-    max_lines: int = 4
-    max_repairs: int = 12
-    narrow: float = 400.0
-    merged: float = 1e-3
-    n_trial_points: int = 64
-    mostly_right: float = 0.1
-    hopeless: float = 0.5
-    oversampling: float = 1.25
-
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        line: Peeling | None = None,  # noqa: ARG002
-    ) -> "CloseSearch":
-        """Begin on a target, with a line of its own."""
-        return CloseSearch(self, oracle, noise, rng, tell)
-
-
 @dataclass
-class CloseSearch:
+class CloseSearch(Search):
     """A line's neurons, the clusters among them, and the bumps between lines.
 
     Attributes
     ----------
-    method : NearDuplicates
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    tell : callable
     growing : Growing
     clusters : Clusters
     bumps : BumpSearch
     merged : float
         What all merges have changed in L2 under N(0, I), at most.
-    n_repairs : int
     """
 
-    method: NearDuplicates
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    tell: Tell
+    method: "NearDuplicates"
     growing: Growing = field(init=False)
     clusters: Clusters = field(init=False)
     bumps: BumpSearch = field(init=False)
     merged: float = field(default=0.0, init=False)
-    n_repairs: int = field(default=0, init=False)
 
     def propose(self) -> Candidate:
         """Choose a line, resolve clusters, look for bumps, fit the affine part and merge.
@@ -165,8 +94,7 @@ class CloseSearch:
             except (LimitReachedError, SaturatedError) as error:
                 if best is not None:
                     break
-                why = Why.LIMIT if isinstance(error, LimitReachedError) else Why.SATURATED
-                return Candidate(None, why, obstacles=(str(error),))
+                return Candidate(None, Why.of(error), obstacles=(str(error),))
             if best is None or (far, share) < best[:2]:
                 best = far, share, growing, clusters
             if share <= method.mostly_right or (i and far > method.hopeless):
@@ -263,3 +191,45 @@ class CloseSearch:
             n_searched=n_searched,
             figures={"searched": n_searched, "merged_l2": merged},
         )
+
+
+@dataclass(frozen=True)
+class NearDuplicates(Method):
+    """One hidden layer about whose weights nothing is assumed (CKM21).
+
+    Attributes
+    ----------
+    max_lines : int
+        Lines tried where the target is saturated on one, or it misled.
+    max_repairs : int
+        Searches around points that fresh answers find wrong.
+    narrow : float
+        Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient
+        worth having: the kinks between them are merged.
+    merged : float
+        The largest change that merging close neurons may make, as a share of half the digits.
+    n_trial_points : int
+        Fresh points that judge a first network.
+    mostly_right : float
+        A network wrong at a larger share of them comes from a bad line: strips between close
+        hyperplanes, and bumps, are met less often.
+    hopeless : float
+        Wrong far off at a larger share of them, from a second line, too, it is no network of
+        one hidden layer.
+    oversampling : float
+        Points of the last regression, over its unknowns.
+    """
+
+    name = "near_duplicates"
+    hidden = (1, 1)
+    cost = "1 to 15, more for bumps"
+    search = CloseSearch
+
+    max_lines: int = 4
+    max_repairs: int = 12
+    narrow: float = 400.0
+    merged: float = 1e-3
+    n_trial_points: int = 64
+    mostly_right: float = 0.1
+    hopeless: float = 0.5
+    oversampling: float = 1.25

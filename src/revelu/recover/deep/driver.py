@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -33,127 +32,20 @@ from revelu.recover.deep.output_layer import is_faint, within_neurons, without_s
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch, DeepTuning
 from revelu.recover.deep.test_inputs import informative_inputs, n_last_look, rare_inputs, suspects
-from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Layer, Method, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Layer, Method, Search, Why
 from revelu.recover.refine.polish import polish_to_known
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Deep(Method):
-    """Any number of hidden layers, of any width, layer by layer.
-
-    Attributes
-    ----------
-    max_inputs : int
-        A kink costs two gradients, and all of a layer's are compared with each other.
-    max_layers : int
-        Hidden layers after which the climb is given up.
-    max_backtracks : int
-        Times that it goes back to a layer that lacks a neuron.
-    n_look : int
-        Fresh points of one look for errors.
-    spreads : tuple of float
-        Standard deviations that they are drawn at.
-    max_rounds : int
-        Times that kinks are gathered around errors and all is solved again, in one search.
-    patience : int
-        Of those in a row that leave as many points wrong.
-    max_repairs : int
-        Searches after failed certificates.
-    shallow_patience : int
-        Of those in a row after which no more checks agree, of a network of one hidden layer:
-        other methods have tried to repair that one.
-    n_wrong : int
-        Wrong points that one round looks at.
-    near : float
-        Length of the segments from a wrong point that lead anywhere, relative to its size.
-    n_zoomed : int
-        Points asked around wrong ones.
-    zoom : float
-        How far from those, relative to their size.
-    n_halvings : int
-        Halvings of the way from a right point to a wrong one.
-    beside : float
-        How much further to either side of what they leave a kink is looked for.
-    close : float
-        Rows of norm 1 that the last fit has moved no further are the same.
-    wrong : float
-        An error, relative to the size of the answers, that what is right stays under before
-        the last fit.
-    n_affine : int
-        Points for each unknown of an affine map that stands for what was not understood.
-    tuning : DeepTuning
-        Of the search for one layer after the other.
-    """
-
-    name: ClassVar[str] = "deep"
-    hidden: ClassVar[tuple[int, int | None]] = (1, None)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
-    box: ClassVar[bool] = False
-    cost: ClassVar[str] = "100 to 200"
-    max_starts: ClassVar[int] = 2
-
-    max_inputs: int = 128
-    max_layers: int = 12
-    max_backtracks: int = 4
-    n_look: int = 1000
-    spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.0)
-    max_rounds: int = 10
-    patience: int = 4
-    max_repairs: int = 6
-    shallow_patience: int = 2
-    n_wrong: int = 16
-    near: float = 0.7
-    n_zoomed: int = 64
-    zoom: float = 0.4
-    n_halvings: int = 12
-    beside: float = 3.0
-    close: float = 1e-3
-    wrong: float = 1e-6
-    n_affine: int = 4
-    tuning: DeepTuning = field(default_factory=DeepTuning)
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
-        """It divides differences of answers, and compares all kinks with each other."""
-        if not noise.is_exact:
-            return (
-                "the answers lack the digits that deep networks need: float64 ones, not "
-                f"{noise.law}; method fit takes one hidden layer"
-            )
-        if oracle.dim_in > self.max_inputs:
-            return (
-                f"networks of more than two hidden layers are recovered for {self.max_inputs} "
-                f"inputs at most, not {oracle.dim_in:,}: where the first layer has fewer neurons, "
-                "`revelu span` finds its row span, and a target that takes coordinates in that "
-                "has fewer inputs"
-            )
-        return ""
-
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        line: Peeling | None = None,  # noqa: ARG002
-    ) -> "Climb":
-        """Begin on a target, with segments of its own."""
-        search = DeepSearch(oracle, noise, rng, Stack(oracle.dim_in), self.tuning)
-        return Climb(self, search, tell)
-
-
 @dataclass
-class Climb:
+class Climb(Search):
     """A deep network under way, from the input up.
 
     Attributes
     ----------
-    method : Deep
     search : DeepSearch
-    tell : callable
     layers : list of FoundLayer
     network : Network, optional
         The best so far.
@@ -169,9 +61,8 @@ class Climb:
         At which shares of all inputs asked networks agreed that did not pass.
     """
 
-    method: Deep
-    search: DeepSearch
-    tell: Tell
+    method: "Deep"
+    search: DeepSearch = field(init=False)
     layers: list[FoundLayer] = field(default_factory=list)
     network: Network | None = None
     X: FloatArray = field(init=False)
@@ -182,8 +73,9 @@ class Climb:
     shares: list[float] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        oracle, k = self.search.oracle, len(self.search.noise.scale)
-        self.X, self.Y = np.empty((0, oracle.dim_in)), np.empty((0, k))
+        d, k, tuning = self.oracle.dim_in, len(self.noise.scale), self.method.tuning
+        self.search = DeepSearch(self.oracle, self.noise, self.rng, Stack(d), tuning)
+        self.X, self.Y = np.empty((0, d)), np.empty((0, k))
         self.near = self.X, self.Y
 
     def propose(self) -> Candidate:
@@ -485,3 +377,94 @@ class Climb:
 
     def _is_same(self, W: FloatArray, other: FloatArray) -> bool:
         return W.shape == other.shape and bool((np.abs(W - other) < self.method.close).all())
+
+
+@dataclass(frozen=True)
+class Deep(Method):
+    """Any number of hidden layers, of any width, layer by layer.
+
+    Attributes
+    ----------
+    max_inputs : int
+        A kink costs two gradients, and all of a layer's are compared with each other.
+    max_layers : int
+        Hidden layers after which the climb is given up.
+    max_backtracks : int
+        Times that it goes back to a layer that lacks a neuron.
+    n_look : int
+        Fresh points of one look for errors.
+    spreads : tuple of float
+        Standard deviations that they are drawn at.
+    max_rounds : int
+        Times that kinks are gathered around errors and all is solved again, in one search.
+    patience : int
+        Of those in a row that leave as many points wrong.
+    max_repairs : int
+        Searches after failed certificates.
+    shallow_patience : int
+        Of those in a row after which no more checks agree, of a network of one hidden layer:
+        other methods have tried to repair that one.
+    n_wrong : int
+        Wrong points that one round looks at.
+    near : float
+        Length of the segments from a wrong point that lead anywhere, relative to its size.
+    n_zoomed : int
+        Points asked around wrong ones.
+    zoom : float
+        How far from those, relative to their size.
+    n_halvings : int
+        Halvings of the way from a right point to a wrong one.
+    beside : float
+        How much further to either side of what they leave a kink is looked for.
+    close : float
+        Rows of norm 1 that the last fit has moved no further are the same.
+    wrong : float
+        An error, relative to the size of the answers, that what is right stays under before
+        the last fit.
+    n_affine : int
+        Points for each unknown of an affine map that stands for what was not understood.
+    tuning : DeepTuning
+        Of the search for one layer after the other.
+    """
+
+    name = "deep"
+    hidden = (1, None)
+    cost = "100 to 200"
+    max_starts = 2
+    search = Climb
+
+    max_inputs: int = 128
+    max_layers: int = 12
+    max_backtracks: int = 4
+    n_look: int = 1000
+    spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.0)
+    max_rounds: int = 10
+    patience: int = 4
+    max_repairs: int = 6
+    shallow_patience: int = 2
+    n_wrong: int = 16
+    near: float = 0.7
+    n_zoomed: int = 64
+    zoom: float = 0.4
+    n_halvings: int = 12
+    beside: float = 3.0
+    close: float = 1e-3
+    wrong: float = 1e-6
+    n_affine: int = 4
+    tuning: DeepTuning = field(default_factory=DeepTuning)
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """It divides differences of answers, and compares all kinks with each other."""
+        if not noise.is_exact:
+            return (
+                "the answers lack the digits that deep networks need: float64 ones, not "
+                f"{noise.law}; method fit takes one hidden layer"
+            )
+        if oracle.dim_in > self.max_inputs:
+            return (
+                f"networks of more than two hidden layers are recovered for {self.max_inputs} "
+                f"inputs at most, not {oracle.dim_in:,}: where the first layer has fewer neurons, "
+                "`revelu span` finds its row span, and a target that takes coordinates in that "
+                "has fewer inputs"
+            )
+        return ""

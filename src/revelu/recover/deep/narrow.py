@@ -8,72 +8,23 @@ right inverse of W, as a two-layer network on the positive orthant (3.5.4, Theor
 Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
-import logging
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle import Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
-from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.refine.polish import fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TwoHidden(Method):
-    """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
-
-    Attributes
-    ----------
-    worst_condition : float
-        Of a right inverse of the first layer; with a larger condition number what derivatives
-        leave of the digits, half or more, is gone.
-    max_bases : int
-        Points tried for the base point, around which the top layers must be affine.
-    max_repairs : int
-    n_equations : float
-        Equations a parameter of the last fit of all layers.
-    polish_share : float
-        Share of all queries so far that the last fit may cost: one output needs many more
-        queries for as many equations as ten do.
-    """
-
-    name: ClassVar[str] = "two_hidden"
-    hidden: ClassVar[tuple[int, int | None]] = (2, 2)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
-    box: ClassVar[bool] = False
-    cost: ClassVar[str] = "3 to 10"
-    max_starts: ClassVar[int] = 3
-
-    worst_condition: float = 1e6
-    max_bases: int = 8
-    max_repairs: int = 12
-    n_equations: float = 1.2
-    polish_share: float = 0.5
-
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        line: Peeling | None = None,
-    ) -> "LayeredSearch":
-        """Begin on a target."""
-        return LayeredSearch(self, oracle, noise, rng, tell, line)
 
 
 class TopLayers:
@@ -111,18 +62,11 @@ class TopLayers:
 
 
 @dataclass
-class LayeredSearch:
+class LayeredSearch(Search):
     """Two known layers of neurons, which grow where fresh answers disagree.
 
     Attributes
     ----------
-    method : TwoHidden
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    tell : callable
-    line : Peeling, optional
-        Where it has been paid for.
     first : FirstLayer, optional
     top : TopLayers
     upper : RestrictedSearch
@@ -131,21 +75,14 @@ class LayeredSearch:
         The answers of the last fit, which every later one uses again.
     affine : Search, optional
         Of a target without a kink on the line: that of one hidden layer.
-    n_repairs : int
     """
 
-    method: TwoHidden
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    tell: Tell
-    line: Peeling | None = None
+    method: "TwoHidden"
     first: FirstLayer | None = field(default=None, init=False)
     top: TopLayers = field(init=False)
     upper: RestrictedSearch = field(init=False)
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
     affine: Search | None = field(default=None, init=False)
-    n_repairs: int = field(default=0, init=False)
 
     def propose(self) -> Candidate:
         """Find the first layer, then grow the upper one until it explains N(0, I)."""
@@ -171,10 +108,8 @@ class LayeredSearch:
                 return self._nothing(Why.UNRESOLVED, obstacle)
             self.top = TopLayers(self.oracle, self.first)
             self.upper = self._settled()
-        except LimitReachedError as error:
-            return self._nothing(Why.LIMIT, str(error))
-        except SaturatedError as error:
-            return self._nothing(Why.SATURATED, str(error))
+        except (LimitReachedError, SaturatedError) as error:
+            return self._nothing(Why.of(error), str(error))
         try:
             return self._finish(self.upper.explain_all(self._draw))
         except LimitReachedError as error:
@@ -312,3 +247,34 @@ class LayeredSearch:
         layer = (self.first.W, self.first.b)
         figures = {"first_layer": layer, "condition": self.first.condition}
         return Candidate(None, why, layers=(layer,), obstacles=obstacles, figures=figures)
+
+
+@dataclass(frozen=True)
+class TwoHidden(Method):
+    """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
+
+    Attributes
+    ----------
+    worst_condition : float
+        Of a right inverse of the first layer; with a larger condition number what derivatives
+        leave of the digits, half or more, is gone.
+    max_bases : int
+        Points tried for the base point, around which the top layers must be affine.
+    max_repairs : int
+    n_equations : float
+        Equations a parameter of the last fit of all layers.
+    polish_share : float
+        Share of all queries so far that the last fit may cost: one output needs many more
+        queries for as many equations as ten do.
+    """
+
+    name = "two_hidden"
+    hidden = (2, 2)
+    cost = "3 to 10"
+    search = LayeredSearch
+
+    worst_condition: float = 1e6
+    max_bases: int = 8
+    max_repairs: int = 12
+    n_equations: float = 1.2
+    polish_share: float = 0.5

@@ -19,14 +19,12 @@ N(0, I), decided in advance of their answers, and the network that explains them
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.interruption import interruptible
-from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
@@ -41,8 +39,7 @@ from revelu.recover.fit.search import (
     sharpen,
 )
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
-from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
@@ -50,109 +47,12 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Fit(Method):
-    """One hidden layer from answers of few digits, by least squares.
-
-    Attributes
-    ----------
-    many_inputs : int
-        With fewer inputs fewer coordinates are not worth their queries.
-    fine : float
-        Above this noise neither slopes nor the kinks of a line are to be had.
-    n_slice : int
-        Coordinates of a slice.
-    limit, grid_limit : float
-        The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
-        of rounded answers, whose error is known.
-    min_answered : float
-        Saturated answers say nothing; where a smaller share is left, so is the search.
-    first_width : int
-        Neurons that the first samples could determine, or a quarter of the inputs.
-    span_margin : float
-        Inside a span, so much more than its dimension.
-    no_interpolation : float
-        Samples of so many equations a parameter that a network explains are no accident: it
-        is right but for neurons that fire on few of them.
-    line_noise : float
-        The noise of a line's answers is what differences of answers suggest, times what they
-        hide and what rounding the queries adds.
-    line_margin : float
-        Neurons looked for, over the kinks of a line.
-    max_neurons : int
-        The search ends at a network of more neurons than this and four times the inputs,
-    max_work : float
-        or at more multiplications a step.
-    stuck : float
-        It is stuck where twice the neurons leave more than this share of what fewer left of
-        the answers' variation; on the way to random networks it was 0.85 at most.
-    equations : float
-        Equations a parameter for the last fit of a network known in a span only,
-    slope_equations : float
-        beside those of slopes, where there are hardly more equations than queries,
-    coarse_equations, coarse_equations_many_outputs : float
-        and of coarser answers, whose errors the fit is to average.
-    coarse : float
-        The noise from which answers count as coarse.
-    n_foretold : int
-        Of so many places one is asked, that where the answer is foretold to round least.
-    rest_rtol : float
-        The affine rest that noise leaves is this share of the neurons' affine maps at most;
-    sign_rounding : float
-        an unknown sign, 0 or 1, may be this far off,
-    rest_cost : float
-        and a refit without the rest decides, by a cost that grows by no more than this.
-    """
-
-    name: ClassVar[str] = "fit"
-    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
-    box: ClassVar[bool] = False
-    cost: ClassVar[str] = "2 to 6"
-    max_starts: ClassVar[int] = 2
-
-    many_inputs: int = 128
-    fine: float = 4e-5
-    n_slice: int = 32
-    limit: float = 1.5
-    grid_limit: float = 1.2
-    min_answered: float = 0.25
-    first_width: int = 4
-    span_margin: float = 1.25
-    no_interpolation: float = 2.0
-    line_noise: float = 3.0
-    line_margin: float = 1.1
-    max_neurons: int = 128
-    max_work: float = 4e9
-    stuck: float = 0.95
-    equations: float = 2.1
-    slope_equations: float = 1.25
-    coarse_equations: float = 3.4
-    coarse_equations_many_outputs: float = 6.0
-    coarse: float = 4e-6
-    n_foretold: int = 32
-    rest_rtol: float = 0.05
-    sign_rounding: float = 0.3
-    rest_cost: float = 1.2
-
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        line: Peeling | None = None,  # noqa: ARG002
-    ) -> "FitSearch":
-        """Begin on a target, with Gaussian queries."""
-        return FitSearch(self, oracle, noise, rng, tell)
-
-
 class _NotPiecewiseAffineError(Exception):
     """A line without affine pieces."""
 
 
 @dataclass
-class FitSearch:
+class FitSearch(Search):
     """A network with neurons to spare, then without.
 
     In the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates: a fit with neurons
@@ -160,21 +60,11 @@ class FitSearch:
 
     Attributes
     ----------
-    method : Fit
-    oracle : Oracle
-    noise : NoiseFloor
-        What counts as explained comes from it.
-    rng : numpy.random.Generator
-    tell : callable
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     """
 
-    method: Fit
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    tell: Tell
+    method: "Fit"
     best: Network | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
     n_kinks: int | None = field(default=None, init=False)
@@ -189,11 +79,8 @@ class FitSearch:
             with interruptible(self.oracle.check_time):
                 self._choose_coordinates()
                 self._finish(self._search())
-        except LimitReachedError as error:
-            why = Why.LIMIT
-            self.obstacles.append(str(error))
-        except SaturatedError as error:
-            why = Why.SATURATED
+        except (LimitReachedError, SaturatedError) as error:
+            why = Why.of(error)
             self.obstacles.append(str(error))
         except _NotPiecewiseAffineError as error:
             return Candidate(None, Why.CURVED, obstacles=(str(error),))
@@ -426,6 +313,92 @@ class FitSearch:
             )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
+
+
+@dataclass(frozen=True)
+class Fit(Method):
+    """One hidden layer from answers of few digits, by least squares.
+
+    Attributes
+    ----------
+    many_inputs : int
+        With fewer inputs fewer coordinates are not worth their queries.
+    fine : float
+        Above this noise neither slopes nor the kinks of a line are to be had.
+    n_slice : int
+        Coordinates of a slice.
+    limit, grid_limit : float
+        The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
+        of rounded answers, whose error is known.
+    min_answered : float
+        Saturated answers say nothing; where a smaller share is left, so is the search.
+    first_width : int
+        Neurons that the first samples could determine, or a quarter of the inputs.
+    span_margin : float
+        Inside a span, so much more than its dimension.
+    no_interpolation : float
+        Samples of so many equations a parameter that a network explains are no accident: it
+        is right but for neurons that fire on few of them.
+    line_noise : float
+        The noise of a line's answers is what differences of answers suggest, times what they
+        hide and what rounding the queries adds.
+    line_margin : float
+        Neurons looked for, over the kinks of a line.
+    max_neurons : int
+        The search ends at a network of more neurons than this and four times the inputs,
+    max_work : float
+        or at more multiplications a step.
+    stuck : float
+        It is stuck where twice the neurons leave more than this share of what fewer left of
+        the answers' variation; on the way to random networks it was 0.85 at most.
+    equations : float
+        Equations a parameter for the last fit of a network known in a span only,
+    slope_equations : float
+        beside those of slopes, where there are hardly more equations than queries,
+    coarse_equations, coarse_equations_many_outputs : float
+        and of coarser answers, whose errors the fit is to average.
+    coarse : float
+        The noise from which answers count as coarse.
+    n_foretold : int
+        Of so many places one is asked, that where the answer is foretold to round least.
+    rest_rtol : float
+        The affine rest that noise leaves is this share of the neurons' affine maps at most;
+    sign_rounding : float
+        an unknown sign, 0 or 1, may be this far off,
+    rest_cost : float
+        and a refit without the rest decides, by a cost that grows by no more than this.
+    """
+
+    name = "fit"
+    hidden = (1, 1)
+    answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
+    cost = "2 to 6"
+    max_starts = 2
+    search = FitSearch
+
+    many_inputs: int = 128
+    fine: float = 4e-5
+    n_slice: int = 32
+    limit: float = 1.5
+    grid_limit: float = 1.2
+    min_answered: float = 0.25
+    first_width: int = 4
+    span_margin: float = 1.25
+    no_interpolation: float = 2.0
+    line_noise: float = 3.0
+    line_margin: float = 1.1
+    max_neurons: int = 128
+    max_work: float = 4e9
+    stuck: float = 0.95
+    equations: float = 2.1
+    slope_equations: float = 1.25
+    coarse_equations: float = 3.4
+    coarse_equations_many_outputs: float = 6.0
+    coarse: float = 4e-6
+    n_foretold: int = 32
+    rest_rtol: float = 0.05
+    sign_rounding: float = 0.3
+    rest_cost: float = 1.2
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:

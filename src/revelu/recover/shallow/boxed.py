@@ -8,36 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
-from revelu.recover.method import Candidate, Disagreement, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
 
 @dataclass
-class BoxedSearch:
+class BoxedSearch(Search):
     """A network that is known in a box, and grows where fresh answers disagree.
 
     Attributes
     ----------
-    oracle : Oracle
-        With a box; no query leaves it.
-    noise : NoiseFloor
-        Measured in the box.
-    rng : numpy.random.Generator
-    tell : callable
     search : RestrictedSearch
     max_bases : int
         Points tried for the base point, around which the target must be affine.
     max_repairs : int
     """
 
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    tell: Tell
     search: RestrictedSearch = field(init=False)
     max_bases: int = 8
     max_repairs: int = 12
@@ -65,9 +54,9 @@ class BoxedSearch:
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at points where the network was wrong."""
-        if not self.max_repairs or self.search.wrong().any():
+        if self.n_repairs == self.max_repairs or self.search.wrong().any():
             return None
-        self.max_repairs -= 1
+        self.n_repairs += 1
         self.tell("looking for neurons that fire where the network was wrong")
         try:
             self.search.hold_against(seen.X, self.oracle(seen.X))

@@ -13,7 +13,6 @@ hidden layer wherever a vanishing rest determines them.
 
 import logging
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,8 +21,7 @@ from revelu.network import Network
 from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
-from revelu.recover.line import Peeling
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
 from revelu.recover.signs import QUICK_BITS, resolve_signs
@@ -107,85 +105,18 @@ class BendTest:
         )
 
 
-@dataclass(frozen=True)
-class OneHidden(Method):
-    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, where kinks are too near each other,
-        and on what fresh answers find wrong.
-    n_hyperplanes : int
-        Hyperplanes that are looked for elsewhere before a second line is paid for.
-    ending : float
-        Share of them found again that speaks against one hidden layer.
-    bends : BendTest
-    """
-
-    name: ClassVar[str] = "one_hidden"
-    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
-    box: ClassVar[bool] = True
-    cost: ClassVar[str] = "about 1"
-    max_starts: ClassVar[int] = 3
-
-    max_lines: int = 4
-    n_hyperplanes: int = 6
-    ending: float = 0.5
-    bends: BendTest = BendTest()
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
-        """In a box differences are short: they need all digits."""
-        if oracle.box is None or Law.of(noise) in self.answers:
-            return ""
-        if noise.law != "float64":
-            return (
-                "the answers lack the digits that recovery inside a box needs: float64 ones, "
-                f"not {noise.law}"
-            )
-        return "what varies inside the box leaves too few digits of the answers"
-
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        line: Peeling | None = None,
-    ) -> Search:
-        """Begin on a target: along lines, or inside its box."""
-        if oracle.box is not None:
-            return BoxedSearch(oracle, noise, rng, tell)
-        return LineSearch(self, oracle, noise, rng, tell, line)
-
-
 @dataclass
-class LineSearch:
+class LineSearch(Search):
     """Neurons from lines: one that shows most, and more where something is missing.
 
     Attributes
     ----------
-    method : OneHidden
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    tell : callable
-    line : Peeling, optional
-        Where it has been paid for.
     network : Network
         What is known.
-    n_repairs : int
     """
 
-    method: OneHidden
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    tell: Tell
-    line: Peeling | None = None
+    method: "OneHidden"
     network: Network = field(init=False)
-    n_repairs: int = field(default=0, init=False)
 
     def propose(self) -> Candidate:
         """Recover every neuron that a line shows (DG21, Algorithm 6 and Theorem 1)."""
@@ -193,10 +124,8 @@ class LineSearch:
         oracle, method = self.oracle, self.method
         try:
             line = self.line or first_line(oracle, self.noise, self.rng, max_lines=method.max_lines)
-        except LimitReachedError as error:
-            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
-        except SaturatedError as error:
-            return Candidate(None, Why.SATURATED, obstacles=(str(error),))
+        except (LimitReachedError, SaturatedError) as error:
+            return Candidate(None, Why.of(error), obstacles=(str(error),))
         self.line = line
         if not line.scan.complete:
             return ended(line.scan)
@@ -273,3 +202,42 @@ class LineSearch:
             split_clusters=split_clusters,
         )
         return left
+
+
+@dataclass(frozen=True)
+class OneHidden(Method):
+    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
+
+    Attributes
+    ----------
+    max_lines : int
+        Lines tried where the target is saturated on one, where kinks are too near each other,
+        and on what fresh answers find wrong.
+    n_hyperplanes : int
+        Hyperplanes that are looked for elsewhere before a second line is paid for.
+    ending : float
+        Share of them found again that speaks against one hidden layer.
+    bends : BendTest
+    """
+
+    name = "one_hidden"
+    hidden = (1, 1)
+    cost = "about 1"
+    search = LineSearch
+    search_in_box = BoxedSearch
+
+    max_lines: int = 4
+    n_hyperplanes: int = 6
+    ending: float = 0.5
+    bends: BendTest = BendTest()
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """In a box differences are short: they need all digits."""
+        if oracle.box is None or Law.of(noise) in self.answers:
+            return ""
+        if noise.law != "float64":
+            return (
+                "the answers lack the digits that recovery inside a box needs: float64 ones, "
+                f"not {noise.law}"
+            )
+        return "what varies inside the box leaves too few digits of the answers"
