@@ -6,7 +6,7 @@ noisy OR of falling temperature is fitted to all units at once, and each unit is
 of all halfspaces that agree with the samples it decides.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -18,22 +18,6 @@ from revelu.recover.rare.version_space import version_space
 from revelu.types import BoolArray, FloatArray
 
 
-@dataclass(frozen=True)
-class Firing:
-    """Units by where they fire.
-
-    Attributes
-    ----------
-    units : Units
-        Infinite errors where samples contradict a unit.
-    unexplained : ndarray of bool, shape (n,)
-        Samples whose label the units do not give, and that are beside no border.
-    """
-
-    units: Units
-    unexplained: BoolArray
-
-
 def fit_firing(
     X: FloatArray,
     fires: BoolArray,
@@ -41,7 +25,7 @@ def fit_firing(
     rng: np.random.Generator,
     *,
     border: float = 20.0,
-) -> Firing:
+) -> tuple[Units, BoolArray]:
     """Fit the union of halfspaces from a start, and walk among those that agree.
 
     Parameters
@@ -54,6 +38,13 @@ def fit_firing(
         Half of a border's width, in units of the distance ``k d / n`` at which n samples that
         fire place one of k borders in d dimensions.  Beyond it a sample that fires is a
         unit's for certain, and a label that is not given is contradicted.
+
+    Returns
+    -------
+    units : Units
+        Infinite errors where samples contradict a unit.
+    unexplained : ndarray of bool, shape (n,)
+        Samples whose label the units do not give, and that are beside no border.
     """
     W, t = fit_union(X, fires, start.directions, start.thresholds)
     k, d = W.shape
@@ -66,13 +57,13 @@ def fit_firing(
     units = reduce(Units.joined, found, Units.none(d))
     margins = units.margins(X)
     wrong = (margins >= 0).any(axis=1) != fires
-    return Firing(units, np.asarray(wrong & (np.abs(margins).min(axis=1) > width)))
+    return units, np.asarray(wrong & (np.abs(margins).min(axis=1) > width))
 
 
 def with_start(
     X: FloatArray,
     fires: BoolArray,
-    found: Firing,
+    found: tuple[Units, BoolArray],
     start: Units,
     *,
     max_unexplained: float = 0.02,
@@ -86,15 +77,17 @@ def with_start(
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    found : Firing
+    found : (Units, ndarray of bool)
+        As of :func:`fit_firing`.
     start : Units
     max_unexplained : float
         Share of the samples that fire beyond which those unexplained put every unit in doubt,
         and not only the ones that labels contradict.
     """
-    failed = ~np.isfinite(found.units.errors)
-    units = replace(start, threshold_errors=start.errors).where(failed, found.units)
-    many = found.unexplained.sum() > max_unexplained * fires.sum()
+    fitted, unexplained = found
+    failed = ~np.isfinite(fitted.errors)
+    units = replace(start, threshold_errors=start.errors).where(failed, fitted)
+    many = unexplained.sum() > max_unexplained * fires.sum()
     for i in np.flatnonzero(failed | many):
         tan = estimate_tan_alpha(X, fires, units.directions, units.thresholds, int(i))
         for errors in (units.errors, units.threshold_errors):
@@ -102,8 +95,8 @@ def with_start(
     notes = []
     if failed.any():
         notes.append(_CONTRADICTED.format(m=int(failed.sum()), k=len(failed)))
-    if found.unexplained.any():
-        notes.append(_UNEXPLAINED.format(m=int(found.unexplained.sum())))
+    if unexplained.any():
+        notes.append(_UNEXPLAINED.format(m=int(unexplained.sum())))
     return units, tuple(notes)
 
 

@@ -58,13 +58,13 @@ def recover_union(
     most = len(units) + MOST_MORE if n_halfspaces is None else n_halfspaces
     while True:
         tell(f"fitting {len(units)} halfspaces")
-        fit = fit_firing(X, fires, units, rng)
-        rest = X[fit.unexplained & fires]
+        fitted, unexplained = fit_firing(X, fires, units, rng)
+        rest = X[unexplained & fires]
         if len(units) >= most or len(rest) < fewest_samples(d):
             break
-        units = replace(fit.units, errors=units.errors).with_one_more(rest)
+        units = replace(fitted, errors=units.errors).with_one_more(rest)
     # 3. Units that labels contradict fall back on their moments; guesses are left out.
-    weighed, doubts = with_start(X, fires, fit, units)
+    weighed, doubts = with_start(X, fires, (fitted, unexplained), units)
     found, left_out = without_guesses(weighed, n_rare, n)
     notes = (*left_out, *doubts)
     return UnitsCandidate(Why.UNRESOLVED if notes else Why.EXPLAINED, found, notes, "labels")
