@@ -30,9 +30,7 @@ from revelu.recover.rare.rare_directions import estimate_directions
 from revelu.recover.rare.rare_samples import (
     RareSamples,
     draw_rare,
-    rare_moments,
     rare_samples,
-    second_moment,
 )
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -233,9 +231,9 @@ def ways(
     rng = np.random.default_rng(seed)
     start = estimate_directions(samples, activation, k, rng)
     yield start.directions if start is not None else np.empty((0, samples.X.shape[1]))
-    values, U = np.linalg.eigh(second_moment(samples))
+    values, U = np.linalg.eigh(samples.second_moment())
     basis = U[:, np.argsort(-np.abs(values))[:k]].T
-    moments = rare_moments(samples, basis, 4)
+    moments = samples.moments(basis, 4)
     u2, u4 = (float(coefficient(activation, j, np.array(t))) for j in (2, 4))
     G = balanced(moments.tensor(2), moments.tensor(4), u2, u4)
     yield directions_one_by_one(G, k, rng) @ basis

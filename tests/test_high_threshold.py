@@ -27,11 +27,9 @@ from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
 from revelu.recover.rare.rare_directions import estimate_directions
 from revelu.recover.rare.rare_samples import (
-    biased_samples,
+    RareSamples,
     draw_rare,
-    rare_moments,
     rare_samples,
-    second_moment,
 )
 
 
@@ -98,7 +96,7 @@ def test_objectives_are_expectations_of_the_papers_polynomials():
     f = rng.standard_normal(200)
     T2 = np.einsum("n,ni,nj->ij", f, X, X) / 200 - f.mean() * np.eye(3)
     samples = rare_samples(X, f, 0.0)
-    T4 = rare_moments(samples, np.eye(3), 4).tensor(4)
+    T4 = samples.moments(np.eye(3), 4).tensor(4)
     G = balanced(T2, T4, 0.1, 0.2)
     v, w = rng.standard_normal((2, 3))
 
@@ -145,7 +143,7 @@ def test_directions_are_nearly_minima_under_high_thresholds():
         samples = rare_samples(X, net(X), constant)
         start = estimate_directions(samples, "relu", 3, np.random.default_rng(0))
         basis = np.linalg.svd(start.directions, full_matrices=False)[2]
-        moments = rare_moments(samples, basis, 4)
+        moments = samples.moments(basis, 4)
         rows = start.directions @ basis.T
         minima = attained_by_directions(rows, start.thresholds, moments)
         steep.append(np.nanmedian(minima[:, 0]))
@@ -170,25 +168,19 @@ def test_rare_moments_have_no_bias_and_honest_errors():
     wide = draw_rare(oracle, 200_000, 0.0, np.random.default_rng(1), width=1.25)
     assert oracle.n_queries == 200_000
     assert 20_000 < wide.effective < 200_000
-    a, b = (rare_moments(s, np.eye(3), 3) for s in (samples, wide))
+    a, b = (s.moments(np.eye(3), 3) for s in (samples, wide))
     for k in (1, 2, 3):
         off = (a.values[k] - b.values[k]) / np.hypot(a.errors[k], b.errors[k])
         assert np.abs(off).max() < 4.5
-    assert np.allclose(second_moment(samples), a.tensor(2), atol=1e-9)
+    assert np.allclose(samples.second_moment(), a.tensor(2), atol=1e-9)
 
 
 def test_a_wider_gaussian_sees_rare_events_better():
     net = threshold_network((4, 3), threshold=2.5, seed=2)
     constant = float(net(np.zeros((1, 4)))[0])
     rng = np.random.default_rng(0)
-    errors = [
-        np.linalg.norm(
-            rare_moments(
-                draw_rare(Oracle(net, 4), 50_000, constant, rng, width=width), np.eye(4), 3
-            ).errors[3]
-        )
-        for width in (1.0, 1.25)
-    ]
+    drawn = [draw_rare(Oracle(net, 4), 50_000, constant, rng, width=w) for w in (1.0, 1.25)]
+    errors = [np.linalg.norm(samples.moments(np.eye(4), 3).errors[3]) for samples in drawn]
     assert errors[1] < 0.5 * errors[0]
 
 
@@ -196,9 +188,10 @@ def test_biased_samples_give_moments_up_to_a_factor():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200_000, 2))
     f = np.exp(X[:, 0] - 2.0)
-    kept = biased_samples(X[rng.random(len(X)) < f / f.max()])
+    X = X[rng.random(len(X)) < f / f.max()]
+    kept = RareSamples.plain(X, np.ones(len(X)))
     # E[f He_1] / E[f] of exp(x_0) is 1 along the first axis.
-    assert rare_moments(kept, np.eye(2), 1).values[1] == pytest.approx([1.0, 0.0], abs=0.1)
+    assert kept.moments(np.eye(2), 1).values[1] == pytest.approx([1.0, 0.0], abs=0.1)
 
 
 def test_least_deviations_are_exact_where_most_equations_are():

@@ -23,7 +23,7 @@ from revelu.numerics.quadratic import row_blocks
 from revelu.probe.moments import Moments
 from revelu.recover.method import Why
 from revelu.recover.rare.rare_directions import half_angles, leading_eigenvectors
-from revelu.recover.rare.rare_samples import CLEAR, RareSamples, rare_moments, second_moment
+from revelu.recover.rare.rare_samples import CLEAR, RareSamples
 from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.types import FloatArray
 
@@ -47,10 +47,10 @@ def recover_even_units(
         condition, measured, is seen to fail.
     """
     (n, d), centred = X.shape, y - y.mean()
-    basis = leading_eigenvectors(second_moment(RareSamples.plain(X, centred)))[1][:n_units]
+    basis = leading_eigenvectors(RareSamples.plain(X, centred).second_moment())[1][:n_units]
     order = rng.permutation(n)
     moments = [
-        rare_moments(RareSamples.plain(X[part], centred[part]), basis, 4)
+        RareSamples.plain(X[part], centred[part]).moments(basis, 4)
         for part in (order[: n // 2], order[n // 2 :])
     ]
     if not _is_even(moments):

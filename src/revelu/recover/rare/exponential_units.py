@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from revelu.numerics.confidence import standard_errors
 from revelu.recover.method import Why
-from revelu.recover.rare.rare_samples import CLEAR, RareSamples, second_moment
+from revelu.recover.rare.rare_samples import CLEAR, RareSamples
 from revelu.recover.rare.units import GUESS, Units, UnitsCandidate
 from revelu.types import BoolArray, FloatArray
 
@@ -136,7 +136,7 @@ def _second_order(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]
     A = np.column_stack([np.ones(n), X])
     values = _logarithms(y)
     values = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
-    alpha = second_moment(RareSamples.plain(X, values))
+    alpha = RareSamples.plain(X, values).second_moment()
     squares = (X**2).T @ (values[:, None] ** 2 * X**2) / n
     return alpha, np.sqrt(np.maximum(squares - alpha**2, 0.0) / n)
 

@@ -20,8 +20,6 @@ from revelu.recover.method import Tell
 from revelu.recover.rare.rare_samples import (
     RareSamples,
     fewest_samples,
-    rare_moments,
-    second_moment,
     too_few,
 )
 from revelu.recover.rare.units import Units
@@ -112,18 +110,18 @@ def estimate_directions(
     if not unit:
         return None
     samples = replace(samples, values=samples.values / unit)
-    values, basis = leading_eigenvectors(second_moment(samples))
+    values, basis = leading_eigenvectors(samples.second_moment())
     noise = 0.0
     for _ in range(n_shuffles):
         signs = rng.choice([-1.0, 1.0], size=len(samples.values))
-        shuffled = second_moment(replace(samples, values=signs * samples.values))
+        shuffled = replace(samples, values=signs * samples.values).second_moment()
         noise = max(noise, float(np.abs(np.linalg.eigvalsh(shuffled)).max()))
     k = int((np.abs(values) > above_noise * noise).sum()) if n_units is None else n_units
     k = min(k, len(values), MOST_UNITS)
     if not k:
         return None
     basis = basis[:k]
-    moments = rare_moments(samples, basis, 4)
+    moments = samples.moments(basis, 4)
     W = _diagonalised(moments, basis, rng)
     if W is None:
         return None
@@ -207,8 +205,8 @@ def _halves_differ(samples: RareSamples, W: FloatArray, rng: np.random.Generator
         part = RareSamples(
             samples.X[kept], samples.values[kept], samples.n // 2, samples.effective / 2.0
         )
-        basis = leading_eigenvectors(second_moment(part))[1][: len(W)]
-        rows = _diagonalised(rare_moments(part, basis, 4), basis, rng)
+        basis = leading_eigenvectors(part.second_moment())[1][: len(W)]
+        rows = _diagonalised(part.moments(basis, 4), basis, rng)
         if rows is None:
             return np.full(len(W), np.pi / 2.0)
         found.append(rows)

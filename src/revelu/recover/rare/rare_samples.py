@@ -104,6 +104,16 @@ class RareSamples:
         """Take all rows as they are, each of weight 1."""
         return cls(X, values, len(X), float(len(X)))
 
+    def moments(self, basis: FloatArray, order: int) -> Moments:
+        """Estimate Hermite coefficients in orthonormal rows, ``basis (m, d)``."""
+        sums = hermite_sums(self.X @ basis.T, self.values, order)
+        return Moments.of_sums(len(basis), self.n, sums, order)
+
+    def second_moment(self) -> FloatArray:
+        """Estimate ``E[f(x) (x x' - I)]``, shape (d, d)."""
+        X, v = self.X, self.values
+        return np.asarray((X.T @ (v[:, None] * X) - v.sum() * np.eye(X.shape[1])) / self.n)
+
 
 def rare_samples(X: FloatArray, y: FloatArray, constant: float) -> RareSamples:
     """Keep the rows of plain samples at which ``y`` differs from the constant."""
@@ -144,34 +154,6 @@ def draw_rare(
     kept = values != 0.0
     effective = weights.sum() ** 2 / np.sum(weights**2)
     return RareSamples(X[kept], values[kept], n, float(effective))
-
-
-def biased_samples(X: FloatArray) -> RareSamples:
-    """Samples kept with probability proportional to ``f(x)``: moments of f up to a factor.
-
-    GP18, B.6: ``E[h(x)]`` over such samples is ``E[f(x) h(x)] / E[f(x)]`` over N(0, I).
-    """
-    return RareSamples.plain(X, np.ones(len(X)))
-
-
-def rare_moments(samples: RareSamples, basis: FloatArray, order: int) -> Moments:
-    """Estimate Hermite coefficients, as :func:`revelu.probe.moments.estimate_moments` does.
-
-    Parameters
-    ----------
-    samples : RareSamples
-    basis : ndarray, shape (m, d)
-        Orthonormal rows: the coordinates of the tensors.
-    order : int
-    """
-    sums = hermite_sums(samples.X @ basis.T, samples.values, order)
-    return Moments.of_sums(len(basis), samples.n, sums, order)
-
-
-def second_moment(samples: RareSamples) -> FloatArray:
-    """Estimate ``E[f(x) (x x' - I)]``, shape (d, d)."""
-    X, v = samples.X, samples.values
-    return np.asarray((X.T @ (v[:, None] * X) - v.sum() * np.eye(X.shape[1])) / samples.n)
 
 
 def fewest_samples(d: int, n_units: int = 1) -> int:

@@ -18,7 +18,6 @@ from revelu.recover.rare.rare_directions import begin, estimate_directions
 from revelu.recover.rare.rare_samples import (
     Constant,
     RareSamples,
-    biased_samples,
     fewest_samples,
     no_constant,
     rare_samples,
@@ -133,7 +132,9 @@ def recover_biased_layer(
     UnitsCandidate
         ``UNRESOLVED``: without answers nothing puts directions to the test.
     """
-    start = estimate_directions(biased_samples(X), activation, n_units, rng)
+    # E[h(x)] over such samples is E[f(x) h(x)] / E[f(x)] over N(0, I).
+    samples = RareSamples.plain(X, np.ones(len(X)))
+    start = estimate_directions(samples, activation, n_units, rng)
     if start is None:
         return UnitsCandidate.none(X.shape[1], Why.UNRESOLVED, _NO_BIAS.format(n=len(X)))
     notes: tuple[str, ...] = (_BIASED,)
