@@ -13,7 +13,7 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.probe.hyperplane import bend_everywhere, bend_shares
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
-from revelu.recover.deep.first_layer import recover_first_layer
+from revelu.recover.deep.first_layer import FirstLayerSearch
 from revelu.recover.shallow.line_neurons import peel
 from revelu.recover.shallow.lines import first_line
 
@@ -49,7 +49,7 @@ def first_layer_of(network, seed, line=None):
     noise = measure_noise(oracle, seed)
     rng = np.random.default_rng(seed)
     peeled = first_line(oracle, noise, rng) if line is None else peeled_on(oracle, noise, line, rng)
-    return recover_first_layer(oracle, noise, peeled, rng)
+    return FirstLayerSearch(oracle, noise, rng).find(peeled)
 
 
 @settings(max_examples=15)
@@ -136,7 +136,7 @@ def test_a_neuron_that_the_first_line_misses_is_found_where_gradients_point(seed
     seen = unit_rows(peeled.network.weights[0], peeled.network.biases[0])
     truth = unit_rows(network.weights[0], network.biases[0])
     assert 2 not in partners(seen, truth)[0]
-    first = recover_first_layer(oracle, noise, peeled, rng)
+    first = FirstLayerSearch(oracle, noise, rng).find(peeled)
     assert sorted(partners(np.column_stack([first.W, first.b]), truth)[0]) == list(range(6))
     assert first.n_missing == 0
 
@@ -158,7 +158,7 @@ def test_hyperplanes_that_meet_on_the_line_are_parted_on_a_short_one_nearby(seed
     truth = unit_rows(network.weights[0], network.biases[0])
     seen = partners(unit_rows(peeled.network.weights[0], peeled.network.biases[0]), truth)[0]
     assert not {0, 1} <= set(seen)
-    first = recover_first_layer(oracle, noise, peeled, rng)
+    first = FirstLayerSearch(oracle, noise, rng).find(peeled)
     assert sorted(partners(np.column_stack([first.W, first.b]), truth)[0]) == list(range(5))
 
 
@@ -211,5 +211,5 @@ def test_kinks_that_stay_blurred_are_not_all_looked_at(monkeypatch, is_blurred, 
         return replace(scan, complete=not is_blurred)
 
     monkeypatch.setattr("revelu.recover.deep.first_layer.find_kinks", find)
-    recover_first_layer(oracle, noise, peeled, rng)
+    FirstLayerSearch(oracle, noise, rng).find(peeled)
     assert sum(np.isfinite(interval).all() for interval in intervals) == n_lines

@@ -12,7 +12,7 @@ from revelu.network.arrangement import arrangement
 from revelu.network.regularity import regularity
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.hyperplane import bend_everywhere, bend_shares
-from revelu.recover.deep.first_layer import recover_first_layer
+from revelu.recover.deep.first_layer import FirstLayerSearch
 from revelu.recover.shallow.lines import first_line
 
 # Of a small network; much smaller ones ask for steps of delta^2 / 4 that float64 cannot see.
@@ -163,7 +163,7 @@ def test_sections_351_to_353_and_revelu_find_the_same_first_layer():
         oracle = Oracle(truth, 4)
         noise = measure_noise(oracle, 3)
         rng = np.random.default_rng(3)
-        first = recover_first_layer(oracle, noise, first_line(oracle, noise, rng), rng)
+        first = FirstLayerSearch(oracle, noise, rng).find(first_line(oracle, noise, rng))
         if len(W) != 3:
             continue
         rows = unit(W, b)

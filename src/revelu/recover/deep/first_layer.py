@@ -7,7 +7,7 @@ independent rows a gradient has unique coefficients in them, and a neuron that i
 the coefficient 0.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -21,38 +21,6 @@ from revelu.probe.line import Line
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import BoolArray, FloatArray
-
-# A direction counts as missing when gradients leave more than this share of them in it: the
-# root of what a derivative's digits leave.
-_LEFT_OUT = 1e-6
-_FEWEST_WITNESSES = 2
-
-# A neuron is off where its coefficient is this share of what it is where the neuron is on.
-_OFF = 1e-4
-
-# Lines along missing directions, and crossings of one hyperplane.
-_MAX_TURNS = 4
-
-# Lines on which no end of pieces was found: so blurred, others will be, too.
-_MOST_BLURRED = 4
-
-# Rows of norm 1, and their offsets, that differ by less are one hyperplane.
-_SAME = 1e-4
-
-# A row whose relative error is larger is measured again.
-_IMPRECISE = 1e-9
-
-# Singular values of the rows that count as none; points that judge which of dependent rows
-# is no first-layer neuron's, and the share of them at which one bends the function.
-_DEPENDENT = 1e-6
-_MANY_POINTS = 24
-_ALWAYS = 0.95
-
-# How far to either side, in |x|, another line through a kink is followed.
-_NEARBY = 0.03
-
-# The step across a hyperplane that tells the sign of a row, relative to |x|.
-_STEP = 1e-3
 
 
 @dataclass
@@ -83,96 +51,101 @@ class FirstLayer:
         return float(np.linalg.cond(self.W)) if len(self.W) else 1.0
 
 
-def recover_first_layer(
-    oracle: Oracle, noise: NoiseFloor, peeled: Peeling, rng: np.random.Generator
-) -> FirstLayer:
-    """Recover every first-layer neuron that the gradients show.
+@dataclass
+class FirstLayerSearch:
+    """First-layer hyperplanes found so far, line by line.
 
-    Parameters
+    Attributes
     ----------
     oracle : Oracle
     noise : NoiseFloor
-    peeled : Peeling
-        The kinks of one line, with a hyperplane each.
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    FirstLayer
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget ends.
+    max_lines : int
+        Lines along missing directions, and crossings of one hyperplane.
+    max_blurred : int
+        After so many lines on which no end of pieces was found, others will be blurred, too.
+    nearby : float
+        How far to either side, relative to the point, another line through it is followed.
+    same : float
+        Rows of norm 1, and their offsets, that differ by less are one hyperplane.
+    imprecise : float
+        A row whose relative error is larger is measured again.
+    faint : float
+        A direction is missing when gradients leave more than this share of them in it, which is
+        the root of what a derivative's digits leave; rows depend on each other when a singular
+        value is less.
+    n_points : int
+        Points at which rows that depend on each other are tested.
+    always : float
+        Those of the first layer bend the function at a larger share of them.
+    off : float
+        A neuron is off where its coefficient is this share of what it is where the neuron is on.
+    step : float
+        Across a hyperplane, relative to the point, where that tells the sign of a row.
+    rows : ndarray, shape (d1, d + 1)
+        Weights of norm 1 and biases.
+    errors : ndarray, shape (d1,)
+        Standard errors of the rows.
+    n_candidates, n_blurred : int
+        Hyperplanes tested, and blurred lines.
     """
-    search = _Search(oracle, noise, rng)
-    search.test(peeled)
-    for t in peeled.unresolved:
-        if search.n_blurred == _MOST_BLURRED:
-            break
-        x = peeled.scan.line.points(np.array([t]))[0]
-        search.follow(*_short_line(x, rng))
-    for _ in range(_MAX_TURNS):
-        directions = _left_out(peeled.jacobians, search.W)
-        if not len(directions):
-            break
-        search.follow(_line_along(directions, rng))
-    search.drop_dependent()
-    search.sharpen()
-    W, b = search.W, search.b
-    n_missing = len(_left_out(peeled.jacobians, W))
-    if len(W) > oracle.dim_in:
-        return FirstLayer(W, b, 0, np.ones(len(W), dtype=bool), search.n_candidates)
-    signs = _signs_by_gradients(W, b, peeled.points, peeled.jacobians)
-    for j in np.flatnonzero(signs == 0.0):
-        signs[j] = _sign_by_crossing(oracle, noise, W, b, int(j), rng)
-    turned = np.where(signs < 0, -1.0, 1.0)
-    return FirstLayer(W * turned[:, None], b * turned, n_missing, signs == 0.0, search.n_candidates)
 
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    max_lines: int = 4
+    max_blurred: int = 4
+    nearby: float = 0.03
+    same: float = 1e-4
+    imprecise: float = 1e-9
+    faint: float = 1e-6
+    n_points: int = 24
+    always: float = 0.95
+    off: float = 1e-4
+    step: float = 1e-3
+    rows: FloatArray = field(init=False)
+    errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)
+    n_candidates: int = field(default=0, init=False)
+    n_blurred: int = field(default=0, init=False)
 
-class _Search:
-    """First-layer hyperplanes found so far, line by line."""
+    def __post_init__(self) -> None:
+        self.rows = np.empty((0, self.oracle.dim_in + 1))
 
-    def __init__(self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> None:
-        self.oracle, self.noise, self.rng = oracle, noise, rng
-        self.W, self.b = np.empty((0, oracle.dim_in)), np.empty(0)
-        self.errors = np.empty(0)
-        self.n_candidates = self.n_blurred = 0
+    def find(self, peeled: Peeling) -> FirstLayer:
+        """Recover every first-layer neuron that the gradients show.
 
-    def follow(self, line: Line, interval: tuple[float, float] = (-np.inf, np.inf)) -> None:
-        """Peel a line and keep what belongs to the first layer."""
-        peeled = self._peel(line, interval)
-        if peeled is not None:
-            self.test(peeled)
+        Parameters
+        ----------
+        peeled : Peeling
+            The kinks of one line, with a hyperplane each.
 
-    def drop_dependent(self) -> None:
-        """Of dependent rows, drop those that bend the function least often, if not always.
-
-        Above few first-layer neurons a second-layer one has few places to turn at, and a
-        few points may all lie on the same of its pieces.
+        Raises
+        ------
+        LimitReachedError
+            If the budget ends.
         """
-        n_spare = len(self.W) - int(np.linalg.matrix_rank(self.W, tol=_DEPENDENT))
-        if n_spare <= 0:
-            return
-        shares = bend_shares(self.oracle, self.noise, self.W, self.b, self.rng, _MANY_POINTS)
-        order = np.argsort(shares)
-        kept = np.ones(len(self.W), dtype=bool)
-        kept[order[:n_spare]] = shares[order[:n_spare]] >= _ALWAYS
-        self.W, self.b, self.errors = self.W[kept], self.b[kept], self.errors[kept]
-
-    def sharpen(self) -> None:
-        """Measure imprecise rows again, where their hyperplanes pass near the origin."""
-        for j in np.flatnonzero(self.errors > _IMPRECISE):
-            x = points_on_hyperplanes(self.rng, self.W[[j]], self.b[[j]])[0][0]
-            peeled = self._peel(*_short_line(x, self.rng))
-            if peeled is None:
-                continue
-            W, b = _unit(peeled.network.weights[0], peeled.network.biases[0])
-            same = _same_hyperplanes(W, b, self.W[[j]], self.b[[j]])
-            better = np.flatnonzero(same & (peeled.row_errors < self.errors[j]))
-            if len(better):
-                i = better[np.argmin(peeled.row_errors[better])]
-                self.W[j], self.b[j], self.errors[j] = W[i], b[i], peeled.row_errors[i]
+        self._test(peeled)
+        for t in peeled.unresolved:
+            if self.n_blurred == self.max_blurred:
+                break
+            self._test(self._peel_through(peeled.scan.line.points(np.array([t]))[0]))
+        for _ in range(self.max_lines):
+            directions = self._left_out(peeled.jacobians)
+            if not len(directions):
+                break
+            self._test(self._peel(self._line_along(directions), (-np.inf, np.inf)))
+        self._drop_dependent()
+        self._sharpen()
+        W, b = self.rows[:, :-1], self.rows[:, -1]
+        if len(W) > self.oracle.dim_in:
+            return FirstLayer(W, b, 0, np.ones(len(W), dtype=bool), self.n_candidates)
+        n_missing = len(self._left_out(peeled.jacobians))
+        signs = self._signs_by_gradients(W, b, peeled)
+        for j in np.flatnonzero(signs == 0.0):
+            signs[j] = self._sign_by_crossing(W, b, int(j))
+        turned = np.where(signs < 0, -1.0, 1.0)
+        W, b = W * turned[:, None], b * turned
+        return FirstLayer(W, b, n_missing, signs == 0.0, self.n_candidates)
 
     def _peel(self, line: Line, interval: tuple[float, float]) -> Peeling | None:
         nu = float(self.noise.nu.max())
@@ -183,99 +156,114 @@ class _Search:
         except SaturatedError:
             return None
 
-    def test(self, peeled: Peeling) -> None:
+    def _peel_through(self, x: FloatArray) -> Peeling | None:
+        """Peel a short piece of a random line through a point.
+
+        Kinks too near each other on one line are further apart, or not at all, on another.
+        """
+        v = self.rng.standard_normal(len(x))
+        v *= max(float(np.linalg.norm(x)), len(x) ** 0.5) / np.linalg.norm(v)
+        return self._peel(Line(x, v), (-self.nearby, self.nearby))
+
+    def _test(self, peeled: Peeling | None) -> None:
         """Keep the new ones of a line's hyperplanes that bend the function everywhere."""
-        W, b = _unit(peeled.network.weights[0], peeled.network.biases[0])
-        self.n_candidates += len(W)
-        new = ~_same_hyperplanes(W, b, self.W, self.b)
-        W, b, errors = W[new], b[new], peeled.row_errors[new]
-        chosen = bend_everywhere(self.oracle, self.noise, W, b, self.rng)
-        self.W = np.vstack([self.W, W[chosen]])
-        self.b = np.concatenate([self.b, b[chosen]])
-        self.errors = np.concatenate([self.errors, errors[chosen]])
+        if peeled is None:
+            return
+        rows, errors = _unit_rows(peeled)
+        self.n_candidates += len(rows)
+        new = ~self._are_among(rows, self.rows)
+        rows, errors = rows[new], errors[new]
+        chosen = bend_everywhere(self.oracle, self.noise, rows[:, :-1], rows[:, -1], self.rng)
+        self.rows = np.vstack([self.rows, rows[chosen]])
+        self.errors = np.append(self.errors, errors[chosen])
+
+    def _are_among(self, rows: FloatArray, known: FloatArray) -> BoolArray:
+        """Which hyperplanes are among the known ones, up to sign."""
+        both = np.vstack([known, -known])
+        return np.asarray((cdist(rows, both, "chebyshev") < self.same).any(axis=1))
+
+    def _drop_dependent(self) -> None:
+        """Of dependent rows, drop those that bend the function least often, if not always.
+
+        Above few first-layer neurons a second-layer one has few places to turn at, and a
+        few points may all lie on the same of its pieces.
+        """
+        W, b = self.rows[:, :-1], self.rows[:, -1]
+        n_spare = len(W) - int(np.linalg.matrix_rank(W, tol=self.faint))
+        if n_spare <= 0:
+            return
+        shares = bend_shares(self.oracle, self.noise, W, b, self.rng, self.n_points)
+        order = np.argsort(shares)[:n_spare]
+        lost = order[shares[order] < self.always]
+        self.rows, self.errors = np.delete(self.rows, lost, 0), np.delete(self.errors, lost)
+
+    def _sharpen(self) -> None:
+        """Measure imprecise rows again, where their hyperplanes pass near the origin."""
+        for j in np.flatnonzero(self.errors > self.imprecise):
+            row = self.rows[[j]]
+            X, _ = points_on_hyperplanes(self.rng, row[:, :-1], row[:, -1])
+            peeled = self._peel_through(X[0])
+            if peeled is None:
+                continue
+            rows, errors = _unit_rows(peeled)
+            better = np.flatnonzero(self._are_among(rows, row) & (errors < self.errors[j]))
+            if len(better):
+                i = better[np.argmin(errors[better])]
+                self.rows[j], self.errors[j] = rows[i], errors[i]
+
+    def _left_out(self, jacobians: FloatArray) -> FloatArray:
+        """Orthonormal directions in which gradients change the function and no row looks.
+
+        One Jacobian alone proves nothing: a kink may have corrupted it.
+        """
+        d = self.oracle.dim_in
+        if not jacobians.size:
+            return np.empty((0, d))
+        Q = np.linalg.qr(self.rows[:, :-1].T)[0]
+        rest = jacobians - (jacobians @ Q) @ Q.T
+        sizes = np.linalg.norm(jacobians, axis=(1, 2))
+        left_out = np.linalg.norm(rest, axis=(1, 2)) > self.faint * sizes
+        if left_out.sum() < 2:
+            return np.empty((0, d))
+        _, values, vt = np.linalg.svd(rest[left_out].reshape(-1, d), full_matrices=False)
+        return np.asarray(vt[values > self.faint * sizes.max()])
+
+    def _line_along(self, directions: FloatArray) -> Line:
+        """A line along which only missing neurons change."""
+        d = directions.shape[1]
+        x0 = self.rng.standard_normal(d)
+        v = self.rng.standard_normal(len(directions)) @ directions
+        v *= np.sqrt(d) / np.linalg.norm(v)
+        return Line(x0 - v * (x0 @ v) / (v @ v), v)
+
+    def _signs_by_gradients(self, W: FloatArray, b: FloatArray, peeled: Peeling) -> FloatArray:
+        """+1, -1, or 0 where the gradients measured do not tell; no query is spent."""
+        sizes = np.linalg.norm(peeled.jacobians @ np.linalg.pinv(W), axis=1)  # (n, d1)
+        positive = peeled.points @ W.T + b > 0
+        above = np.where(positive, sizes, 0.0).max(axis=0, initial=0.0)
+        below = np.where(positive, 0.0, sizes).max(axis=0, initial=0.0)
+        off = self.off
+        return np.where(below < off * above, 1.0, np.where(above < off * below, -1.0, 0.0))
+
+    def _sign_by_crossing(self, W: FloatArray, b: FloatArray, j: int) -> float:
+        """Which side of a hyperplane is flat when nothing else changes (DG21, 3.5.3)."""
+        noise, z = self.noise, np.linalg.pinv(W)[:, j]
+        votes = 0
+        for _ in range(self.max_lines):
+            X, _ = points_on_hyperplanes(self.rng, W[[j]], b[[j]])
+            step = self.step * np.linalg.norm(X) / np.linalg.norm(z)
+            Y = self.oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z]))
+            limit = 2.0 * SIGMAS * noise.nu * noise.scale * np.sqrt(1.0 + (X**2).mean())
+            up, down = (bool((np.abs(Y[i] - Y[0]) > limit).any()) for i in (1, 2))
+            votes += int(up) - int(down)
+            if abs(votes) > 1:
+                break
+        return float(np.sign(votes))
 
 
-def _short_line(x: FloatArray, rng: np.random.Generator) -> tuple[Line, tuple[float, float]]:
-    """A short piece of a random line through a point.
-
-    Kinks too near each other on one line are further apart, or not at all, on another.
-    """
-    v = rng.standard_normal(len(x))
-    v *= max(float(np.linalg.norm(x)), len(x) ** 0.5) / np.linalg.norm(v)
-    return Line(x, v), (-_NEARBY, _NEARBY)
-
-
-def _same_hyperplanes(
-    W: FloatArray, b: FloatArray, known_W: FloatArray, known_b: FloatArray
-) -> BoolArray:
-    """Which hyperplanes are among the known ones, up to sign; rows of norm 1."""
-    rows, known = np.column_stack([W, b]), np.column_stack([known_W, known_b])
-    both = np.vstack([known, -known])
-    return np.asarray((cdist(rows, both, "chebyshev") < _SAME).any(axis=1))
-
-
-def _unit(W: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    norms = np.linalg.norm(W, axis=1)
+def _unit_rows(peeled: Peeling) -> tuple[FloatArray, FloatArray]:
+    """Rows ``(w, b)`` with ``w`` of norm 1, and their errors."""
+    rows = np.column_stack([peeled.network.weights[0], peeled.network.biases[0]])
+    norms = np.linalg.norm(rows[:, :-1], axis=1)
     kept = norms > 0
-    return W[kept] / norms[kept, None], b[kept] / norms[kept]
-
-
-def _left_out(jacobians: FloatArray, W: FloatArray) -> FloatArray:
-    """Orthonormal directions in which gradients change the function and no row looks.
-
-    One Jacobian alone proves nothing: a kink may have corrupted it.
-    """
-    if not jacobians.size:
-        return np.empty((0, W.shape[1]))
-    Q = np.linalg.qr(W.T)[0]
-    rest = jacobians - (jacobians @ Q) @ Q.T
-    sizes = np.linalg.norm(jacobians, axis=(1, 2))
-    left_out = np.linalg.norm(rest, axis=(1, 2)) > _LEFT_OUT * sizes
-    if left_out.sum() < _FEWEST_WITNESSES:
-        return np.empty((0, W.shape[1]))
-    _, values, vt = np.linalg.svd(rest[left_out].reshape(-1, W.shape[1]), full_matrices=False)
-    return np.asarray(vt[values > _LEFT_OUT * sizes.max()])
-
-
-def _line_along(directions: FloatArray, rng: np.random.Generator) -> Line:
-    """A line along which only missing neurons change."""
-    d = directions.shape[1]
-    x0 = rng.standard_normal(d)
-    v = rng.standard_normal(len(directions)) @ directions
-    v *= np.sqrt(d) / np.linalg.norm(v)
-    return Line(x0 - v * (x0 @ v) / (v @ v), v)
-
-
-def _signs_by_gradients(
-    W: FloatArray, b: FloatArray, points: FloatArray, jacobians: FloatArray
-) -> FloatArray:
-    """+1, -1, or 0 where the gradients measured do not tell; no query is spent."""
-    inverse = np.linalg.pinv(W)
-    sizes = np.linalg.norm(jacobians @ inverse, axis=1)  # (n, d1)
-    positive = points @ W.T + b > 0
-    above = np.where(positive, sizes, 0.0).max(axis=0, initial=0.0)
-    below = np.where(positive, 0.0, sizes).max(axis=0, initial=0.0)
-    return np.where(below < _OFF * above, 1.0, np.where(above < _OFF * below, -1.0, 0.0))
-
-
-def _sign_by_crossing(
-    oracle: Oracle,
-    noise: NoiseFloor,
-    W: FloatArray,
-    b: FloatArray,
-    j: int,
-    rng: np.random.Generator,
-) -> float:
-    """Which side of a hyperplane is flat when nothing else changes (DG21, 3.5.3)."""
-    z = np.linalg.pinv(W)[:, j]
-    votes = 0
-    for _ in range(_MAX_TURNS):
-        X, _ = points_on_hyperplanes(rng, W[[j]], b[[j]])
-        step = _STEP * np.linalg.norm(X) / np.linalg.norm(z)
-        Y = oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z]))
-        limit = 2.0 * SIGMAS * noise.nu * noise.scale * np.sqrt(1.0 + (X**2).mean())
-        up, down = (bool((np.abs(Y[i] - Y[0]) > limit).any()) for i in (1, 2))
-        votes += int(up) - int(down)
-        if abs(votes) > 1:
-            break
-    return float(np.sign(votes))
+    return rows[kept] / norms[kept, None], peeled.row_errors[kept]

@@ -17,7 +17,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.probe.box import Box
-from revelu.recover.deep.first_layer import FirstLayer, recover_first_layer
+from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.refine.polish import fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
@@ -96,7 +96,8 @@ class LayeredSearch(Search):
                     self.oracle, self.noise, self.rng, self.tell, self.line
                 )
                 return self.affine.propose()
-            self.first = recover_first_layer(self.oracle, self.noise, self.line, self.rng)
+            first = FirstLayerSearch(self.oracle, self.noise, self.rng)
+            self.first = first.find(self.line)
             if not len(self.first.W):
                 return self._nothing(
                     Why.HYPERPLANES_END,
