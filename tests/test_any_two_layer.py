@@ -9,7 +9,7 @@ from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.close.merging import close_groups, merge_close, turned, without
 from revelu.recover.close.near_duplicates import NearDuplicates
-from revelu.recover.close.zoom import magnify
+from revelu.recover.close.zoom import Zoom
 from revelu.recover.method import Disagreement
 from revelu.recover.signs import QUICK_BITS, resolve_signs
 from revelu.tasks.extract.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
@@ -189,7 +189,7 @@ def test_points_for_a_width_find_it_and_its_norm_is_that_of_the_zoos():
 
 
 @pytest.mark.parametrize("angle", [1e-2, 1e-4, 1e-6])
-def test_a_magnified_cluster_comes_apart(angle):
+def test_a_rescaled_cluster_comes_apart(angle):
     truth = zoo.with_clusters([10, 5, 1], 1, angle, seed=3)
     oracle = Oracle(truth, 10)
     noise = measure_noise(oracle, 0)
@@ -198,7 +198,8 @@ def test_a_magnified_cluster_comes_apart(angle):
     n = w / np.linalg.norm(w)
     x = np.random.default_rng(1).standard_normal(10)
     p = x - n * (x @ n + b / np.linalg.norm(w))
-    view = magnify(oracle, noise, p, n, max(1e-3, 20 * angle), 0.3, np.random.default_rng(2))
+    rng, half_length = np.random.default_rng(2), max(1e-3, 20 * angle)
+    view = Zoom().look(oracle, noise, p, n, half_length, 0.3, rng)
     found = view.neurons(np.random.default_rng(3))
     rows = np.column_stack([found.weights[0], found.biases[0]])
     wanted = np.column_stack([truth.weights[0], truth.biases[0]])

@@ -10,32 +10,13 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.residual import Residual
 from revelu.recover.close.merging import turned, without
-from revelu.recover.close.zoom import magnify
+from revelu.recover.close.zoom import Zoom
 from revelu.types import BoolArray, FloatArray, IntArray
-
-# How far apart changes of the gradient are that are the same, relative to their size, and
-# how many neurons one such change is sought in.
-_SAME_JUMP = 1e-3
-_MOST_TAKEN = 4
-
-# Changes across a cluster that differ by this share are one but for errors; of several
-# outputs, where a merged kink has kept one direction only, by the second.
-_SLIGHT = 1e-6
-ROUGH = 1e-2
-
-# Output columns of which some sum has a smaller share than this of the largest are dependent.
-_INDEPENDENT = 1e-3
-
-# What is fainter than a hundredth of half the digits is the errors of what is known.
-FAINT = 0.01
-
-# An error is none of a missing neuron's unless it is so many times the median.
-TYPICAL = 30.0
 
 
 @dataclass
-class Growing:
-    """A two-layer network under way.
+class Draft:
+    """A network of one hidden layer under way.
 
     Attributes
     ----------
@@ -43,6 +24,26 @@ class Growing:
     noise : NoiseFloor
     rng : numpy.random.Generator
     network : Network
+    zoom : Zoom
+        How close neurons are looked at.
+    close : float
+        Neurons this close (Definition 3.7) are looked at together, and merged in the end where
+        the answers cannot tell them apart.
+    clear : float
+        Nothing else may bend the function within so many lengths of a look.
+    same_jump : float
+        Changes of the gradient this near each other, relative to their size, are the same.
+    max_taken : int
+        How many neurons one such change is sought in.
+    slight : float
+        Changes across a cluster that differ by this share are one but for errors.
+    rough : float
+        The same of several outputs, where a merged kink has kept one direction only.
+    independent : float
+        Output columns of which some sum has a smaller share than this of the largest are
+        dependent.
+    typical : float
+        An error is none of a missing neuron's unless it is so many times the median.
     floor : float
         Errors up to this are those of the network's neurons, and no missing ones.
     blurred : float
@@ -53,6 +54,15 @@ class Growing:
     noise: NoiseFloor
     rng: np.random.Generator
     network: Network
+    zoom: Zoom = field(default_factory=Zoom)
+    close: float = 2e-3
+    clear: float = 4.0
+    same_jump: float = 1e-3
+    max_taken: int = 4
+    slight: float = 1e-6
+    rough: float = 1e-2
+    independent: float = 1e-3
+    typical: float = 30.0
     floor: float = field(default=0.0, init=False)
     blurred: float = field(default=0.0, init=False)
 
@@ -66,7 +76,7 @@ class Growing:
         Y = self.oracle(X)
         self.note_errors(X, Y)
         wrong = self.is_wrong(X, Y)
-        coarse = ROUGH * float(np.linalg.norm(self.noise.scale))
+        coarse = self.rough * float(np.linalg.norm(self.noise.scale))
         with np.errstate(invalid="ignore"):
             apart = np.abs(self.network(X) - Y).max(axis=1)
         return float(wrong.mean()), float((wrong & (apart > coarse)).mean())
@@ -80,14 +90,14 @@ class Growing:
         room: float,
         pool: IntArray,
     ) -> bool:
-        """Put what the magnifying glass shows around ``p`` in the place of some neurons.
+        """Put what is seen around ``p`` in the place of some neurons.
 
         Parameters
         ----------
         rows : ndarray of int
             The neurons to replace.
         p, n, half_length, room
-            As for :func:`revelu.recover.close.zoom.magnify`.
+            As for :meth:`Zoom.look`.
         pool : ndarray of int
             Neurons whose place may have been taken too.
 
@@ -98,23 +108,22 @@ class Growing:
         """
         others = without(turned(self.network, rows, n), rows)
         target = Residual(self.oracle, others)
-        view = magnify(target, self.noise, p, n, half_length, room, self.rng)
+        view = self.zoom.look(target, self.noise, p, n, half_length, room, self.rng)
         if view is not None and view.is_one_neuron and len(rows) == 1:
             return True
         if view is None or (found := view.neurons(self.rng)) is None:
             return False
         off = change_across(found, n) - change_across(self.network, n, rows)
-        if float(np.linalg.norm(off)) > _SLIGHT * _size(found):
+        if np.linalg.norm(off) > self.slight * _size(found):
             more = self._miscounted(off, n, np.setdiff1d(pool, rows))
             if more is not None:
                 rows = np.concatenate([rows, more])
                 return self.replace(rows, p, n, half_length, room, rows)
-            if len(off) == 1 or float(np.linalg.norm(off)) > ROUGH * _size(found):
+            if len(off) == 1 or np.linalg.norm(off) > self.rough * _size(found):
                 return False
             # Of several outputs a merged kink keeps one direction: what is found is better.
             off = np.zeros_like(off)
-        new = add_networks(others, _shifted(found, off))
-        new = simplify(new)
+        new = simplify(add_networks(others, self._shifted(found, off)))
         T = half_length * np.concatenate([[-1.0, 1.0], self.rng.uniform(-1, 1, 3)])
         X = p + np.outer(T, n)
         Y = self.oracle(X)
@@ -125,6 +134,16 @@ class Growing:
         self.blurred += view.blurred
         return True
 
+    def _shifted(self, found: Network, off: FloatArray) -> Network:
+        """Move rows by the least that takes ``off`` from their change."""
+        (W, A), (b, c) = found.weights, found.biases
+        rows = np.column_stack([W, b])
+        if not len(rows):
+            return found
+        # Columns that are nearly parallel must not blow up what is off beside them.
+        rows = rows - np.linalg.pinv(A, rcond=self.independent) @ off
+        return Network([rows[:, :-1], A], [rows[:, -1], c])
+
     def _miscounted(self, off: FloatArray, n: FloatArray, pool: IntArray) -> IntArray | None:
         """Other neurons whose place was taken too, if their change across all makes up for it.
 
@@ -132,17 +151,17 @@ class Growing:
         none of theirs.
         """
         jumps = [change_across(self.network, n, pool[[j]]) for j in range(len(pool))]
-        for count in range(1, min(len(pool), _MOST_TAKEN) + 1):
+        for count in range(1, min(len(pool), self.max_taken) + 1):
             for chosen in combinations(range(len(pool)), count):
                 left = off - sum(jumps[j] for j in chosen)
-                if np.linalg.norm(left) < _SAME_JUMP * np.linalg.norm(off):
+                if np.linalg.norm(left) < self.same_jump * np.linalg.norm(off):
                     return pool[list(chosen)]
         return None
 
     def limit(self, X: FloatArray) -> FloatArray:
         """Return the largest error that counts as none, shape (n, k), of rows ``X (n, d)``."""
         growth = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
-        nu = max(FAINT * self.noise.half_digits, float(self.noise.nu.max()))
+        nu = max(self.noise.faint, float(self.noise.nu.max()))
         return np.asarray(np.maximum(SIGMAS * nu * self.noise.scale, self.floor) * growth)
 
     def note_errors(self, X: FloatArray, Y: FloatArray) -> None:
@@ -150,7 +169,7 @@ class Growing:
         seen = np.isfinite(Y).all(axis=1)
         apart = np.abs(self.network(X[seen]) - Y[seen]).max(axis=1)
         most = self.noise.half_digits * float(self.noise.scale.max())
-        self.floor = min(TYPICAL * float(np.median(apart)), most) if len(apart) else 0.0
+        self.floor = min(self.typical * float(np.median(apart)), most) if len(apart) else 0.0
 
     def is_wrong(self, X: FloatArray, Y: FloatArray) -> BoolArray:
         """Tell at which of the rows ``X (n, d)``, answered ``Y (n, k)``, the network is wrong."""
@@ -178,14 +197,3 @@ def _size(network: Network) -> float:
     (W, A), b = network.weights, network.biases[0]
     norms = np.hypot(np.linalg.norm(W, axis=1), b) * np.linalg.norm(A, axis=0)
     return float(norms.max(initial=0.0))
-
-
-def _shifted(found: Network, off: FloatArray) -> Network:
-    """Move rows by the least that takes ``off`` from their change."""
-    (W, A), (b, c) = found.weights, found.biases
-    rows = np.column_stack([W, b])
-    if not len(rows):
-        return found
-    # Columns that are nearly parallel must not blow up what is off beside them.
-    rows = rows - np.linalg.pinv(A, rcond=_INDEPENDENT) @ off
-    return Network([rows[:, :-1], A], [rows[:, -1], c])

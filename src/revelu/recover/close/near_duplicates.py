@@ -25,8 +25,8 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_distance
 from revelu.numerics.subset_sum import MAX_BITS
 from revelu.recover.close.bumps import BumpSearch
-from revelu.recover.close.candidate import TYPICAL, Growing
-from revelu.recover.close.clusters import CLOSE, Clusters
+from revelu.recover.close.candidate import Draft
+from revelu.recover.close.clusters import Clusters
 from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
 from revelu.recover.line import Peeling
@@ -44,7 +44,7 @@ class CloseSearch(Search):
 
     Attributes
     ----------
-    growing : Growing
+    draft : Draft
     clusters : Clusters
     bumps : BumpSearch
     merged : float
@@ -52,7 +52,7 @@ class CloseSearch(Search):
     """
 
     method: "NearDuplicates"
-    growing: Growing = field(init=False)
+    draft: Draft = field(init=False)
     clusters: Clusters = field(init=False)
     bumps: BumpSearch = field(init=False)
     merged: float = field(default=0.0, init=False)
@@ -82,26 +82,26 @@ class CloseSearch(Search):
     def _choose_line(self) -> Candidate | None:
         """Take the line whose neurons are wrong at the fewest fresh points; or the end."""
         method = self.method
-        best: tuple[float, float, Growing, Clusters] | None = None
+        best: tuple[float, float, Draft, Clusters] | None = None
         for i in range(method.max_lines):
             try:
                 peeled = self._coarse()
                 if not peeled.scan.complete:
                     return ended(peeled.scan)
-                growing = Growing(self.oracle, self.noise, self.rng, peeled.network)
-                clusters = Clusters(growing, peeled.scan.line)
-                share, far = growing.shares_wrong(method.n_trial_points)
+                draft = Draft(self.oracle, self.noise, self.rng, peeled.network)
+                clusters = Clusters(draft, peeled.scan.line)
+                share, far = draft.shares_wrong(method.n_trial_points)
             except (LimitReachedError, SaturatedError) as error:
                 if best is not None:
                     break
                 return Candidate(None, Why.of(error), obstacles=(str(error),))
             if best is None or (far, share) < best[:2]:
-                best = far, share, growing, clusters
+                best = far, share, draft, clusters
             if share <= method.mostly_right or (i and far > method.hopeless):
                 break
         assert best is not None  # noqa: S101 - the loop has returned otherwise
-        far, _, self.growing, self.clusters = best
-        self.bumps = BumpSearch(self.growing)
+        far, _, self.draft, self.clusters = best
+        self.bumps = BumpSearch(self.draft)
         if far > method.hopeless:
             return Candidate(None, Why.UNRESOLVED, obstacles=(_NOT_ONE,))
         return None
@@ -144,13 +144,15 @@ class CloseSearch(Search):
         d = self.oracle.dim_in
         n = int(self.method.oversampling * (d + 1)) + 8
         X = self.rng.standard_normal((n, d))
-        rest = self.oracle(X) - self.growing.network(X)
+        rest = self.oracle(X) - self.draft.network(X)
         seen = np.isfinite(rest).all(axis=1)
         X, rest = X[seen], rest[seen]
         if len(X) <= d + 1:
             return
         size = np.abs(rest).max(axis=1)
-        kept = size <= TYPICAL * float(np.median(size))  # not those in strips, or at bumps
+        kept = size <= self.draft.typical * float(
+            np.median(size)
+        )  # not those in strips, or at bumps
         spare = int(kept.sum()) - (d + 1)
         if spare < 1:
             return
@@ -159,7 +161,7 @@ class CloseSearch(Search):
         left = np.linalg.norm(rest[kept] - Z[kept] @ solution) * np.sqrt(kept.sum() / spare)
         if left < np.linalg.norm(rest[kept]) / 2:
             V, c = np.asarray(solution[:d].T), np.asarray(solution[d])
-            self.growing.network = add_networks(self.growing.network, affine_network(V, c))
+            self.draft.network = add_networks(self.draft.network, affine_network(V, c))
 
     def _candidate(
         self, agrees: Callable[[Network], bool] | None, why: Why, *obstacles: str
@@ -168,8 +170,8 @@ class CloseSearch(Search):
         # Of what varies: a constant that hides it must not buy a merge.
         varying = float(np.linalg.norm(np.minimum(noise.scale, noise.spread)))
         atol = self.method.merged * noise.half_digits * varying
-        whole, merges = merge_close(self.growing.network, CLOSE, atol)
-        self.growing.network = whole
+        whole, merges = merge_close(self.draft.network, self.draft.close, atol)
+        self.draft.network = whole
         self.merged += sum(merge.error for merge in merges)
         max_bits = MAX_BITS if agrees is None or agrees(whole) else QUICK_BITS
         network, notes = resolve_signs(whole, noise.half_digits, max_bits=max_bits)
@@ -181,7 +183,7 @@ class CloseSearch(Search):
                 f"{sum(m.n_neurons for m in merges)} neurons were merged into {len(merges)}, each "
                 f"with a change of {max(m.error for m in merges):.1e} in L2 at most"
             )
-        merged, n_searched = self.merged + self.growing.blurred, self.bumps.n_searched
+        merged, n_searched = self.merged + self.draft.blurred, self.bumps.n_searched
         return Candidate(
             network,
             why,

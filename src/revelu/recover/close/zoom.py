@@ -1,4 +1,4 @@
-"""Neurons that are nearly one, seen through a magnifying glass.
+"""Neurons that are nearly one, in coordinates in which they are not.
 
 Close neurons (CKM21, Definition 3.7) have hyperplanes that run side by side.  Across them
 the coordinates ``x = p + S y`` are stretched until the hyperplanes are far apart, along
@@ -23,28 +23,9 @@ from revelu.recover.close.coarsening import coarsen
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import FloatArray
 
-# The view is narrowed to this many times what the kinks span, until it is no wider.
-_FILL = 1.5
-_WIDE = 4.0
-_MAX_VIEWS = 6
-_UNRESOLVED = 100.0
-
-# What looks like one neuron is looked at again from nearer, down to this half-length.
-_CLOSER = 500.0
-_CLOSEST = 1e-5
-
-# Where magnified answers have the noise nu, pieces of a half-angle under sqrt(nu) times this
-# are not measured.  An error of a magnified row counts little: it bends what is between
-# hyperplanes that nearly coincide.  Hence the factor on the noise that peeling is told.
-_NARROW = 30.0
-_PRECISE = 0.008
-
-# A kink fainter than this share of the digits of a magnified answer is rounding.
-_FAINT = 30.0
-
 
 @dataclass
-class Magnified:
+class Rescaled:
     """A target in the coordinates ``y`` of ``x = p + S y``, less its value at ``p``.
 
     Attributes
@@ -97,20 +78,22 @@ class Magnified:
 
 @dataclass
 class View:
-    """What the magnifying glass shows.
+    """What a line across the hyperplanes shows in rescaled coordinates.
 
     Attributes
     ----------
-    magnified : Magnified
+    zoom : Zoom
+    rescaled : Rescaled
     scan : LineScan
-        Of the line across the hyperplanes.
+        Of the line.
     nu : float
-        Noise of the magnified answers, relative to them.
+        Noise of the rescaled answers, relative to them.
     blurred : float
         What kinks too near to be measured, taken as one, change in L2 under N(0, I), about.
     """
 
-    magnified: Magnified
+    zoom: "Zoom"
+    rescaled: Rescaled
     scan: LineScan
     nu: float
     blurred: float = field(default=0.0, init=False)
@@ -129,24 +112,20 @@ class View:
             The neurons, all on far along the normal, with ``c = 0`` and no skip; of width 0
             where there is no kink; None where they were not understood.
         """
-        shape = (len(self.scan.sigma), self.magnified.dim_in)
-        nothing = Network(
-            [np.zeros((0, shape[1])), np.zeros((shape[0], 0))], [[], np.zeros(shape[0])]
-        )
+        k, d = len(self.scan.sigma), self.rescaled.dim_in
+        scan = self.scan
         try:
-            faint = _FAINT * float(np.linalg.norm(self.scan.sigma))
-            narrow = _NARROW * float(np.sqrt(self.nu))
-            scan = self.scan
             if len(scan.kinks):
-                scan = coarsen(self.magnified, scan, narrow, faint)
+                narrow = self.zoom.narrow * float(np.sqrt(self.nu))
+                scan = coarsen(self.rescaled, scan, narrow, self.zoom.faint_slope(scan))
                 if 0 < len(scan.kinks) < len(self.scan.kinks):
                     self.blurred = self._strips(scan.kinks)
             if not len(scan.kinks):
-                return nothing
-            peeled = peel(self.magnified, scan, _PRECISE * self.nu, rng)
+                return Network([np.zeros((0, d)), np.zeros((k, 0))], [[], np.zeros(k)])
+            peeled = peel(self.rescaled, scan, self.zoom.precise * self.nu, rng)
         except SaturatedError:
             return None
-        return None if peeled.n_unresolved else self.magnified.restored(peeled.network)
+        return None if peeled.n_unresolved else self.rescaled.restored(peeled.network)
 
     def _strips(self, kept: FloatArray) -> float:
         """The L2 norm of triangles between kinks that are one among those kept, at most."""
@@ -157,85 +136,111 @@ class View:
         parted = (nearest[:-1] != nearest[1:]) & (np.maximum(off[:-1], off[1:]) < gaps / 4.0)
         heights = np.maximum(jumps[:-1], jumps[1:]) * gaps
         # Of a strip as wide as the gap, N(0, 1) has its width over sqrt(2 pi) at most.
-        shares = self.magnified.across * gaps / np.sqrt(2.0 * np.pi)
+        shares = self.rescaled.across * gaps / np.sqrt(2.0 * np.pi)
         return float((heights * np.sqrt(shares))[~parted].sum())
 
 
-def magnify(
-    target: Askable,
-    noise: NoiseFloor,
-    p: FloatArray,
-    n: FloatArray,
-    half_length: float,
-    room: float,
-    rng: np.random.Generator,
-) -> View | None:
-    """Look at the neurons whose hyperplanes pass ``p`` within a distance, side by side.
+@dataclass(frozen=True)
+class Zoom:
+    """A look at neurons side by side, from ever nearer.
 
-    Parameters
+    Attributes
     ----------
-    target : Askable
-        Affine around ``p`` but for those neurons.
-    noise : NoiseFloor
-        Of the answers.
-    p, n : ndarray, shape (d,)
-        A point among the hyperplanes, and their unit normal, nearly.
-    half_length : float
-        How far from ``p`` along ``n`` they are looked for.
-    room : float
-        How far orthogonal to ``n`` nothing else bends the target.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    View or None
-        As narrow as the kinks found; None where the line was not understood.
+    max_views : int
+    fill, wide : float
+        The view is narrowed to ``fill`` times what the kinks span, unless ``wide`` times that is
+        no narrower than it was.
+    unresolved : float
+        Of kinks at one place, what they may span, in units of ``sqrt(nu)``.
+    closer, closest : float
+        What looks like one neuron is looked at again from so many times nearer, down to this
+        half-length.
+    narrow : float
+        Pieces of a half-angle under ``sqrt(nu)`` times this are not measured.
+    precise : float
+        A factor on the noise that peeling is told: an error of a rescaled row counts little, for
+        it bends what is between hyperplanes that nearly coincide.
+    faint : float
+        A kink whose slope is under so many standard errors of an answer is rounding.
     """
-    view = None
-    for _ in range(_MAX_VIEWS):
-        view = _look(target, noise, p, n, half_length, room, rng)
-        if view is None or not len(view.scan.kinks):
-            return view
-        if view.is_one_neuron:
-            if half_length <= _CLOSEST:
+
+    max_views: int = 6
+    fill: float = 1.5
+    wide: float = 4.0
+    unresolved: float = 100.0
+    closer: float = 500.0
+    closest: float = 1e-5
+    narrow: float = 30.0
+    precise: float = 0.008
+    faint: float = 30.0
+
+    def look(
+        self,
+        target: Askable,
+        noise: NoiseFloor,
+        p: FloatArray,
+        n: FloatArray,
+        half_length: float,
+        room: float,
+        rng: np.random.Generator,
+    ) -> View | None:
+        """Look at the neurons whose hyperplanes pass ``p`` within a distance, side by side.
+
+        Parameters
+        ----------
+        target : Askable
+            Affine around ``p`` but for those neurons.
+        noise : NoiseFloor
+            Of the answers.
+        p, n : ndarray, shape (d,)
+            A point among the hyperplanes, and their unit normal, nearly.
+        half_length : float
+            How far from ``p`` along ``n`` they are looked for.
+        room : float
+            How far orthogonal to ``n`` nothing else bends the target.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        View or None
+            As narrow as the kinks found; None where the line was not understood.
+        """
+        view = None
+        for _ in range(self.max_views):
+            try:
+                rescaled = Rescaled(target, p, n, half_length, min(room, 1.0))
+                nu, scale = _relative_noise(rescaled, noise)
+                line = Line(np.zeros_like(p), n)
+                scan = find_kinks(rescaled, line, nu, scale, rng, (-1.0, 1.0), through=True)
+            except SaturatedError:
+                return None
+            if not scan.complete:
+                return None
+            view = View(self, rescaled, scan.without_faint_kinks(self.faint_slope(scan)), nu)
+            if not len(view.scan.kinks):
                 return view
-            p = p + half_length * float(view.scan.kinks[0]) * n
-            half_length = max(half_length / _CLOSER, _CLOSEST)
-            continue
-        lo, hi = float(view.scan.kinks.min()), float(view.scan.kinks.max())
-        # A cluster that the search could not take apart is as narrow as its resolution.
-        span = (hi - lo) / 2 if hi > lo else _UNRESOLVED * float(np.sqrt(view.nu))
-        if _WIDE * _FILL * span >= 1.0:
-            return view
-        p = p + half_length * (lo + hi) / 2 * n
-        half_length *= _FILL * max(span, 4.0 * SIGMAS * view.nu)
-    return view
+            if view.is_one_neuron:
+                if half_length <= self.closest:
+                    return view
+                p = p + half_length * float(view.scan.kinks[0]) * n
+                half_length = max(half_length / self.closer, self.closest)
+                continue
+            lo, hi = float(view.scan.kinks.min()), float(view.scan.kinks.max())
+            # A cluster that the search could not take apart is as narrow as its resolution.
+            span = (hi - lo) / 2 if hi > lo else self.unresolved * float(np.sqrt(nu))
+            if self.wide * self.fill * span >= 1.0:
+                return view
+            p = p + half_length * (lo + hi) / 2 * n
+            half_length *= self.fill * max(span, 4.0 * SIGMAS * nu)
+        return view
+
+    def faint_slope(self, scan: LineScan) -> float:
+        """A slope along a line that is rounding."""
+        return self.faint * float(np.linalg.norm(scan.sigma))
 
 
-def _look(
-    target: Askable,
-    noise: NoiseFloor,
-    p: FloatArray,
-    n: FloatArray,
-    half_length: float,
-    room: float,
-    rng: np.random.Generator,
-) -> View | None:
-    try:
-        magnified = Magnified(target, p, n, half_length, min(room, 1.0))
-        nu, scale = _relative_noise(magnified, noise)
-        line = Line(np.zeros_like(p), n)
-        scan = find_kinks(magnified, line, nu, scale, rng, (-1.0, 1.0), through=True)
-    except SaturatedError:
-        return None
-    if not scan.complete:
-        return None
-    faint = _FAINT * float(np.linalg.norm(scan.sigma))
-    return View(magnified, scan.without_faint_kinks(faint), nu)
-
-
-def _relative_noise(view: Magnified, noise: NoiseFloor) -> tuple[float, FloatArray]:
-    """The noise of magnified answers, and how large they are at both ends of the line."""
+def _relative_noise(view: Rescaled, noise: NoiseFloor) -> tuple[float, FloatArray]:
+    """The noise of rescaled answers, and how large they are at both ends of the line."""
     size = np.abs(view(np.outer([-1.0, 1.0], view.n))).max(axis=0)
     growth = float(np.sqrt(1.0 + (view.p**2).mean()))
     absolute = noise.nu * noise.scale * growth
