@@ -5,13 +5,12 @@ import pytest
 
 import revelu
 from revelu.network import l2_distance, l2_norm, zoo
-from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.close.merging import close_groups, merge_close, turned, without
 from revelu.recover.close.near_duplicates import NearDuplicates
 from revelu.recover.close.zoom import Zoom
 from revelu.recover.method import Disagreement
-from revelu.recover.signs import QUICK_BITS, resolve_signs
+from revelu.recover.signs import resolve_signs
 from revelu.tasks.extract.l2_bound import bump_norm, bump_width, points_for, relative_l2_bound
 
 
@@ -140,9 +139,9 @@ def test_many_signs_are_tried_once_no_neuron_is_missing(monkeypatch):
     search.propose()
     tried = []
 
-    def resolve(network, rtol, max_bits):
-        tried.append(max_bits)
-        return resolve_signs(network, rtol, max_bits=max_bits)
+    def resolve(network, rtol, is_whole):
+        tried.append(is_whole)
+        return resolve_signs(network, rtol, is_whole=is_whole)
 
     monkeypatch.setattr("revelu.recover.close.near_duplicates.resolve_signs", resolve)
     for is_whole in (False, True):
@@ -150,7 +149,7 @@ def test_many_signs_are_tried_once_no_neuron_is_missing(monkeypatch):
         found = search.repair(Disagreement(wrong, wrong[0], 0.5, lambda _, whole=is_whole: whole))
         # So few are tried in any case.
         assert found.network.skip is None
-    assert tried == [QUICK_BITS, MAX_BITS]
+    assert tried == [False, True]
 
 
 def test_a_small_budget_ends_it_with_what_was_found():

@@ -20,18 +20,6 @@ import scipy.linalg
 
 from revelu.types import FloatArray, IntArray
 
-# The limit of work: 2^22 sums on either side of the middle (300 MB, seconds), and so
-# many pairs of them that agree in one equation and are looked at in the others.
-MAX_BITS = 44
-MAX_PAIRS = 2**22
-_CHUNK = 2**14
-
-# A real solution this near 0 and 1 is worth checking; the check itself is `atol`.
-ROUNDING = 1e-2
-
-# Columns are dependent when the pivoted QR leaves less than this of a unit column.
-_RANK_RTOL = 1e-7
-
 
 @dataclass(frozen=True)
 class BinarySolutions:
@@ -58,9 +46,12 @@ def find_binary_solutions(
     G: FloatArray,
     y: FloatArray,
     atol: float,
-    rounding: float = ROUNDING,
+    rounding: float = 1e-2,
     most: int = 2,
-    max_bits: int = MAX_BITS,
+    *,
+    max_bits: int = 44,
+    max_pairs: int = 2**22,
+    rank_rtol: float = 1e-7,
 ) -> BinarySolutions:
     """Find every ``x`` in {0, 1}^m with ``|G x - y| <= atol``.
 
@@ -71,18 +62,24 @@ def find_binary_solutions(
     atol : float
         On the Euclidean norm of the remainder.
     rounding : float
-        Under 1/2: how far from 0 and 1 an unknown may be that the others determine.
+        Under 1/2: how far from 0 and 1 an unknown may be that the others determine, to be worth
+        checking; the check itself is `atol`.
     most : int
         How many to look for: two already mean that the answer is ambiguous.
     max_bits : int
-        The most unknowns that may be tried out.
+        The most unknowns that may be tried out: 2^22 sums on either side of the middle take
+        300 MB and seconds.
+    max_pairs : int
+        Pairs of sums that agree in one equation and are looked at in the others.
+    rank_rtol : float
+        Columns are dependent when the pivoted QR leaves less than this of a unit column.
     """
     m = G.shape[1]
     norms = np.linalg.norm(G, axis=0)
     unit = np.where(norms > 0, norms, 1.0)
     Q, R, order = scipy.linalg.qr(G / unit, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
-    rank = int((diagonal > _RANK_RTOL * diagonal[0]).sum()) if len(diagonal) else 0
+    rank = int((diagonal > rank_rtol * diagonal[0]).sum()) if len(diagonal) else 0
     R, q = R[:rank] * unit[order], Q[:, :rank].T @ y
     if np.linalg.norm(y - Q[:, :rank] @ q) > atol:
         return BinarySolutions([])
@@ -92,7 +89,7 @@ def find_binary_solutions(
     n_pairs = 0
     for chunk in _last_unknowns(R, q, atol, rounding):
         n_pairs += len(chunk)
-        if n_pairs > MAX_PAIRS:
+        if n_pairs > max_pairs:
             return BinarySolutions(found, complete=False)
         bits = chunk
         for i in reversed(range(rank - 1)):
@@ -156,7 +153,9 @@ def _with_one_more(
     return np.column_stack([bit[near], bits[near]])
 
 
-def _pairs(values: FloatArray, total: float, atol: float) -> Iterator[FloatArray]:
+def _pairs(
+    values: FloatArray, total: float, atol: float, chunk: int = 2**14
+) -> Iterator[FloatArray]:
     """Yield, in chunks, all bits with ``|bits @ values - total| <= atol``."""
     half = len(values) // 2
     left, right = _subset_sums(values[:half]), _subset_sums(values[half:])
@@ -170,8 +169,8 @@ def _pairs(values: FloatArray, total: float, atol: float) -> Iterator[FloatArray
     left, left_order, start = left[some], left_order[some], start[some]
     stop = np.searchsorted(right, total - left + atol, side="right")
     ends = np.cumsum(stop - start)
-    for first in range(0, int(ends[-1]), _CHUNK):
-        numbers = np.arange(first, min(first + _CHUNK, int(ends[-1])))
+    for first in range(0, int(ends[-1]), chunk):
+        numbers = np.arange(first, min(first + chunk, int(ends[-1])))
         i = np.searchsorted(ends, numbers, side="right")
         j = stop[i] - (ends[i] - numbers)
         yield np.hstack([_bits(left_order[i], half), _bits(right_order[j], len(values) - half)])

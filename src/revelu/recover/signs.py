@@ -5,40 +5,40 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.confidence import CONFIDENCE
 from revelu.numerics.subset_sum import (
-    MAX_BITS,
-    ROUNDING,
     BinarySolutions,
     expected_coincidences,
     find_binary_solutions,
 )
 
-# Signs that are tried in no time.  While neurons are missing hardly any choice leaves nothing,
-# and more are not worth their work.
-QUICK_BITS = 24
-
 
 def resolve_signs(
     network: Network,
     rtol: float,
-    rounding: float = ROUNDING,
+    rounding: float = 1e-2,
     chance: float = 1.0 - CONFIDENCE,
-    max_bits: int = MAX_BITS,
+    *,
+    is_whole: bool = True,
+    max_bits: int = 44,
+    quick_bits: int = 24,
 ) -> tuple[Network, list[str]]:
     """Turn neurons round so that the affine skip vanishes, where that can be done.
 
     Parameters
     ----------
     network : Network
-        Two layers with a skip.
+        One hidden layer, with a skip.
     rtol : float
         Largest remainder that counts as none, relative to the neurons' affine maps.
     rounding : float
         How far from 0 and 1 an unknown may be that the others determine.
     chance : float
         The most choices of signs that may be expected to leave so little by chance alone: what a
-        certificate may get wrong at its confidence.
-    max_bits : int
-        The most signs that may be tried out.
+        certificate may get wrong by default.
+    is_whole : bool
+        Whether no neuron is missing.  While some are, hardly any choice leaves nothing, and many
+        are not worth their work.
+    max_bits, quick_bits : int
+        The most signs that may be tried out, and those that are in no time.
 
     Returns
     -------
@@ -60,7 +60,8 @@ def resolve_signs(
     G = (A[:, None, :] * W.T[None]).reshape(-1, m)
     size = float(np.sqrt((G**2).sum()))
     atol = rtol * size
-    solutions = find_binary_solutions(G, -V.ravel(), atol, rounding, max_bits=max_bits)
+    most = max_bits if is_whole else quick_bits
+    solutions = find_binary_solutions(G, -V.ravel(), atol, rounding, max_bits=most)
     # What counts is how little is left, not how little was asked for.
     left = [float(np.linalg.norm(G @ x + V.ravel())) for x in solutions.found]
     rest = max(min(left, default=atol), np.finfo(np.float64).eps * size)

@@ -16,12 +16,14 @@ from revelu.probe.piece import Meeting, Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
 
-# Where in its interval a piece is asked, as fractions of the angle: clear of the kinks,
-# next to which a search may have taken points of other pieces for its own.
-_MIDDLES = np.array([0.15, 0.5, 0.85])
 
-
-def coarsen(target: Askable, scan: LineScan, half_gap: float, faint: float) -> LineScan:
+def coarsen(
+    target: Askable,
+    scan: LineScan,
+    half_gap: float,
+    faint: float,
+    places: tuple[float, float, float] = (0.15, 0.5, 0.85),
+) -> LineScan:
     """Merge kinks that no measurable piece parts, and measure the others anew.
 
     Parameters
@@ -33,6 +35,9 @@ def coarsen(target: Askable, scan: LineScan, half_gap: float, faint: float) -> L
         Half the angle of the narrowest piece that is kept.
     faint : float
         A change of slope below this is none.
+    places : tuple of float
+        Where in its interval a piece is asked, as fractions of the angle: clear of the kinks, next
+        to which a search may have taken points of other pieces for its own.
 
     Returns
     -------
@@ -47,7 +52,7 @@ def coarsen(target: Askable, scan: LineScan, half_gap: float, faint: float) -> L
         keep[int(np.argmax(np.diff(edges)))] = True
     lo, hi = np.arctan(scan.interval)
     lefts, rights = np.clip(edges[:-1], lo, hi)[keep], np.clip(edges[1:], lo, hi)[keep]
-    ts = np.tan(lefts[:, None] + np.outer(rights - lefts, _MIDDLES))
+    ts = np.tan(lefts[:, None] + np.outer(rights - lefts, places))
     answers = scan.line.lifted(target, ts.ravel()).reshape(*ts.shape, -1)
     old = [piece for piece, is_kept in zip(scan.pieces, keep, strict=True) if is_kept]
     pieces = [

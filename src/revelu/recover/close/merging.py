@@ -20,63 +20,41 @@ class Merge:
     Attributes
     ----------
     n_neurons : int
-    delta : float
-        The least Δ for which each is close to another (Definition 3.7).
     error : float
         L2 distance of the two functions under N(0, I).
     """
 
     n_neurons: int
-    delta: float
     error: float
 
 
-def close_groups(network: Network, delta: float, alpha: float | None = None) -> list[IntArray]:
-    """The neurons of a two-layer network, those together that a chain of close ones joins.
+def close_groups(network: Network, delta: float) -> list[IntArray]:
+    """The neurons of one hidden layer, those together that a chain of close ones joins.
 
     Parameters
     ----------
     network : Network
         No row is zero.
-    delta, alpha : float
-        See :func:`revelu.recover.close.closeness.closeness`; ``alpha`` is ``delta`` by default.
+    delta : float
+        Close ones are (Δ, Δ)-close (Definition 3.7).
     """
     W, b = network.weights[0], network.biases[0]
     if not len(W):
         return []
     apart, shifted = closeness(W, b)
-    joined = (apart <= delta) & (shifted <= (delta if alpha is None else alpha))
+    joined = (apart <= delta) & (shifted <= delta)
     _, labels = connected_components(csr_array(joined), directed=False)
     return [np.flatnonzero(labels == i) for i in range(int(labels.max()) + 1)]
 
 
 def turned(network: Network, rows: IntArray, n: FloatArray) -> Network:
-    """The same function, with some neurons on where ``n x`` is large; the rest is skip.
-
-    ``a relu(z) = a relu(-z) + a z``.
-
-    Parameters
-    ----------
-    network : Network
-        Two layers.
-    rows : ndarray of int
-    n : ndarray, shape (d,)
-    """
-    (W, A), (b, c) = network.weights, network.biases
-    V, e = network.skip or (np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out))
-    back = rows[W[rows] @ n < 0]
-    signs = np.ones(len(b))
-    signs[back] = -1.0
-    skip = (V + A[:, back] @ W[back], e + A[:, back] @ b[back])
-    return Network([W * signs[:, None], A], [b * signs, c], skip=skip)
+    """The same function, with some neurons on where ``n x`` is large; the rest is skip."""
+    return network.turn_round(rows[network.weights[0][rows] @ n < 0])
 
 
 def without(network: Network, rows: IntArray) -> Network:
-    """A two-layer network less some of its neurons."""
-    (W, A), (b, c) = network.weights, network.biases
-    return Network(
-        [np.delete(W, rows, 0), np.delete(A, rows, 1)], [np.delete(b, rows), c], network.skip
-    )
+    """A network of one hidden layer less some of its neurons."""
+    return network.take(np.setdiff1d(np.arange(len(network.biases[0])), rows))
 
 
 def merge_close(network: Network, delta: float, atol: float) -> tuple[Network, list[Merge]]:
@@ -89,7 +67,7 @@ def merge_close(network: Network, delta: float, atol: float) -> tuple[Network, l
     Parameters
     ----------
     network : Network
-        Two layers.
+        One hidden layer.
     delta : float
         How close.
     atol : float
@@ -99,13 +77,13 @@ def merge_close(network: Network, delta: float, atol: float) -> tuple[Network, l
     for group in close_groups(network, delta):
         if len(group) < 2:
             continue
-        merged = _merged(network, group)
-        error = l2_distance(_only(network, group), merged)
+        (W, A), b = network.weights, network.biases[0]
+        some = Network([W[group], A[:, group]], [b[group], np.zeros(network.dim_out)])
+        merged = _merged(some)
+        error = l2_distance(some, merged)
         if error > atol:
             continue
-        apart, _ = closeness(network.weights[0][group], network.biases[0][group])
-        nearest = float((apart + np.eye(len(group))).min(axis=1).max())
-        merges.append((group, merged, Merge(len(group), nearest, error)))
+        merges.append((group, merged, Merge(len(group), error)))
     gone = np.concatenate([rows for rows, _, _ in merges]) if merges else np.empty(0, int)
     new = without(network, gone) if merges else network
     for _, merged, _ in merges:
@@ -113,14 +91,9 @@ def merge_close(network: Network, delta: float, atol: float) -> tuple[Network, l
     return new, [merge for _, _, merge in merges]
 
 
-def _only(network: Network, rows: IntArray) -> Network:
-    (W, A), b = network.weights, network.biases[0]
-    return Network([W[rows], A[:, rows]], [b[rows], np.zeros(network.dim_out)])
-
-
-def _merged(network: Network, rows: IntArray) -> Network:
+def _merged(some: Network) -> Network:
     """One neuron and an affine map for some that are close."""
-    some = turned(_only(network, rows), np.arange(len(rows)), network.weights[0][rows[0]])
+    some = turned(some, np.arange(len(some.biases[0])), some.weights[0][0])
     (W, A), (b, c) = some.weights, some.biases
     rows_with_bias = np.column_stack([W, b])
     # The change across all of them is A [W b], of rank one but for Δ.

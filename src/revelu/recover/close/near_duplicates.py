@@ -23,7 +23,6 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_distance
-from revelu.numerics.subset_sum import MAX_BITS
 from revelu.recover.close.bumps import BumpSearch
 from revelu.recover.close.candidate import Draft
 from revelu.recover.close.clusters import Clusters
@@ -33,7 +32,7 @@ from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.shallow.line_neurons import peel
 from revelu.recover.shallow.lines import ended, scan_line
-from revelu.recover.signs import QUICK_BITS, resolve_signs
+from revelu.recover.signs import resolve_signs
 
 _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere"
 
@@ -173,8 +172,8 @@ class CloseSearch(Search):
         whole, merges = merge_close(self.draft.network, self.draft.close, atol)
         self.draft.network = whole
         self.merged += sum(merge.error for merge in merges)
-        max_bits = MAX_BITS if agrees is None or agrees(whole) else QUICK_BITS
-        network, notes = resolve_signs(whole, noise.half_digits, max_bits=max_bits)
+        is_whole = agrees is None or agrees(whole)
+        network, notes = resolve_signs(whole, noise.half_digits, is_whole=is_whole)
         if l2_distance(network, whole) > atol:
             # Close neurons turned round make up for each other, nearly.
             network, notes = whole, ["the affine skip is kept; the function is the same"]

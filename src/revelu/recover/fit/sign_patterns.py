@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.subset_sum import ROUNDING, find_binary_solutions
+from revelu.numerics.subset_sum import find_binary_solutions
 from revelu.recover.fit.covariance import StandardErrors
 from revelu.types import FloatArray
 
@@ -100,8 +100,8 @@ def _flips(
     full = np.vstack([G, network.weights[1][0] * network.biases[0]])
     size = float(np.sqrt((full**2).sum()))
     right = -np.append(v, constant)
-    found = find_binary_solutions(full, right, _RTOL * size, ROUNDING, MOST_PATTERNS).every
-    return found or find_binary_solutions(G, -v, _RTOL * size, ROUNDING, MOST_PATTERNS).every
+    found = find_binary_solutions(full, right, _RTOL * size, most=MOST_PATTERNS).every
+    return found or find_binary_solutions(G, -v, _RTOL * size, most=MOST_PATTERNS).every
 
 
 def _plain(network: Network) -> Network:

@@ -18,13 +18,12 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.numerics.subset_sum import MAX_BITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
-from revelu.recover.signs import QUICK_BITS, resolve_signs
+from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -167,14 +166,13 @@ class LineSearch(Search):
         except LimitReachedError as error:
             return self._candidate(Why.LIMIT, str(error))
         log.info("repair: %s", self.network)
-        max_bits = MAX_BITS if seen.agrees(self.network) else QUICK_BITS
-        return self._candidate(Why.EXPLAINED, max_bits=max_bits)
+        return self._candidate(Why.EXPLAINED, is_whole=seen.agrees(self.network))
 
-    def _candidate(self, why: Why, *obstacles: str, max_bits: int = MAX_BITS) -> Candidate:
+    def _candidate(self, why: Why, *obstacles: str, is_whole: bool = True) -> Candidate:
         figures = {} if self.line is None else {"kinks": len(self.line.scan.kinks)}
         if why is Why.HYPERPLANES_END:
             return Candidate(None, why, obstacles=obstacles, line=self.line, figures=figures)
-        network, notes = resolve_signs(self.network, self.noise.half_digits, max_bits=max_bits)
+        network, notes = resolve_signs(self.network, self.noise.half_digits, is_whole=is_whole)
         self.network = network
         return Candidate(
             network, why, notes=tuple(notes), obstacles=obstacles, line=self.line, figures=figures
