@@ -48,7 +48,7 @@ def open_target(
     seed : int
     progress : callable, optional
     everywhere : str
-        Who asks outside of any box, in words, where the task cannot stay inside one.
+        What the task is called in messages, such as "an audit", if it cannot stay inside a box.
     most_inputs : int, optional
     **options
         As of :func:`revelu.open_oracle`.

@@ -95,7 +95,7 @@ def _out_of_shadow(
     basis : ndarray, shape (k, n)
     box : (lo, hi)
     shadow : float
-        A correlation this small is none.
+        Correlation that counts as none.
     first, most : float
         The first s that is tried, and the largest.
     max_trials : int

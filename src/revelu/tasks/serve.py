@@ -172,8 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
     timeout : float
         In seconds: a silent connection is closed, and a body has to be here within as long.
     drained : int
-        A body that is too large is read up to so many times the limit, so that the client
-        lives to see why it is refused.
+        A body that is too large is read up to this multiple of the limit, so that the client
+        is still there to see why it is refused.
     """
 
     server: ModelServer

@@ -189,12 +189,11 @@ class _Attack:
     base, ask, limits, seed, progress
         As of :func:`attack`.
     for_network : float
-        Of the time and the queries, what a search for the network may take where a search for
-        the span is to follow.
+        Part of the time and of the queries for the network; the rest is for the span.
     patience : float
-        A target that is slow to answer may take so many times the seconds of computing.
+        Most seconds by the clock, as a multiple of those of computing, for slow targets.
     checks, span_checks : int
-        Fresh queries of the certificates.  They are none of an attacker's.
+        Fresh queries of the certificates; an attacker would not ask them.
     """
 
     base: Oracle

@@ -109,15 +109,15 @@ class _Audit:
     seconds : float
         Of computing, where the oracle has no limit of its own.
     first_share : float
-        Of these, what the first row may take, on which the others build.
+        Part of the time for the first row, on which the others build.
     n_reference : int
         Inputs on which copies are compared with the target.
     reference_share : float
-        Of a small budget, what they may take.
+        Largest part of a budget that they may take.
     worth_again : float
-        An attack that was cut is begun afresh where so many times the seconds it had are left.
+        An attack that was cut is repeated if this multiple of its first time is left.
     again : float
-        It may then take so many times as long.
+        Most time for the repeat, as a multiple of the first.
     """
 
     oracle: Oracle
