@@ -10,6 +10,7 @@ crossing it must still be inside.
 import numpy as np
 
 from revelu.errors import LimitReachedError
+from revelu.probe.gradient import unit_rows
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.face import Inside, crossings, find_facet
 from revelu.recover.rare.units import Units, UnitsCandidate
@@ -73,8 +74,7 @@ def recover_facets(
             return UnitsCandidate.none(d, Why.UNRESOLVED, _ONE_ANSWER, "facets")
         far = np.linalg.norm(centre) + np.sqrt(d) + beyond
         while n_quiet < n_quiet_rays and n_failures < max_failures:
-            V = rng.standard_normal((n_rays, d))
-            V /= np.linalg.norm(V, axis=1, keepdims=True)
+            V = unit_rows(rng, n_rays, d)
             before = np.minimum(_before_crossing(found, centre, V), far)
             new = np.flatnonzero(~inside(centre + before[:, None] * V))
             if not len(new):
