@@ -7,29 +7,12 @@ off at all of those points, or on at all, is seen by another test: answers do no
 when everything outside the span is drawn anew.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import Stencil
 from revelu.types import FloatArray
-
-
-@dataclass(frozen=True)
-class GradientSpan:
-    """An orthonormal basis of the directions that matter.
-
-    Attributes
-    ----------
-    basis : ndarray, shape (r, d)
-    singular_values : ndarray
-        Of all gradients measured, largest first.
-    """
-
-    basis: FloatArray
-    singular_values: FloatArray
 
 
 def gradient_span(
@@ -40,7 +23,7 @@ def gradient_span(
     *,
     spare_rows: int = 2,
     n_pairs: int = 128,
-) -> GradientSpan | None:
+) -> FloatArray | None:
     """Measure gradients until they add no direction.
 
     Directions under the noise of a difference are not counted: the last fit, in all
@@ -63,8 +46,9 @@ def gradient_span(
 
     Returns
     -------
-    GradientSpan or None
-        None where there are more than ``max_rank`` directions.
+    ndarray, shape (r, d), or None
+        An orthonormal basis of the directions that matter; None where there are more than
+        ``max_rank``.
     """
     d = oracle.dim_in
     # Balances the noise of a difference, nu / h, against the kinks that it crosses, a share of
@@ -95,7 +79,7 @@ def gradient_span(
             points = _missing(oracle, rng, vt[:rank], unit, allowed, h, n_pairs)
         # What a gradient taken where something is missing does not add is not linear there.
         if rank == rank_before or not len(points):
-            return GradientSpan(vt[:rank], values)
+            return np.asarray(vt[:rank])
         rank_before = rank
     return None
 

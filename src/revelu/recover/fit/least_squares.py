@@ -115,8 +115,8 @@ class FitSearch(Search):
         self.tell("measuring the span of the gradients")
         span = gradient_span(self.oracle, self.noise, self.rng, max_rank=d // 2)
         if span is not None:
-            self.subspace = Subspace(span.basis)
-            log.info("the gradients span %d of %d directions", len(span.basis), d)
+            self.subspace = Subspace(span)
+            log.info("the gradients span %d of %d directions", len(span), d)
 
     def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""
