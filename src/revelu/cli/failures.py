@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 
 from revelu.cli.exit_codes import ExitCode, of_error
-from revelu.cli.output import failure_document, print_json
+from revelu.cli.output import SCHEMA, print_json
 from revelu.cli.signals import raised_interrupts
 from revelu.errors import InputError, ReveluError, TargetError
 
@@ -62,7 +62,7 @@ def failures(
         return
     sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
     if as_json:
-        print_json(failure_document(status, message))
+        print_json({"schema": SCHEMA, "status": status, "error": message})
     raise typer.Exit(code)
 
 

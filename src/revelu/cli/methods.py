@@ -36,14 +36,8 @@ def methods(
             print_json({"schema": SCHEMA, "methods": rows})
             return
         table = Table(box=None, padding=(0, 2, 0, 0))
-        for title in (
-            "method",
-            "hidden layers",
-            "answers",
-            "in a box",
-            "queries a parameter",
-            "after",
-        ):
+        titles = ("method", "hidden layers", "answers", "in a box", "queries a parameter", "after")
+        for title in titles:
             # On a narrow terminal the other columns fold, and names stay whole.
             table.add_column(title, no_wrap=title in {"method", "after"})
         for method, row in zip(METHODS, rows, strict=True):

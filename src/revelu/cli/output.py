@@ -62,11 +62,6 @@ def account_of(
     return found | {"evidence": list(result.evidence), "warnings": [], "outputs": []}
 
 
-def failure_document(status: str, message: str) -> dict[str, Any]:
-    """Return the JSON-able account of an error or an interrupt."""
-    return {"schema": SCHEMA, "status": status, "error": message}
-
-
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one strictly valid JSON object on standard output; NaN and infinity as null."""
     sys.stdout.write(json.dumps(_plain(value), allow_nan=False, ensure_ascii=True) + "\n")

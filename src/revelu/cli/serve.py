@@ -95,13 +95,11 @@ def _degradations(
     """What a defender would do, in the order in which a server would."""
     from revelu.oracle import Float32, Labels, Noisy, Rounded
 
-    steps: list[tuple[bool, Any]] = [
-        (noise is not None, lambda: Noisy(noise or 0.0, seed)),
-        (float32, Float32),
-        (digits is not None, lambda: Rounded(digits or 0)),
-        (labels, Labels),
-    ]
-    return [make() for wanted, make in steps if wanted]
+    steps: list[Degradation] = []
+    steps += [Noisy(noise, seed)] if noise is not None else []
+    steps += [Float32()] if float32 else []
+    steps += [Rounded(digits)] if digits is not None else []
+    return steps + ([Labels()] if labels else [])
 
 
 def _announce(url: str, host: str, *, as_json: bool) -> None:
