@@ -79,10 +79,10 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
         best = max(reversed(found), key=_worth)
         # Where the budget ended the search, more of it may help whatever was found.
         return replace(best, status=last.status) if last.why is Why.LIMIT else best
+    if last.why is Why.LIMIT:
+        return last
     layered = [a for a in attempts if a.candidate.layers]
-    if last.why is Why.LIMIT or not layered:
-        return last if last.why is Why.LIMIT else attempts[0]
-    return layered[-1]
+    return layered[-1] if layered else attempts[0]
 
 
 def _worth(tried: Attempt) -> tuple[float, int, float]:
@@ -110,9 +110,10 @@ def _recovery(
     else:
         evidence += [said for a in attempts for said in a.evidence]
     said = best.candidate
-    layers = next(
-        (a.candidate.layers for a in (best, *reversed(attempts)) if a.candidate.layers), ()
-    )
+    # Of a certified network all layers are known; of what is no network none is.
+    is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}
+    layered = (a.candidate.layers for a in (best, *reversed(attempts)) if a.candidate.layers)
+    layers = next(layered, ()) if is_open else ()
     if best.status is Status.PARTIAL and best.certificate is not None:
         evidence.append(_agreement(best))
     deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
