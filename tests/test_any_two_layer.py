@@ -237,3 +237,15 @@ def test_rounding_far_out_on_a_line_is_no_jump():
     recovery = revelu.extract(truth, method="near_duplicates", seed=10_100_007)
     assert recovery.status is revelu.Status.RECOVERED
     assert l2_distance(recovery.network, truth) < 1e-8
+
+
+@pytest.mark.parametrize(("kind", "constant", "seed"), [("pairs", 1e5, 0), ("clusters", 3e4, 4)])
+def test_a_constant_that_blurs_the_answers_ends_in_a_status(kind, constant, seed):
+    draw = {"pairs": zoo.with_cancelling_pairs, "clusters": zoo.with_clusters}[kind]
+    truth = draw([8, 10, 2], seed=seed)
+    recovery = revelu.extract(lambda X: truth(X) + constant, dim_in=8, seed=seed, budget=5000)
+    assert recovery.ledger.n_queries <= 5000
+    if recovery.status is revelu.Status.RECOVERED:
+        X = np.random.default_rng(1).standard_normal((1000, 8))
+        apart = np.abs(recovery.network(X) - truth(X) - constant)
+        assert (apart <= recovery.certificate.tolerance).mean() > 0.95

@@ -66,9 +66,10 @@ def test_a_constant_that_hides_what_varies_takes_its_digits():
     assert [m.name for m in revelu.select_methods(noise, oracle)] == ["fit"]
 
 
-def test_unknown_methods_are_refused_by_the_names_of_those_there_are():
+@pytest.mark.parametrize("method", ["best", "", None, 3, ["auto"]])
+def test_unknown_methods_are_refused_by_the_names_of_those_there_are(method):
     with pytest.raises(revelu.InputError, match="near_duplicates"):
-        revelu.extract(zoo.random_network([4, 3, 1]), method="best")
+        revelu.extract(zoo.random_network([4, 3, 1]), method=method)
 
 
 @pytest.mark.parametrize(("former", "name"), FORMER.items())

@@ -278,7 +278,8 @@ class KinkSearch:
         updated = [self.pieces[0]]
         for right in self.pieces[1:]:
             left = updated[-1]
-            new = [t for t in ts if left.ts[-1] < t < right.ts[0]]
+            # Where answers are blurred, pieces overlap: a point belongs to the first of two gaps.
+            new = [t for t in ts if left.ts[-1] < t < right.ts[0] and t in answers]
             while new and self._fits(left, new[0], answers[new[0]]):
                 left.add(new[0], answers.pop(new.pop(0)))
             n_left = len(new)

@@ -87,11 +87,12 @@ def named_method(name: str, *, box: bool = False) -> Method:
         If there is no such method, or it cannot stay in a box.
     """
     known = {m.name: m for m in METHODS}
-    if name in _FORMER:
-        warnings.warn(f"method {name} is now called {_FORMER[name]}", FutureWarning, stacklevel=3)
-    found = known.get(_FORMER.get(name, name))
-    if found is None:
+    now = _FORMER.get(name, name) if isinstance(name, str) else None
+    if now not in known:
         raise InputError(f"unknown method {name!r}; known: auto, {', '.join(known)}")
+    if now != name:
+        warnings.warn(f"method {name} is now called {now}", FutureWarning, stacklevel=3)
+    found = known[now]
     if box and not found.box:
         able = ", ".join(m.name for m in METHODS if m.box)
         raise InputError(f"method {name} asks everywhere; inside a box use auto or {able}")
