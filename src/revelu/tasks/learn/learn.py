@@ -18,6 +18,7 @@ from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.fit.growth import widest
 from revelu.recover.fit.hermite import GaussianSamples, recover_from_samples
 from revelu.recovery import Certificate, Recovery, Status
+from revelu.tasks.job import check_progress
 from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn, gather
 from revelu.tasks.progress import Listener, teller
 from revelu.types import FloatArray
@@ -73,15 +74,13 @@ def learn(
     order : {"auto", 1, 2}
         1: rows of weights are linearly independent (no more neurons than inputs).  2: they
         need not be.
-    seed : int
-        Decides every random choice.
     executor : concurrent.futures.Executor, optional
         Reads chunks and sums their moments: threads, processes, or a Dask cluster through
         ``client.get_executor()``.  The result is the same for any number of workers.
     max_searches : int, optional
         Give up after so many; else when the work is out of proportion.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` now and then.
+    seed, progress
+        As of :func:`revelu.extract`.
 
     Returns
     -------
@@ -124,8 +123,7 @@ def learn(
         raise InputError(
             f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
         )
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be callable, got {type(progress).__name__}")
+    check_progress(progress)
 
     tell = teller(log, progress)
     tell("reading samples")

@@ -61,18 +61,12 @@ def recover_halfspaces(
         be rare.
     combine : {"or", "and"}
         ``label = any(normals @ x >= thresholds)``, or ``all``.
-    seed : int
-        Decides every random choice.
     n_halfspaces : int, optional
         If known, for samples; queries count for themselves.
-    budget : int, optional
-        Most queries that may be asked, those of the certificate included.
     checks : int
         Fresh inputs of the certificate; as many more stand beside borders.
-    dim_in, trust, max_seconds
-        As for :func:`revelu.extract`.
-    progress : callable, optional
-        Called with a :class:`revelu.tasks.progress.Progress` now and then.
+    seed, budget, dim_in, trust, max_seconds, progress
+        As of :func:`revelu.extract`.
 
     Returns
     -------

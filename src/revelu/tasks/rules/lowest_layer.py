@@ -81,18 +81,13 @@ def recover_lowest_layer(
         ``n_neurons`` is needed; both from samples only.
     n_neurons : int, optional
         If known, for samples; at most the number of inputs.
-    seed : int
-        Decides every random choice.
     biased : bool
         ``X`` holds samples of N(0, I) that were each kept with a probability proportional to
         the answer (reports of faults, say), and there is no ``y``.
-    budget : int, optional
-        Most queries that may be asked, those of the certificate included.
     checks : int
         Fresh inputs of the certificate.
-    dim_in, trust, max_seconds
-        As for :func:`revelu.extract`.
-    progress : callable, optional
+    seed, budget, dim_in, trust, max_seconds, progress
+        As of :func:`revelu.extract`.
 
     Returns
     -------
