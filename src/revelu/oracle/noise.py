@@ -71,6 +71,14 @@ class NoiseFloor:
         floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
 
+    @staticmethod
+    def growth(X: FloatArray) -> FloatArray:
+        """How terms grow with the radius, ``sqrt(1 + |x|^2 / d)`` of each row, (..., d) -> (...).
+
+        Rounding grows as they do: it is relative to the terms that are summed.
+        """
+        return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=-1)))
+
     @property
     def coarseness(self) -> float:
         """Largest error of an answer over the variation of its output.
@@ -202,7 +210,7 @@ def measure_noise(
             "or scale its inputs so that N(0, I) is where it decides"
         )
     # Each stencil has one factor, so that an affine function stays affine along it.
-    growth = np.repeat(np.sqrt(1.0 + (stencils.centres(X) ** 2).mean(axis=1)), stencils.n_points)
+    growth = np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
     if oracle.box is not None:
         # Answers do not grow in a box: the scale is that of |x|^2 = d.
         growth = np.full(len(X), np.sqrt(2.0))

@@ -179,7 +179,7 @@ class Differences:
     def error_at(self, x: FloatArray) -> float:
         """Return the standard error of an answer at ``x``, in units, of the worst output."""
         share = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
-        return share * float(np.sqrt(1.0 + (x**2).mean()))
+        return share * float(self.noise.growth(x))
 
     def find_step(
         self, x: FloatArray, fx: FloatArray, directions: FloatArray, shortest: float, longest: float

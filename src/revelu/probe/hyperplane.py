@@ -197,7 +197,7 @@ def look_across(
     """
     step = side * np.maximum(np.linalg.norm(X, axis=1), 1.0)
     before, at, after = _across(ask, X, step[:, None] * normals)
-    error = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None] * noise.nu * noise.scale
+    error = noise.growth(X)[:, None] * noise.nu * noise.scale
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
         back, on = at - before, after - at
         bent = np.asarray((np.abs(on - back) > 4.0 * SIGMAS * error).any(axis=1))

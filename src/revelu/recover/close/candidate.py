@@ -160,7 +160,7 @@ class Draft:
 
     def limit(self, X: FloatArray) -> FloatArray:
         """Return the largest error that counts as none, shape (n, k), of rows ``X (n, d)``."""
-        growth = np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
+        growth = self.noise.growth(X)[:, None]
         nu = max(self.noise.faint, float(self.noise.nu.max()))
         return np.asarray(np.maximum(SIGMAS * nu * self.noise.scale, self.floor) * growth)
 

@@ -242,7 +242,7 @@ class Zoom:
 def _relative_noise(view: Rescaled, noise: NoiseFloor) -> tuple[float, FloatArray]:
     """The noise of rescaled answers, and how large they are at both ends of the line."""
     size = np.abs(view(np.outer([-1.0, 1.0], view.n))).max(axis=0)
-    growth = float(np.sqrt(1.0 + (view.p**2).mean()))
+    growth = float(noise.growth(view.p))
     absolute = noise.nu * noise.scale * growth
     size = np.maximum(np.asarray(size), absolute)
     # An output that is always 0 has neither.

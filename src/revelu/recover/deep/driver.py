@@ -227,7 +227,7 @@ class Climb(Search):
         return self._is_wrong(self.X, self.Y, network)
 
     def _is_wrong(self, X: FloatArray, Y: FloatArray, network: Network) -> BoolArray:
-        scale = self.search.noise.scale * np.sqrt(1.0 + (X**2).mean(axis=1))[:, None]
+        scale = self.noise.scale * self.noise.growth(X)[:, None]
         return np.asarray((np.abs(network(X) - Y) > self.method.wrong * scale).any(axis=1))
 
     def _explain(self, n_last: int) -> None:

@@ -253,7 +253,7 @@ class FirstLayerSearch:
             X, _ = points_on_hyperplanes(self.rng, W[[j]], b[[j]])
             step = self.step * np.linalg.norm(X) / np.linalg.norm(z)
             Y = self.oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z]))
-            limit = 2.0 * SIGMAS * noise.nu * noise.scale * np.sqrt(1.0 + (X**2).mean())
+            limit = 2.0 * SIGMAS * noise.nu * noise.scale * noise.growth(X[0])
             up, down = (bool((np.abs(Y[i] - Y[0]) > limit).any()) for i in (1, 2))
             votes += int(up) - int(down)
             if abs(votes) > 1:

@@ -142,9 +142,7 @@ class WitnessSearch:
         n, d = points.shape
         unit = noise.unit
         J, errors = np.zeros((n, len(unit), d)), np.full(n, np.inf)
-        sigma = float((noise.nu * noise.scale / unit).max()) * np.sqrt(
-            1.0 + (points**2).mean(axis=1)
-        )
+        sigma = float((noise.nu * noise.scale / unit).max()) * noise.growth(points)
         todo: IntArray = np.arange(n)
         for share, below in zip(self.steps, (stack, stack[:1], stack[:0]), strict=True):
             if not len(todo):

@@ -92,7 +92,7 @@ class BendTest:
         strong = np.isfinite(apart) & (strength > self.faint * strength.max())
         # A strength is the second difference of three answers, 1, -2, 1, over the step: the
         # noise of four answers is more than that of these.
-        growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+        growth = noise.growth(X)
         atol = self.sigmas * 4.0 * float(np.linalg.norm(error)) * growth / step
         off = (apart > self.strength_rtol * strength + atol)[strong]
         if len(off) < max(self.min_tests, len(chosen) / 2) or off.mean() <= self.bent:
