@@ -13,7 +13,6 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from revelu.network.restriction import kinks_on_line
 from revelu.report.page import page
 from revelu.report.verdicts import verdict
 
@@ -288,7 +287,7 @@ def test_text_stands_out(dark):
 def test_networks_are_affine_between_their_kinks(widths):
     network = revelu.zoo.random_network(widths, seed=2)
     x0, v = np.random.default_rng(5).standard_normal((2, 4))
-    kinks = kinks_on_line(network, x0, v, (-3.0, 3.0))
+    kinks = network.kinks_on_line(x0, v, (-3.0, 3.0))
     assert (np.diff(kinks) > 0).all()
     ends = np.concatenate([[-3.0], kinks, [3.0]])
     for left, right in itertools.pairwise(ends):

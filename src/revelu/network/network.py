@@ -245,6 +245,34 @@ class Network:
         *_, (J, _) = self.linear_maps(X)
         return np.asarray(J)
 
+    def kinks_on_line(
+        self, x0: FloatArray, v: FloatArray, interval: tuple[float, float]
+    ) -> FloatArray:
+        """Return where neurons of any layer turn on or off along ``x0 + t v``, sorted.
+
+        The sum of a neuron is affine in ``t`` between the kinks of the layers below: two values
+        of opposite sign at the ends of such a stretch have one zero between them.
+
+        Parameters
+        ----------
+        x0, v : ndarray, shape (dim_in,)
+        interval : (float, float)
+            The open interval of ``t`` that is searched.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        t = np.array(interval, dtype=np.float64)
+        for layer in range(self.n_hidden):
+            Z = self.preactivations(x0 + t[:, None] * v)[layer]
+            left, right = Z[:-1], Z[1:]
+            stretch, neuron = np.nonzero((left > 0.0) != (right > 0.0))
+            a, b = left[stretch, neuron], right[stretch, neuron]
+            zeros = t[stretch] + (t[stretch + 1] - t[stretch]) * (a / (a - b))
+            t = np.unique(np.concatenate([t, zeros]))
+        return t[(t > interval[0]) & (t < interval[1])]
+
     def _inputs(self, X: ArrayLike) -> FloatArray:
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.dim_in:

@@ -8,7 +8,6 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, TargetError
 from revelu.network import Network, to_log_ratios
-from revelu.network.restriction import kinks_on_line
 from revelu.network.span import Span
 from revelu.oracle import Oracle
 from revelu.tasks.job import random_seeds
@@ -85,7 +84,7 @@ class ReportData:
         line = {"t": self._numbers(t), "target": self._columns(along)}
         line |= {"recovered": None, "kinks": []}
         if network is not None and network.dim_out == along.shape[1]:
-            kinks = kinks_on_line(network, x0, v, (-self.reach, self.reach))
+            kinks = network.kinks_on_line(x0, v, (-self.reach, self.reach))
             line |= {"recovered": self._columns(network(on_line)), "kinks": self._numbers(kinks)}
             figures["comparison"] = self._comparison(answers, network(X))
         return {"line": line, **figures}

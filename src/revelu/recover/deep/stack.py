@@ -95,14 +95,7 @@ class Stack:
 
     def breaks(self, x0: FloatArray, v: FloatArray, lo: float, hi: float) -> FloatArray:
         """Return where on ``x0 + t v``, ``lo < t < hi``, known neurons change, in order."""
-        ts = np.array([lo, hi])
-        for i in range(len(self)):
-            Z = self._network.preactivations(x0 + ts[:, None] * v)[i]
-            before, after = Z[:-1], Z[1:]
-            p, j = np.nonzero(before * after < 0)
-            share = before[p, j] / (before[p, j] - after[p, j])
-            ts = np.unique(np.concatenate([ts, ts[p] + share * (ts[p + 1] - ts[p])]))
-        return ts[1:-1]
+        return self._network.kinks_on_line(x0, v, (lo, hi))
 
     def crossings(
         self, w: FloatArray, b: float, on: FloatArray, off: FloatArray
