@@ -220,15 +220,7 @@ def examine(
 def examine_given(
     X: FloatArray, network: Network, oracle: Oracle, noise: NoiseFloor
 ) -> Examination:
-    """Compare a network with its target on given inputs, in one round.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    network : Network
-    oracle : Oracle
-        Queries are booked under ``verify``.
-    noise : NoiseFloor
+    """Compare a network with its target on given inputs ``X (n, d)``, as :func:`examine` does.
 
     Raises
     ------

@@ -36,15 +36,6 @@ def suffixes() -> tuple[str, ...]:
 def load_arrays(path: Path) -> Arrays:
     """Read the arrays of a network.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-
-    Returns
-    -------
-    Arrays
-        ``(weights, biases, skip)``.
-
     Raises
     ------
     FormatError

@@ -35,8 +35,7 @@ def draw_singular_values(path: Path, values: np.ndarray, floor: float, rank: int
 
     Parameters
     ----------
-    path : pathlib.Path
-        Ends in ``.png`` or ``.svg``.
+    path : path ending in ``.png`` or ``.svg``
     values : ndarray, shape (m,)
         Largest first.
     floor : float
@@ -62,8 +61,7 @@ def draw_grid(
 
     Parameters
     ----------
-    path : pathlib.Path
-        Ends in ``.png`` or ``.svg``.
+    path : path ending in ``.png`` or ``.svg``
     rows : sequence of ndarray, shape (m, height * width)
     titles : sequence of sequence of str
         One an image.

@@ -104,20 +104,10 @@ class _Stretch:
 
 
 def arrangement(network: Network, axes: Sequence[int], start: float = -np.inf) -> Arrangement:
-    """Cut the axes by a network, exactly.
+    """Cut axes by a network, exactly; only their positive halves where ``start`` is 0.
 
-    Parameters
-    ----------
-    network : Network
-    axes : sequence of int
-    start : float
-        0 to look at the positive half of each axis only.
-
-    Returns
-    -------
-    Arrangement
-        With every hyperplane of the first hidden layer that shows in an output, and of
-        further layers those that an axis meets.
+    The hyperplanes are those of the first hidden layer that show in an output, and those of
+    further layers that an axis meets.
     """
     known = _Known(network)
     cuts = tuple(_Cutting(network, known, axis, start).cut() for axis in axes)

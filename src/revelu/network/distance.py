@@ -11,15 +11,10 @@ from revelu.numerics.gaussian_relu import squared_norm
 def l2_norm(network: Network) -> float:
     """Return ``sqrt(E |f(x)|^2)`` for ``x ~ N(0, I)``.
 
-    Parameters
-    ----------
-    network : Network
-        One hidden layer, or none.
-
     Raises
     ------
     InputError
-        If there are more layers.
+        Unless the network has one hidden layer, which may have width 0.
 
     Examples
     --------
@@ -35,15 +30,10 @@ def l2_norm(network: Network) -> float:
 def l2_distance(first: Network, second: Network) -> float:
     """Return ``sqrt(E |f(x) - g(x)|^2)`` for ``x ~ N(0, I)``.
 
-    Parameters
-    ----------
-    first, second : Network
-        One hidden layer each, the same inputs and outputs.
-
     Raises
     ------
     InputError
-        If the shapes do not allow it.
+        Unless both have one hidden layer, the same inputs and outputs.
     """
     _check(first, second)
     if (first.dim_in, first.dim_out) != (second.dim_in, second.dim_out):

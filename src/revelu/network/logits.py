@@ -11,15 +11,10 @@ def to_log_ratios(network: Network) -> Network:
 
     Of the softmax of the outputs these are the log-ratios against the last class.
 
-    Parameters
-    ----------
-    network : Network
-        Two outputs or more.
-
     Raises
     ------
     InputError
-        If there are fewer.
+        If there are fewer than two outputs.
     """
     if network.dim_out < 2:
         raise InputError(f"log-ratios need two outputs, and there is {network.dim_out}")
@@ -28,10 +23,5 @@ def to_log_ratios(network: Network) -> Network:
 
 
 def from_log_ratios(network: Network) -> Network:
-    """Return the network of logits whose last one is 0, one output more.
-
-    Parameters
-    ----------
-    network : Network
-    """
+    """Return the network of logits whose last one is 0, one output more."""
     return network.then(np.eye(network.dim_out + 1, network.dim_out))

@@ -13,14 +13,10 @@ EQUAL = 64.0 * float(np.finfo(np.float64).eps)
 
 
 def distance(n1: FloatArray, n2: FloatArray) -> float:
-    """The distance of two hyperplanes with unit normals, ``sqrt(1 - <n1, n2>^2)``.
+    """The distance of two hyperplanes with unit normals (d,), ``sqrt(1 - <n1, n2>^2)``.
 
     As ``|n1 - n2|^2 = 2 - 2 c`` and ``|n1 + n2|^2 = 2 + 2 c``, it is half the product of
     the two lengths, which loses no digits where ``c`` is near 1.
-
-    Parameters
-    ----------
-    n1, n2 : ndarray, shape (d,)
 
     Examples
     --------
@@ -31,17 +27,9 @@ def distance(n1: FloatArray, n2: FloatArray) -> float:
 
 
 def clearances(found: Arrangement, cut: AxisCut) -> FloatArray:
-    """Distance of each kink of a cut from the nearest hyperplane that is not its own.
+    """Distance of each kink of a cut from the nearest hyperplane that is not its own, shape (n,).
 
-    Parameters
-    ----------
-    found : Arrangement
-    cut : AxisCut
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Infinite where the kink's own hyperplane is unknown, or the only one.
+    It is infinite where the kink's own hyperplane is unknown, or the only one.
     """
     clear = np.full(len(cut.kinks), np.inf)
     for i, (t, own) in enumerate(zip(cut.kinks, cut.hyperplanes, strict=True)):
@@ -58,10 +46,6 @@ def rooms(found: Arrangement) -> FloatArray:
     That is half of the shorter piece beside it, and no farther than the nearest other
     hyperplane; beside unbounded pieces alone, the distance from the origin, at least 1.
     The kinks of all cuts follow one another.
-
-    Parameters
-    ----------
-    found : Arrangement
     """
     found_rooms = [np.empty(0)]
     for cut in found.cuts:
@@ -114,17 +98,10 @@ def nearest_pair(
 
 
 def state_distances(found: Arrangement) -> Iterator[float]:
-    """How far apart the hyperplanes of one deeper neuron are in two states of lower layers.
+    """Yield how far apart the hyperplanes of a deeper neuron are in two states of lower layers.
 
-    Parameters
-    ----------
-    found : Arrangement
-        From weights.
-
-    Yields
-    ------
-    float
-        Largest difference of normals or offsets, one pair of states after another.
+    That is the largest difference of normals or offsets, for each pair of states of an
+    arrangement from weights.
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for i, (layer, j, _) in enumerate(found.neurons or ()):

@@ -12,18 +12,6 @@ MOST_BITS = np.finfo(np.float64).nmant
 def smoothed(network: Network, amplitude: float, rng: np.random.Generator) -> Network:
     """Add a uniform number of ``[-amplitude, amplitude]`` to each weight and bias.
 
-    Parameters
-    ----------
-    network : Network
-    amplitude : float
-        Positive.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Network
-        Of the same architecture.
-
     Raises
     ------
     InputError

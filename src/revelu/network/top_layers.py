@@ -54,7 +54,7 @@ def top_layers(network: Network, atol: float = 1e-9) -> TopLayers | None:
     Returns
     -------
     TopLayers or None
-        None for a network with fewer than two hidden layers, of which nothing is asked.
+        None for a network with fewer than two hidden layers, of which the theorem asks nothing.
     """
     if network.n_hidden < 2 or min(network.architecture) < 1:
         return None
@@ -74,14 +74,7 @@ def top_layers(network: Network, atol: float = 1e-9) -> TopLayers | None:
 
 
 def no_vanishing_probability(d: int, k: int) -> float:
-    """Theorem 5: ``1 - (e k / d)^(d + 1) / 2^k``, or 0 where that is negative.
-
-    Parameters
-    ----------
-    d : int
-        Inputs of the layer.
-    k : int
-        Its neurons.
+    """Theorem 5, of k neurons of d inputs: ``1 - (e k / d)^(d + 1) / 2^k``, at least 0.
 
     Examples
     --------

@@ -56,24 +56,18 @@ def checked_answer(
     dim_out: int | None,
     where: tuple[int, int] | None = None,
 ) -> FloatArray:
-    """Give an answer the shape (n, k).
+    """Give the answer to a batch (n, d) the shape (n, k).
 
     Parameters
     ----------
     name : str
         What messages call the target.
-    raw : object
-        What it answered.
-    batch : ndarray, shape (n, d)
-        What it was asked.
+    raw, batch
+        What it answered to what.
     dim_out : int or None
         Number of outputs so far; None before the first answer.
     where : (row, round), optional
-        The place of the batch among all questions.
-
-    Returns
-    -------
-    ndarray, shape (n, k)
+        The place of the batch among all queries.
 
     Raises
     ------

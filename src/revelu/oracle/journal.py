@@ -134,12 +134,7 @@ class Journal:
         return self._sums("digest IS NULL")
 
     def bind(self, facts: Mapping[str, object]) -> None:
-        """Hold the run to what the journal was made with, and note what is new.
-
-        Parameters
-        ----------
-        facts : mapping of str to object
-            Compared as text.
+        """Hold the run to the facts that the journal was made with, compared as text; note others.
 
         Raises
         ------
@@ -165,16 +160,9 @@ class Journal:
             return dict(self._db.execute("SELECT name, value FROM facts ORDER BY name"))
 
     def find(self, batch: FloatArray) -> FloatArray | None:
-        """Return the answer of an earlier run to this batch, and use it up.
+        """Return the answer (n, k) of an earlier run to this batch (n, d), and use it up.
 
-        Parameters
-        ----------
-        batch : ndarray, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, k), or None
-            None where the batch has to be asked.
+        It is None where the batch has to be asked.
 
         Raises
         ------

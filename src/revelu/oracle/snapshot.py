@@ -10,16 +10,7 @@ from revelu.oracle.journal import Journal, Summary
 
 
 def summary_of(path: Path) -> Summary:
-    """Summarise a journal, even one that a run is writing.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Summary
-        Of what was on disk at one moment.
+    """Summarise what is in a journal at one moment, even while a run is writing it.
 
     Raises
     ------
