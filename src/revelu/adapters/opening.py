@@ -137,25 +137,9 @@ def is_served(name: str) -> bool:
 
 
 def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:
-    """Open what a name stands for, but for an address.
+    """Open what a name other than an address stands for: a callable, (n, d) -> (n,) or (n, k).
 
-    Parameters
-    ----------
-    name : str
-        ``demo:NAME``, a path as :func:`open_oracle` knows it, or ``module:attribute``.
-    dim_in : int, optional
-        Number of inputs, where the target does not say.
-    trust : bool
-        Allow what executes code to be opened.
-
-    Returns
-    -------
-    callable, (n, d) -> (n,) or (n, k)
-
-    Raises
-    ------
-    InputError, FormatError, UntrustedError
-        As :func:`open_oracle`.
+    Arguments and errors are those of :func:`open_oracle`.
     """
     if name.startswith("demo:"):
         return OnnxTarget(demo_path(name.removeprefix("demo:")))

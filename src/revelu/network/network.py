@@ -128,15 +128,7 @@ class Network:
         return self.skip or (np.zeros((self.dim_out, dim)), np.zeros(self.dim_out))
 
     def __call__(self, X: ArrayLike) -> FloatArray:
-        """Evaluate a batch.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, dim_in)
-
-        Returns
-        -------
-        ndarray, shape (n, dim_out)
+        """Evaluate a batch, (n, dim_in) -> (n, dim_out).
 
         Raises
         ------

@@ -26,17 +26,7 @@ def density(b: FloatArray) -> FloatArray:
 
 
 def relu_coefficient(k: int, b: FloatArray) -> FloatArray:
-    """Evaluate ``g_k(b) = E[relu(z + b) He_k(z)]``, z ~ N(0, 1).
-
-    Parameters
-    ----------
-    k : int
-    b : ndarray
-
-    Returns
-    -------
-    ndarray, the shape of ``b``
-    """
+    """Evaluate ``g_k(b) = E[relu(z + b) He_k(z)]``, z ~ N(0, 1), in the shape of ``b``."""
     b = np.asarray(b, dtype=np.float64)
     if k == 0:
         return np.asarray(b * ndtr(b) + density(b))

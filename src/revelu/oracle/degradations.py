@@ -27,16 +27,7 @@ class Degradation(ABC):
     """What every degradation is: a map from targets to targets."""
 
     def __call__(self, ask: Ask) -> "DegradedTarget":
-        """Degrade a target.
-
-        Parameters
-        ----------
-        ask : callable, (n, d) -> (n,) or (n, k)
-
-        Returns
-        -------
-        DegradedTarget
-            A callable, (n, d) -> (n, k); (n, 1) for :class:`Labels`.
+        """Degrade a target, a callable (n, d) -> (n,) or (n, k).
 
         Raises
         ------
@@ -82,15 +73,7 @@ class DegradedTarget:
         return getattr(self.ask, "dim_in", None)
 
     def __call__(self, X: ArrayLike) -> FloatArray:
-        """Ask the target through the degradation.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, k)
+        """Ask the target through the degradation, (n, d) -> (n, k), or (n, 1) for :class:`Labels`.
 
         Raises
         ------
