@@ -64,7 +64,9 @@ def relu(X):
 def sleeps(X):
     if pathlib.Path("asked").exists():
         pathlib.Path("asleep").write_text("")
-        time.sleep(600)
+        # In short sleeps: a signal that comes just before one is heard only after it.
+        for _ in range(6000):
+            time.sleep(0.1)
     return relu(X)
 
 

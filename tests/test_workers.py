@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import signal
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,6 +90,30 @@ def test_time_is_over_between_batches():
         with pytest.raises(revelu.LimitReachedError, match="seconds"):
             oracle(np.zeros((1000, 2)))
     assert oracle.n_queries == len(asked) < 1000
+
+
+def test_interrupt_that_ends_no_wait_is_heard():
+    answered, over = [], threading.Event()
+
+    def target(X):
+        time.sleep(0.2)  # until the main thread waits
+        # Raised on this thread, it leaves the other one waiting, as does one that comes just
+        # before the wait.
+        signal.raise_signal(signal.SIGINT)
+        over.wait(PATIENCE_SECONDS)
+        answered.append(X)
+        return X.sum(axis=1)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pool = ThreadPoolExecutor(1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Oracle(target, 2, executor=pool)(np.zeros((1, 2)))
+        assert not answered
+    finally:
+        over.set()
+        pool.shutdown()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_executor_that_is_shut_down_is_named():

@@ -1,8 +1,8 @@
 """Asking batches one after another, or many at a time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,7 @@ def ask_batches(
             begin(i)
             places[_submitted(executor, ask, batch)] = i
         failure: Exception | None = None
-        for future in as_completed(places):
+        for future in _as_completed(places):
             if future.cancelled():
                 withdraw(places[future])
                 failure = failure or TargetError("the executor dropped a batch")
@@ -93,6 +93,22 @@ def _submitted(
         return executor.submit(ask, batch)
     except RuntimeError as error:  # it is broken, or shut down
         raise TargetError(f"the executor takes no batches: {error}") from error
+
+
+def _as_completed(
+    futures: Iterable[Future[Any]], wake_seconds: float = 0.5
+) -> Iterator[Future[Any]]:
+    """Yield futures as they are done.
+
+    An interrupt that comes as the wait begins does not end it.  Waking up every ``wake_seconds``
+    hears it, whenever the next answer comes.
+    """
+    left = set(futures)
+    while left:
+        with suppress(TimeoutError):
+            for future in as_completed(left, timeout=wake_seconds):
+                left.discard(future)
+                yield future
 
 
 def _cancel(futures: dict[Future[Any], int]) -> None:
