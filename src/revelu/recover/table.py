@@ -5,12 +5,11 @@ from collections.abc import Mapping
 
 from revelu.errors import InputError
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.close.near_duplicates import NearDuplicates
-from revelu.recover.deep.driver import Deep
-from revelu.recover.deep.narrow import TwoHidden
+from revelu.recover.close import NearDuplicates
+from revelu.recover.deep import Deep, TwoHidden
 from revelu.recover.fit.least_squares import Fit
 from revelu.recover.method import Law, Method, Why
-from revelu.recover.shallow.one_hidden import OneHidden
+from revelu.recover.shallow import OneHidden
 
 __all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
 

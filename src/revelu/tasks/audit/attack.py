@@ -9,7 +9,7 @@ from typing import TypeVar
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
-from revelu.recover.close.near_duplicates import NearDuplicates
+from revelu.recover.close import NearDuplicates
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.tasks.extract.extract import extract
 from revelu.tasks.progress import Listener

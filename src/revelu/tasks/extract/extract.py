@@ -8,7 +8,7 @@ from typing import Any
 from revelu.errors import InputError
 from revelu.network import from_log_ratios
 from revelu.oracle import whole_number
-from revelu.recover.shallow.one_hidden import OneHidden
+from revelu.recover.shallow import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
