@@ -15,12 +15,12 @@ from revelu.recover.deep.gradient_signs import SignSearch
 from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
-from revelu.recover.deep.missing_weights import absorb_skip, fit_weights
+from revelu.recover.deep.missing_weights import WeightFit, absorb_skip
 from revelu.recover.deep.output_layer import OutputFit, is_faint, without_skip
 from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch
-from revelu.recover.deep.test_inputs import suspects
+from revelu.recover.deep.test_inputs import InputChoice
 from revelu.recover.deep.witnesses import WitnessSearch
 
 
@@ -196,7 +196,7 @@ def test_a_weight_that_the_skip_has_taken_is_found_where_the_neuron_rests():
     biases = [truth.biases[0], b, truth.biases[2]]
     network = Network([truth.weights[0], lacks, truth.weights[2]], biases, skip=(V, np.zeros(2)))
     assert np.abs(network(X) - truth(X)).max() > 1e-3
-    filled = fit_weights(network, undetermined, X, truth(X))
+    filled = WeightFit(undetermined, X, truth(X)).fit(network)
     assert np.abs(filled(X) - truth(X)).max() < 1e-8
 
 
@@ -260,12 +260,12 @@ def test_measured_gradients_show_where_a_network_is_another():
     truth, found, _ = witnesses_of((6, 5, 5, 4, 1), 0)
     oracle = Oracle(truth, 6)
     noise, rng = measure_noise(oracle, 1), np.random.default_rng(2)
-    assert not len(suspects(truth, found, noise, rng))
+    assert not len(InputChoice().suspects(truth, found, noise, rng))
     W, b = truth.weights[1].copy(), truth.biases[1].copy()
     W[0], b[0] = 0.0, -1.0
     biases = [truth.biases[0], b, *truth.biases[2:]]
     lacks = Network([truth.weights[0], W, *truth.weights[2:]], biases)
-    found = suspects(lacks, found, noise, rng)
+    found = InputChoice().suspects(lacks, found, noise, rng)
     assert len(found)
     assert (stack_of(truth, 2).outputs(found)[:, 0] > 0).all()
 

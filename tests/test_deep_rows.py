@@ -10,7 +10,7 @@ from revelu.recover.deep.gradient_signs import SignSearch, Spans, n_explained, t
 from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.kink_equations import Equations
 from revelu.recover.deep.layer_estimate import FoundLayer
-from revelu.recover.deep.missing_weights import fit_weights, reactivate
+from revelu.recover.deep.missing_weights import WeightFit
 from revelu.recover.deep.output_layer import (
     OutputFit,
     signs_of_low_rank,
@@ -224,7 +224,7 @@ def test_weights_that_always_count_together_are_told_apart_by_the_outputs():
     truth = Network(truth.weights, [truth.biases[0], b, truth.biases[2]])
     lacking = Network([truth.weights[0], W, truth.weights[2]], truth.biases)
     X = np.random.default_rng(4).standard_normal((300, 6))
-    filled = fit_weights(lacking, undetermined, X, truth(X))
+    filled = WeightFit(undetermined, X, truth(X)).fit(lacking)
     assert np.abs(filled.weights[1] - truth.weights[1]).max() < 1e-9
 
 
@@ -243,7 +243,7 @@ def test_a_neuron_that_fires_by_an_undetermined_weight_alone_is_reactivated(n_ou
     lacking = Network(
         [truth.weights[0], np.where(undetermined, 0.0, W), truth.weights[2]], truth.biases
     )
-    found = reactivate(lacking, undetermined, X, truth(X))
+    found = WeightFit([undetermined], X, truth(X)).reactivate(lacking)
     assert np.abs(lacking(X) - truth(X)).max() > 1e-3
     assert np.abs(found.weights[1] - W).max() < 1e-9
 

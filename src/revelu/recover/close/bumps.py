@@ -17,17 +17,6 @@ class BumpSearch:
     Attributes
     ----------
     draft : Draft
-    points_a_neuron : int
-        Points asked at first.
-    n_hits : float
-        After a bump points are asked until one like the smallest would have been met so often.
-    max_points : int
-        In all, for each of k (d + 2) parameters.
-    n_batch : int
-    widest : float
-        A residual that vanishes only further from a wrong point than this is no bump.
-    max_failures : int
-        Wrong points that could not be explained, before it is given up.
     n_searched : int
         Gaussian points asked.
     rarest : float
@@ -38,11 +27,16 @@ class BumpSearch:
 
     draft: Draft
     points_a_neuron: int = 32
+    """Points asked at first."""
     n_hits: float = 8.0
+    """After a bump points are asked until one like the smallest would have been met so often."""
     max_points: int = 90
+    """In all, for each of k (d + 2) parameters."""
     n_batch: int = 2_000
     widest: float = 0.3
+    """A residual that vanishes only further from a wrong point than this is no bump."""
     max_failures: int = 12
+    """Wrong points that could not be explained, before it is given up."""
     n_searched: int = field(default=0, init=False)
     rarest: float = field(default=np.inf, init=False)
     failures: int = field(default=0, init=False)

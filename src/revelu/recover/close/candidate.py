@@ -24,26 +24,6 @@ class Draft:
     noise : NoiseFloor
     rng : numpy.random.Generator
     network : Network
-    zoom : Zoom
-        How close neurons are looked at.
-    close : float
-        Neurons this close (Definition 3.7) are looked at together, and merged in the end where
-        the answers cannot tell them apart.
-    clear : float
-        Nothing else may bend the function within so many lengths of a look.
-    same_jump : float
-        Changes of the gradient this near each other, relative to their size, are the same.
-    max_taken : int
-        How many neurons one such change is sought in.
-    slight : float
-        Changes across a cluster that differ by this share are one but for errors.
-    rough : float
-        The same of several outputs, where a merged kink has kept one direction only.
-    independent : float
-        Output columns of which some sum has a smaller share than this of the largest are
-        dependent.
-    typical : float
-        An error is none of a missing neuron's unless it is so many times the median.
     floor : float
         Errors up to this are those of the network's neurons, and no missing ones.
     blurred : float
@@ -55,14 +35,25 @@ class Draft:
     rng: np.random.Generator
     network: Network
     zoom: Zoom = field(default_factory=Zoom)
+    """How close neurons are looked at."""
     close: float = 2e-3
+    """Neurons this close (Definition 3.7) are looked at together, and merged in the end where
+    the answers cannot tell them apart."""
     clear: float = 4.0
+    """Nothing else may bend the function within so many lengths of a look."""
     same_jump: float = 1e-3
+    """Changes of the gradient this near each other, relative to their size, are the same."""
     max_taken: int = 4
+    """How many neurons one such change is sought in."""
     slight: float = 1e-6
+    """Changes across a cluster that differ by this share are one but for errors."""
     rough: float = 1e-2
+    """The same of several outputs, where a merged kink has kept one direction only."""
     independent: float = 1e-3
+    """Output columns of which some sum has a smaller share than this of the largest are
+    dependent."""
     typical: float = 30.0
+    """An error is none of a missing neuron's unless it is so many times the median."""
     floor: float = field(default=0.0, init=False)
     blurred: float = field(default=0.0, init=False)
 

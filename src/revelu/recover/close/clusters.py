@@ -27,23 +27,19 @@ class Clusters:
     draft : Draft
     line : Line
         The one that the network was found on.
-    view : float
-        Neurons are looked at at least so far to their sides; a wider cluster is seen on an
-        ordinary line.
-    neighbours : float
-        Kinks of the line this near, in angle, may be too near to be measured.
-    max_views : int
-        Points of a hyperplane that are looked at until its neurons are told apart.
-    n_candidates : int
-        Points of it among which one far from all other hyperplanes is chosen.
     """
 
     draft: Draft
     line: Line
     view: float = 5e-3
+    """Neurons are looked at at least so far to their sides; a wider cluster is seen on an
+    ordinary line."""
     neighbours: float = 5e-4
+    """Kinks of the line this near, in angle, may be too near to be measured."""
     max_views: int = 3
+    """Points of a hyperplane that are looked at until its neurons are told apart."""
     n_candidates: int = 64
+    """Points of it among which one far from all other hyperplanes is chosen."""
 
     def resolve(self) -> None:
         """Look at every hyperplane found, close ones together (Lemma 3.21)."""

@@ -142,37 +142,26 @@ class View:
 
 @dataclass(frozen=True)
 class Zoom:
-    """A look at neurons side by side, from ever nearer.
-
-    Attributes
-    ----------
-    max_views : int
-    fill, wide : float
-        The view is narrowed to ``fill`` times what the kinks span, unless ``wide`` times that is
-        no narrower than it was.
-    unresolved : float
-        Of kinks at one place, what they may span, in units of ``sqrt(nu)``.
-    closer, closest : float
-        What looks like one neuron is looked at again from so many times nearer, down to this
-        half-length.
-    narrow : float
-        Pieces of a half-angle under ``sqrt(nu)`` times this are not measured.
-    precise : float
-        A factor on the noise that peeling is told: an error of a rescaled row counts little, for
-        it bends what is between hyperplanes that nearly coincide.
-    faint : float
-        A kink whose slope is under so many standard errors of an answer is rounding.
-    """
+    """A look at neurons side by side, from ever nearer."""
 
     max_views: int = 6
     fill: float = 1.5
     wide: float = 4.0
+    """The view is narrowed to ``fill`` times what the kinks span, unless ``wide`` times that is
+    no narrower than it was."""
     unresolved: float = 100.0
+    """Of kinks at one place, what they may span, in units of ``sqrt(nu)``."""
     closer: float = 500.0
     closest: float = 1e-5
+    """What looks like one neuron is looked at again from so many times nearer, down to this
+    half-length."""
     narrow: float = 30.0
+    """Pieces of a half-angle under ``sqrt(nu)`` times this are not measured."""
     precise: float = 0.008
+    """A factor on the noise that peeling is told: an error of a rescaled row counts little, for
+    it bends what is between hyperplanes that nearly coincide."""
     faint: float = 30.0
+    """A kink whose slope is under so many standard errors of an answer is rounding."""
 
     def look(
         self,

@@ -22,16 +22,10 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.layer import find_layer, last_layer, oriented, solve_layer
 from revelu.recover.deep.layer_estimate import FoundLayer, stack_of
-from revelu.recover.deep.missing_weights import (
-    absorb_skip,
-    fit_always_on,
-    fit_weights,
-    reactivate,
-)
+from revelu.recover.deep.missing_weights import WeightFit, absorb_skip
 from revelu.recover.deep.output_layer import is_faint, within_neurons, without_skip
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.state import DeepSearch, DeepTuning
-from revelu.recover.deep.test_inputs import informative_inputs, n_last_look, rare_inputs, suspects
 from revelu.recover.method import Candidate, Disagreement, Layer, Method, Search, Why
 from revelu.recover.refine.polish import polish_to_known
 from revelu.types import BoolArray, FloatArray
@@ -99,7 +93,7 @@ class Climb(Search):
     def _begin(self) -> None:
         self._climb()
         if self.network is not None:
-            self._explain(n_last_look(self.network))
+            self._explain(self.search.tuning.inputs.n_last(self.network))
 
     def _gives_up(self) -> bool:
         """Whether another repair is in vain."""
@@ -191,16 +185,17 @@ class Climb(Search):
         if len(network.weights) != len(missing) + 1 or len(network.weights[-2]) != len(missing[-1]):
             return network
         if any(rows.any() for rows in missing):
-            X = informative_inputs(network, missing, self.search.rng)
+            X = self.search.tuning.inputs.informative(network, missing, self.search.rng)
             self.near = (
                 np.vstack([self.near[0], X]),
                 np.vstack([self.near[1], self.search.oracle(X)]),
             )
         X, Y = np.vstack([self.X, self.near[0]]), np.vstack([self.Y, self.near[1]])
-        network = self._better(fit_weights(network, missing, X, Y), network)
+        fit = WeightFit(missing, X, Y)
+        network = self._better(fit.fit(network), network)
         network = self._better(absorb_skip(network, missing[-1]), network)
-        network = self._better(reactivate(network, missing[-1], X, Y), network)
-        return self._better(fit_always_on(network, missing, X, Y, self.search.rng), network)
+        network = self._better(fit.reactivate(network), network)
+        return self._better(fit.fit_always_on(network, self.search.rng), network)
 
     def _better(self, network: Network, before: Network) -> Network:
         return network if self._is_no_worse(network, before) else before
@@ -232,7 +227,7 @@ class Climb(Search):
 
     def _explain(self, n_last: int) -> None:
         """Repair until so many fresh points in a row are right."""
-        rng, d = self.search.rng, self.search.oracle.dim_in
+        rng, d, inputs = self.rng, self.oracle.dim_in, self.search.tuning.inputs
         n_right = repairs = 0
         is_searched = False
         in_vain, fewest = 0, len(self.X) + n_last
@@ -240,7 +235,7 @@ class Climb(Search):
             wrong = self._wrong(self.network)
             if not wrong.any() and n_right < n_last:
                 if not n_right:
-                    self._hold_against(rare_inputs(self.network, self.search.rng))
+                    self._hold_against(inputs.rare(self.network, rng))
                 n = min(max(self.method.n_look, n_right), n_last - n_right)
                 X = rng.standard_normal((n, d)) * rng.choice(self.method.spreads, n)[:, None]
                 self._hold_against(X)
@@ -250,7 +245,7 @@ class Climb(Search):
                 if is_searched:
                     return
                 is_searched = True
-                found = suspects(self.network, self.search.witnesses, self.search.noise, rng)
+                found = inputs.suspects(self.network, self.search.witnesses, self.search.noise, rng)
                 self._hold_against(found)
                 continue
             if repairs == self.method.max_rounds or in_vain == self.method.patience:

@@ -60,28 +60,6 @@ class FirstLayerSearch:
     oracle : Oracle
     noise : NoiseFloor
     rng : numpy.random.Generator
-    max_lines : int
-        Lines along missing directions, and crossings of one hyperplane.
-    max_blurred : int
-        After so many lines on which no end of pieces was found, others will be blurred, too.
-    nearby : float
-        How far to either side, relative to the point, another line through it is followed.
-    same : float
-        Rows of norm 1, and their offsets, that differ by less are one hyperplane.
-    imprecise : float
-        A row whose relative error is larger is measured again.
-    faint : float
-        A direction is missing when gradients leave more than this share of them in it, which is
-        the root of what a derivative's digits leave; rows depend on each other when a singular
-        value is less.
-    n_points : int
-        Points at which rows that depend on each other are tested.
-    always : float
-        Those of the first layer bend the function at a larger share of them.
-    off : float
-        A neuron is off where its coefficient is this share of what it is where the neuron is on.
-    step : float
-        Across a hyperplane, relative to the point, where that tells the sign of a row.
     rows : ndarray, shape (d1, d + 1)
         Weights of norm 1 and biases.
     errors : ndarray, shape (d1,)
@@ -94,15 +72,27 @@ class FirstLayerSearch:
     noise: NoiseFloor
     rng: np.random.Generator
     max_lines: int = 4
+    """Lines along missing directions, and crossings of one hyperplane."""
     max_blurred: int = 4
+    """After so many lines on which no end of pieces was found, others will be blurred, too."""
     nearby: float = 0.03
+    """How far to either side, relative to the point, another line through it is followed."""
     same: float = 1e-4
+    """Rows of norm 1, and their offsets, that differ by less are one hyperplane."""
     imprecise: float = 1e-9
+    """A row whose relative error is larger is measured again."""
     faint: float = 1e-6
+    """A direction is missing when gradients leave more than this share of them in it, which is
+    the root of what a derivative's digits leave; rows depend on each other when a singular
+    value is less."""
     n_points: int = 24
+    """Points at which rows that depend on each other are tested."""
     always: float = 0.95
+    """Those of the first layer bend the function at a larger share of them."""
     off: float = 1e-4
+    """A neuron is off where its coefficient is this share of what it is where the neuron is on."""
     step: float = 1e-3
+    """Across a hyperplane, relative to the point, where that tells the sign of a row."""
     rows: FloatArray = field(init=False)
     errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)
     n_candidates: int = field(default=0, init=False)

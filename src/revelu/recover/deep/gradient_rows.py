@@ -22,43 +22,29 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class AlwaysOnSearch:
-    """The search for rows, and weights of rows, that gradients alone show.
-
-    Attributes
-    ----------
-    max_gradients : int
-        Gradients that are looked at.
-    max_points : int
-        Points that a row is solved for at.
-    enough : float
-        Fewer are taken, where they give so many times the equations that a row has weights.
-    spare : int
-        Points that a row needs beyond the number of its weights.
-    n_reweighted : int
-        Solutions of the equations, each reweighted by how well the one before fits, so that
-        points at which yet another neuron is missing do not count.
-    max_passes : int
-        Passes that turn signs, from each start.
-    n_starts : int
-        The first has the signs given, the others turn a share ``flipped`` of them by chance.
-    flipped : float
-    gap : float
-        The row is open where the second smallest eigenvalue of its equations is less than so many
-        times the smallest.
-    fewest_agree : int
-        Equations that must agree on weights, beyond their number.
-    """
+    """The search for rows, and weights of rows, that gradients alone show."""
 
     max_gradients: int = 2000
+    """Gradients that are looked at."""
     max_points: int = 400
+    """Points that a row is solved for at."""
     enough: float = 100
+    """Fewer are taken, where they give so many times the equations that a row has weights."""
     spare: int = 10
+    """Points that a row needs beyond the number of its weights."""
     n_reweighted: int = 4
+    """Solutions of the equations, each reweighted by how well the one before fits, so that
+    points at which yet another neuron is missing do not count."""
     max_passes: int = 60
+    """Passes that turn signs, from each start."""
     n_starts: int = 4
+    """The first has the signs given, the others turn a share ``flipped`` of them by chance."""
     flipped: float = 0.3
     gap: float = 1e3
+    """The row is open where the second smallest eigenvalue of its equations is less than so
+    many times the smallest."""
     fewest_agree: int = 3
+    """Equations that must agree on weights, beyond their number."""
 
     def find_row(
         self,

@@ -59,43 +59,30 @@ class SignSearch:
 
     A vote comes first: the shortest combination of all rows that gives a gradient weighs a neuron
     that is on more than one that is off.  Then signs are turned while that explains more points.
-
-    Attributes
-    ----------
-    max_points : int
-        Points that signs are tried at.
-    max_turns : int
-        Turns of one sign from each start, each the best of those ``n_tried`` that promise most.
-    n_tried : int
-    min_starts, max_starts : int
-        Starts beside the vote; once half of the points are explained the fewest will do.
-    flipped : float
-        Share of the vote that such a start turns by chance.
-    max_work : float
-        Multiplications after which no other start is made.
-    surely : float
-        Signs known before that explain this share of the points are right.
-    fewest : int
-        Fewer informative points prove nothing.
-    outliers : float
-        A complete layer may leave this share of its gradients unexplained: noise has bent them.
-    many, few : float
-        A layer is refuted by so many informative points of which no more than this share is
-        explained: it need not be none, for where all neurons are on all is explained.
     """
 
     max_points: int = 250
+    """Points that signs are tried at."""
     max_turns: int = 60
+    """Turns of one sign from each start, each the best of those ``n_tried`` that promise most."""
     n_tried: int = 4
     min_starts: int = 3
     max_starts: int = 12
+    """Starts beside the vote; once half of the points are explained the fewest will do."""
     flipped: float = 0.2
+    """Share of the vote that such a start turns by chance."""
     max_work: float = 1e10
+    """Multiplications after which no other start is made."""
     surely: float = 0.9
+    """Signs known before that explain this share of the points are right."""
     fewest: int = 8
+    """Fewer informative points prove nothing."""
     outliers: float = 0.002
+    """A complete layer may leave this share of its gradients unexplained: noise has bent them."""
     many: int = 50
     few: float = 0.2
+    """A layer is refuted by so many informative points of which no more than this share is
+    explained: it need not be none, for where all neurons are on all is explained."""
 
     def find(
         self,

@@ -8,6 +8,7 @@ Below a last hidden neuron that hardly ever rests, a skip has taken the weight's
 answers lack it only where the neuron rests, and both move, ``A relu((w + e) h) - A e h``.
 """
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,148 +30,113 @@ class Place(NamedTuple):
     with_skip: bool = False
 
 
-def fit_weights(
-    network: Network,
-    undetermined: list[BoolArray],
-    X: FloatArray,
-    Y: FloatArray,
-    *,
-    step: float = 1e-7,
-    max_steps: int = 6,
-    max_weights: int = 60,
-    max_equations: int = 4000,
-    shows: float = 1e-6,
-    wild: float = 50.0,
-) -> Network:
-    """Fit undetermined weights to answers.
+@dataclass(frozen=True)
+class WeightFit:
+    """Fits of undetermined weights to answers, each to a network that is right but for them.
 
-    Parameters
+    Attributes
     ----------
-    network : Network
-        Right but for these weights, or nearly.
     undetermined : list of ndarray of bool
         Which of every hidden layer's weights.
     X : ndarray, shape (n, d)
-    Y : ndarray, shape (n, k)
-    step : float
-        Of derivatives, relative to a row.
-    max_steps : int
-        Steps of the regression.
-    max_weights, max_equations : int
-        More are not fitted, or not used.
-    shows : float
-        A point shows weights if an answer changes by this share of the largest change.
-    wild : float
-        A weight this many times as large as its row's others stands for something else.
-
-    Returns
-    -------
-    Network
-        The one that explains most; that given where none explains more.
-    """
-    places = [Place(i, j, k) for i, rows in enumerate(undetermined) for j, k in np.argwhere(rows)]
-    if network.skip is not None:
-        last = len(undetermined) - 1
-        places += [p._replace(with_skip=True) for p in places if p.layer == last]
-    if not places or len(places) > max_weights:
-        return network
-    spread = Y.std(axis=0)
-    unit = np.where(spread > 0, spread, 1.0)
-    best, least = network, np.inf
-    for _ in range(max_steps):
-        answers = network(X)
-        residual = ((Y - answers) / unit).ravel()
-        cost = float(np.median(np.abs(residual))) + float(np.abs(residual).mean())
-        if cost < least and not _is_wild(network, places, wild):
-            best, least = network, cost
-        columns = []
-        for place in places:
-            size = step * float(np.linalg.norm(network.weights[place.layer][place.row]))
-            moved = _moved(network, [place], np.array([size]))
-            columns.append(((moved(X) - answers) / size / unit).ravel())
-        J = np.column_stack(columns)
-        sizes = np.abs(J).max(axis=0)
-        live = np.flatnonzero(sizes)
-        if not len(live):
-            break
-        J = J[:, live] / sizes[live]
-        rows = np.flatnonzero((np.abs(J) > shows).any(axis=1))
-        if len(rows) <= len(live):
-            break
-        rows = rows[:: -(-len(rows) // max_equations)]
-        change = least_deviations(J[rows], residual[rows]).x / sizes[live]
-        network = _moved(network, [places[i] for i in live], change)
-    return best
-
-
-def reactivate(
-    network: Network,
-    undetermined: BoolArray,
-    X: FloatArray,
-    Y: FloatArray,
-    *,
-    missing: float = 1e-3,
-) -> Network:
-    """Fit weights of last neurons to points at which those rest and should not.
-
-    Nothing tells there what the weights change.  But if neuron j alone is missing, what the
-    network leaves of the answer is ``a_j z_j``, and its sum is linear in the weights.
-
-    Parameters
-    ----------
-    network : Network
-        Right but for these weights, or nearly.
-    undetermined : ndarray of bool, shape (k, m)
-        Which of the last hidden layer's weights.
-    X : ndarray, shape (n, d)
     Y : ndarray, shape (n, outputs)
-    missing : float
-        What a missing neuron leaves of an answer, relative to the most.
     """
-    left = Y - network(X)
-    sizes = np.linalg.norm(left, axis=1)
-    h = network.activations(X)[-2]
-    (W, A), b = network.weights[-2:], network.biases[-2]
-    W, sums = W.copy(), h @ W.T + b
-    for j in np.flatnonzero(undetermined.any(axis=1) & A.any(axis=0)):
-        a = A[:, j]
-        z = left @ a / (a @ a)
-        alone = np.linalg.norm(left - np.outer(z, a), axis=1) <= PRECISION * sizes
-        rows = (sizes > missing * sizes.max(initial=0.0)) & (z > 0) & (sums[:, j] < 0) & alone
-        columns = np.flatnonzero(undetermined[j] & (h[rows] > 0).any(axis=0))
-        if rows.sum() > len(columns) > 0:
-            W[j, columns] += least_deviations(h[rows][:, columns], (z - sums[:, j])[rows]).x
-    return Network([*network.weights[:-2], W, A], network.biases, skip=network.skip)
 
+    undetermined: list[BoolArray]
+    X: FloatArray
+    Y: FloatArray
+    step: float = 1e-7
+    """Of derivatives, relative to a row."""
+    max_steps: int = 6
+    """Steps of the regression."""
+    max_weights: int = 60
+    """More are not fitted."""
+    max_equations: int = 4000
+    shows: float = 1e-6
+    """A point shows weights if an answer changes by this share of the largest change."""
+    wild: float = 50.0
+    """A weight this many times as large as its row's others stands for something else."""
+    missing: float = 1e-3
+    """What a neuron that is missing leaves of an answer, relative to the most."""
 
-def fit_always_on(
-    network: Network,
-    undetermined: list[BoolArray],
-    X: FloatArray,
-    Y: FloatArray,
-    rng: np.random.Generator,
-) -> Network:
-    """Take a skip for neurons that are always on, and fit their weights, too.
+    def fit(self, network: Network) -> Network:
+        """Fit the weights; return the network that explains most, which may be that given."""
+        undetermined = enumerate(self.undetermined)
+        places = [Place(i, j, k) for i, rows in undetermined for j, k in np.argwhere(rows)]
+        if network.skip is not None:
+            last = len(self.undetermined) - 1
+            places += [p._replace(with_skip=True) for p in places if p.layer == last]
+        if not places or len(places) > self.max_weights:
+            return network
+        spread = self.Y.std(axis=0)
+        unit = np.where(spread > 0, spread, 1.0)
+        best, least = network, np.inf
+        for _ in range(self.max_steps):
+            answers = network(self.X)
+            residual = ((self.Y - answers) / unit).ravel()
+            cost = float(np.median(np.abs(residual))) + float(np.abs(residual).mean())
+            if cost < least and not self._is_wild(network, places):
+                best, least = network, cost
+            columns = []
+            for place in places:
+                size = self.step * float(np.linalg.norm(network.weights[place.layer][place.row]))
+                moved = _moved(network, [place], np.array([size]))
+                columns.append(((moved(self.X) - answers) / size / unit).ravel())
+            J = np.column_stack(columns)
+            sizes = np.abs(J).max(axis=0)
+            live = np.flatnonzero(sizes)
+            if not len(live):
+                break
+            J = J[:, live] / sizes[live]
+            rows = np.flatnonzero((np.abs(J) > self.shows).any(axis=1))
+            if len(rows) <= len(live):
+                break
+            rows = rows[:: -(-len(rows) // self.max_equations)]
+            change = least_deviations(J[rows], residual[rows]).x / sizes[live]
+            network = _moved(network, [places[i] for i in live], change)
+        return best
 
-    No critical point shows those of an input that none of the others has met either.
+    def reactivate(self, network: Network) -> Network:
+        """Fit weights of last neurons to points at which those rest and should not.
 
-    Parameters
-    ----------
-    network, undetermined, X, Y
-        As for :func:`fit_weights`.
-    rng : numpy.random.Generator
+        Nothing tells there what the weights change.  But if neuron j alone is missing, what the
+        network leaves of the answer is ``a_j z_j``, and its sum is linear in the weights.
+        """
+        undetermined, left = self.undetermined[-1], self.Y - network(self.X)
+        sizes = np.linalg.norm(left, axis=1)
+        h = network.activations(self.X)[-2]
+        (W, A), b = network.weights[-2:], network.biases[-2]
+        W, sums = W.copy(), h @ W.T + b
+        for j in np.flatnonzero(undetermined.any(axis=1) & A.any(axis=0)):
+            a = A[:, j]
+            z = left @ a / (a @ a)
+            rows = np.linalg.norm(left - np.outer(z, a), axis=1) <= PRECISION * sizes
+            rows &= (sizes > self.missing * sizes.max(initial=0.0)) & (z > 0) & (sums[:, j] < 0)
+            columns = np.flatnonzero(undetermined[j] & (h[rows] > 0).any(axis=0))
+            if rows.sum() > len(columns) > 0:
+                W[j, columns] += least_deviations(h[rows][:, columns], (z - sums[:, j])[rows]).x
+        return Network([*network.weights[:-2], W, A], network.biases, skip=network.skip)
 
-    Returns
-    -------
-    Network
-        As given where it has no skip, or none of such neurons.
-    """
-    whole = without_skip(network, rng)
-    if network.skip is None or whole.skip is not None:
-        return network
-    n_new = len(whole.biases[-2]) - len(undetermined[-1])
-    more = np.tile(undetermined[-1].any(axis=0), (n_new, 1))
-    return fit_weights(whole, [*undetermined[:-1], np.vstack([undetermined[-1], more])], X, Y)
+    def fit_always_on(self, network: Network, rng: np.random.Generator) -> Network:
+        """Take a skip for neurons that are always on, and fit their weights, too.
+
+        No critical point shows those of an input that none of the others has met either.  The
+        network stays as given where it has no skip, or none of such neurons.
+        """
+        whole = without_skip(network, rng)
+        if network.skip is None or whole.skip is not None:
+            return network
+        *below, last = self.undetermined
+        more = np.tile(last.any(axis=0), (len(whole.biases[-2]) - len(last), 1))
+        return replace(self, undetermined=[*below, np.vstack([last, more])]).fit(whole)
+
+    def _is_wild(self, network: Network, places: list[Place]) -> bool:
+        """Whether weights are far larger than their rows' others."""
+        for place in places:
+            row = network.weights[place.layer][place.row]
+            if abs(row[place.column]) > self.wild * np.median(np.abs(row[row != 0])):
+                return True
+        return False
 
 
 def absorb_skip(network: Network, undetermined: BoolArray) -> Network:
@@ -206,36 +172,20 @@ def absorb_skip(network: Network, undetermined: BoolArray) -> Network:
         return network
     turned = np.zeros(len(W), dtype=bool)
     turned[kept] = (plain.weights[0] * rest.weights[0]).sum(axis=1) < 0
-    whole = network.turn_round(turned)
-    V, e = whole.affine
-    taken = _taken(V * ~seen, A, undetermined)
-    if taken is None:
-        return network
-    weights = [*whole.weights[:-2], whole.weights[-2] + taken, A]
-    return Network(weights, [*whole.biases[:-1], whole.biases[-1] + e])
-
-
-def _taken(V: FloatArray, A: FloatArray, undetermined: BoolArray) -> FloatArray | None:
-    """Weights whose neurons, always on, make a skip; None where it is not of such weights."""
-    sizes = np.linalg.norm(A, axis=0)
-    left, weights = V.copy(), np.zeros(undetermined.shape)
+    whole = network.turn_round(turned).folded()
+    # What is left is of neurons that are always on, one for each input.
+    V, more = whole.affine[0] * ~seen, np.zeros(W.shape)
+    left, sizes = V.copy(), (A**2).sum(axis=0)
     for i in np.flatnonzero(undetermined.any(axis=0)):
         for j in np.flatnonzero(undetermined[:, i] & (sizes > 0)):
-            weight = A[:, j] @ left[:, i] / sizes[j] ** 2
-            rest = left[:, i] - weight * A[:, j]
-            if np.linalg.norm(rest) <= PRECISION * np.linalg.norm(left[:, i]):
-                weights[j, i], left[:, i] = weight, 0.0
+            weight = A[:, j] @ left[:, i] / sizes[j]
+            apart = np.linalg.norm(left[:, i] - weight * A[:, j])
+            if apart <= PRECISION * np.linalg.norm(left[:, i]):
+                more[j, i], left[:, i] = weight, 0.0
                 break
-    return weights if np.linalg.norm(left) <= PRECISION * np.linalg.norm(V) else None
-
-
-def _is_wild(network: Network, places: list[Place], wild: float) -> bool:
-    """Whether weights are far larger than their rows' others, and stand for something else."""
-    for place in places:
-        row = network.weights[place.layer][place.row]
-        if abs(row[place.column]) > wild * np.median(np.abs(row[row != 0])):
-            return True
-    return False
+    if np.linalg.norm(left) > PRECISION * np.linalg.norm(V):
+        return network
+    return Network([*whole.weights[:-2], whole.weights[-2] + more, A], whole.biases)
 
 
 def _moved(network: Network, places: list[Place], change: FloatArray) -> Network:

@@ -28,36 +28,26 @@ class OutputFit:
     Where a neuron is in its rarer state at no point asked, its |z| is an affine map, and nothing
     tells it from the skip; nor does anything tell the skip's part in an input of the layer that is
     off at all of them.
-
-    Attributes
-    ----------
-    ratio, spare : int
-        Equations a unknown, and beyond all.
-    fits : float
-        The share of points that must fit.
-    n_inputs : int
-        Inputs, not asked, among which those are chosen at which a neuron is in its rarer state.
-    spreads : tuple of float
-        Their standard deviations.
-    rare : float
-        A state is looked for that a smaller share of them shows.
-    n_rare : int
-        Inputs for each such state.
-    known : float
-        Of an input with undetermined weights answers tell if it is on at this share of the points.
-    faint : float
-        Columns fainter than this share of the strongest are left out.
     """
 
     ratio: int = 3
     spare: int = 40
+    """Equations a unknown, and beyond all."""
     fits: float = 0.6
+    """The share of points that must fit."""
     n_inputs: int = 10_000
+    """Inputs, not asked, among which those are chosen at which a neuron is in its rarer state."""
     spreads: tuple[float, ...] = (1.0, 2.0)
+    """Their standard deviations."""
     rare: float = 0.1
+    """A state is looked for that a smaller share of them shows."""
     n_rare: int = 8
+    """Inputs for each such state."""
     known: float = 0.02
+    """Of an input with undetermined weights answers tell if it is on at this share of the
+    points."""
     faint: float = 1e-11
+    """Columns fainter than this share of the strongest are left out."""
 
     def find(
         self,

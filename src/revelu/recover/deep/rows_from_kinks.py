@@ -21,35 +21,24 @@ Row = tuple[FloatArray, IntArray]
 
 @dataclass(frozen=True)
 class RowSearch:
-    """The search for rows on which critical points agree.
-
-    Attributes
-    ----------
-    spare : int
-        Equations that a row needs beyond its unknowns, and entries that two rows must share
-        beyond their scale: two numbers that agree by chance, to a precision of 1e-5 each, are
-        one pair in 1e10.
-    max_refinements : int
-        Times that a row is solved for again with all points that agree.
-    max_paired : int
-        Points that are tried in pairs.
-    n_seeds, n_neighbours : int
-        So many points, the latest, are tried in larger groups, with so many of the nearest ones.
-    group_sizes : tuple of int
-    unsure : float
-        As for :meth:`Equations.solve`.
-    same_map : int
-        Local maps that agree in so many decimals are those of one region.
-    """
+    """The search for rows on which critical points agree."""
 
     spare: int = 2
+    """Equations that a row needs beyond its unknowns, and entries that two rows must share
+    beyond their scale: two numbers that agree by chance, to a precision of 1e-5 each, are one
+    pair in 1e10."""
     max_refinements: int = 12
+    """Times that a row is solved for again with all points that agree."""
     max_paired: int = 120
+    """Points that are tried in pairs."""
     n_seeds: int = 40
     n_neighbours: int = 8
+    """So many points, the latest, are tried in larger groups, with so many of the nearest ones."""
     group_sizes: tuple[int, ...] = (3, 4, 5)
     unsure: float = 1e-9
+    """As for :meth:`Equations.solve`."""
     same_map: int = 9
+    """Local maps that agree in so many decimals are those of one region."""
 
     def find(self, equations: Equations, *, in_groups: bool = False) -> list[Row]:
         """Find rows that several critical points agree on, those of most points first.

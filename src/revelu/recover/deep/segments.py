@@ -36,42 +36,29 @@ class CriticalPoints:
 
 @dataclass(frozen=True)
 class SegmentScan:
-    """The search for critical points on segments.
-
-    Attributes
-    ----------
-    edge, pair : float
-        Where an interval is asked: this share of it from either end, and this much further in.
-    side : float
-        A kink is proved by points this near on either side, as a share of the interval: that
-        the two lines meet on the function proves nothing, for one may re-enter the other's piece.
-    margin : float
-        An interval is cut at least this share from its ends.
-    near_end : float
-        A part of an interval keeps the points that are within this share of its ends.
-    max_rounds : int
-    shortest : float
-        Kinks of intervals shorter than this, relative to the input, cannot be told apart.
-    many_parts : int
-        At so many parts a segment, on average, and whenever they have doubled since, as many
-        intervals show whether the function has pieces at all.
-    max_parts : int
-        No network has more parts a segment.
-    curved : float
-        A function is no more affine on a short piece where its second difference exceeds this
-        many standard errors.
-    """
+    """The search for critical points on segments."""
 
     edge: float = 0.002
     pair: float = 0.05
+    """Where an interval is asked: this share of it from either end, and this much further in."""
     side: float = 1e-3
+    """A kink is proved by points this near on either side, as a share of the interval: that the
+    two lines meet on the function proves nothing, for one may re-enter the other's piece."""
     margin: float = 0.1
+    """An interval is cut at least this share from its ends."""
     near_end: float = 0.25
+    """A part of an interval keeps the points that are within this share of its ends."""
     max_rounds: int = 20
     shortest: float = 1e-6
+    """Kinks of intervals shorter than this, relative to the input, cannot be told apart."""
     many_parts: int = 16
+    """At so many parts a segment, on average, and whenever they have doubled since, as many
+    intervals show whether the function has pieces at all."""
     max_parts: int = 1024
+    """No network has more parts a segment."""
     curved: float = 1e5
+    """A function is no more affine on a short piece where its second difference exceeds this
+    many standard errors."""
 
     def find(
         self,

@@ -17,6 +17,7 @@ from revelu.recover.deep.layer_estimate import FoundLayer, stack_of
 from revelu.recover.deep.output_layer import OutputFit
 from revelu.recover.deep.rows_from_kinks import RowSearch
 from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.test_inputs import InputChoice
 from revelu.recover.deep.witnesses import Witnesses, WitnessSearch
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -25,63 +26,43 @@ Pair = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class DeepTuning:
-    """What tunes the search of a deep network, layer by layer.
-
-    Attributes
-    ----------
-    witnesses : WitnessSearch
-    rows : RowSearch
-    signs : SignSearch
-    always_on : AlwaysOnSearch
-    outputs : OutputFit
-    rounds : tuple of int
-        Segments of one round after the other: where the first few tell all, no more are asked.
-    quiet_rounds : int
-        Rounds that find nothing new end the search of a layer.
-    arm : float
-        Long segments reach this many standard deviations to either side.
-    spreads : tuple of float
-        Standard deviations of the inputs that other segments connect.
-    n_inputs, n_rare : int
-        Inputs among which their ends are chosen, and where a weight's input is to be on.
-    n_across : int
-        Segments for the undetermined weights of one layer after a repair.
-    n_extremes : int
-        Segments for the critical points of a row that is always on.
-    min_members, min_members_again : int
-        Critical points that must agree on a row: at first, when most are deeper neurons', and when
-        all is solved again from what is known.
-    n_tests, min_tests : int
-        Points that test where a row bends the function, and the fewest of them that must show
-        anything.
-    bent : float
-        The share of those that must bend: each may meet another hyperplane.
-    min_borders : int
-        Points on borders of where a network is wrong that speak for a row where no others can.
-    few_undetermined : int
-        Rows with more undetermined weights come last.
-    """
+    """What tunes the search of a deep network, layer by layer."""
 
     witnesses: WitnessSearch = field(default_factory=WitnessSearch)
     rows: RowSearch = field(default_factory=RowSearch)
     signs: SignSearch = field(default_factory=SignSearch)
     always_on: AlwaysOnSearch = field(default_factory=AlwaysOnSearch)
     outputs: OutputFit = field(default_factory=OutputFit)
+    inputs: InputChoice = field(default_factory=InputChoice)
     rounds: tuple[int, ...] = (8, 16, 24, 24, 24, 24)
+    """Segments of one round after the other: where the first few tell all, no more are asked."""
     quiet_rounds: int = 2
+    """Rounds that find nothing new end the search of a layer."""
     arm: float = 8.0
+    """Long segments reach this many standard deviations to either side."""
     spreads: tuple[float, ...] = (1.0, 3.0)
+    """Standard deviations of the inputs that other segments connect."""
     n_inputs: int = 3000
     n_rare: int = 20_000
+    """Inputs among which their ends are chosen, and where a weight's input is to be on."""
     n_across: int = 8
+    """Segments for the undetermined weights of one layer after a repair."""
     n_extremes: int = 4
+    """Segments for the critical points of a row that is always on."""
     min_members: int = 3
     min_members_again: int = 2
+    """Critical points that must agree on a row: at first, when most are deeper neurons', and
+    when all is solved again from what is known."""
     n_tests: int = 16
     min_tests: int = 4
+    """Points that test where a row bends the function, and the fewest of them that must show
+    anything."""
     bent: float = 0.8
+    """The share of those that must bend: each may meet another hyperplane."""
     min_borders: int = 4
+    """Points on borders of where a network is wrong that speak for a row where no others can."""
     few_undetermined: int = 2
+    """Rows with more undetermined weights come last."""
 
 
 @dataclass

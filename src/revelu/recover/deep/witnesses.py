@@ -55,30 +55,21 @@ class Witnesses:
 
 @dataclass(frozen=True)
 class WitnessSearch:
-    """The search for witnesses on segments.
-
-    Attributes
-    ----------
-    scan : SegmentScan
-    steps : tuple of float
-        Steps of a difference, as shares of the way to the critical point: where a derivative in
-        a random direction, over twice the step, shows that a hyperplane was crossed, the next is
-        taken.  Derivatives are taken in the local row space of all known layers with the first
-        step, of the first layer alone with the second, in every direction with the last: a layer
-        may lack neurons.
-    live : float
-        Directions in which the known layers move by less than this share of the most are none.
-    single : float
-        A change of gradients is one neuron's if its second singular value is so much smaller.
-    precise : float
-        A change of gradients is known if its error is so much smaller.
-    """
+    """The search for witnesses on segments."""
 
     scan: SegmentScan = field(default_factory=SegmentScan)
     steps: tuple[float, float, float] = (0.04, 0.006, 0.001)
+    """Steps of a difference, as shares of the way to the critical point: where a derivative in
+    a random direction, over twice the step, shows that a hyperplane was crossed, the next is
+    taken.  Derivatives are taken in the local row space of all known layers with the first
+    step, of the first layer alone with the second, in every direction with the last: a layer
+    may lack neurons."""
     live: float = 1e-10
+    """Directions in which the known layers move by less than this share of the most are none."""
     single: float = 1e-4
+    """A change of gradients is one neuron's if its second singular value is so much smaller."""
     precise: float = 1e-3
+    """A change of gradients is known if its error is so much smaller."""
 
     def collect(
         self,
