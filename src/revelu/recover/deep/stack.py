@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from revelu.network import Network
-from revelu.types import BoolArray, FloatArray
+from revelu.numerics.bisection import bisect
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 class Stack:
@@ -115,12 +116,13 @@ class Stack:
         normals : ndarray, shape (m, dim_in)
             Unit rows; points at which the sum has no gradient are left out.
         """
-        lo, hi = np.zeros((len(on), 1)), np.ones((len(on), 1))
-        for _ in range(60):  # halvings: 2^-60 is under the rounding of every point between
-            middle = (lo + hi) / 2
-            below = (self.outputs(off + middle * (on - off)) @ w + b < 0)[:, None]
-            lo, hi = np.where(below, middle, lo), np.where(below, hi, middle)
-        X = off + (lo + hi) / 2 * (on - off)
+        arms = on - off
+
+        def is_off(rows: IntArray, t: FloatArray) -> BoolArray:
+            return np.asarray(self.outputs(off[rows] + t[:, None] * arms[rows]) @ w + b < 0)
+
+        t = bisect(is_off, np.zeros(len(on)), np.ones(len(on)), 0.0)
+        X = off + t[:, None] * arms
         slopes = w @ self.maps(X)[0]
         sizes = np.linalg.norm(slopes, axis=1)
         kept = sizes > 0
