@@ -16,7 +16,6 @@ class BumpSearch:
 
     Attributes
     ----------
-    draft : Draft
     n_searched : int
         Gaussian points asked.
     rarest : float

@@ -20,10 +20,6 @@ class Draft:
 
     Attributes
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    network : Network
     floor : float
         Errors up to this are those of the network's neurons, and no missing ones.
     blurred : float

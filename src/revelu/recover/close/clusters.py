@@ -24,7 +24,6 @@ class Clusters:
 
     Attributes
     ----------
-    draft : Draft
     line : Line
         The one that the network was found on.
     """

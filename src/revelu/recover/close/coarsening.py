@@ -30,7 +30,6 @@ def coarsen(
     ----------
     target : Askable
         What was scanned.
-    scan : LineScan
     half_gap : float
         Half the angle of the narrowest piece that is kept.
     faint : float

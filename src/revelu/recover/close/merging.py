@@ -19,7 +19,6 @@ class Merge:
 
     Attributes
     ----------
-    n_neurons : int
     error : float
         L2 distance of the two functions under N(0, I).
     """

@@ -30,7 +30,6 @@ class Rescaled:
 
     Attributes
     ----------
-    target : Askable
     p : ndarray, shape (d,)
     n : ndarray, shape (d,)
         Unit normal.
@@ -82,8 +81,6 @@ class View:
 
     Attributes
     ----------
-    zoom : Zoom
-    rescaled : Rescaled
     scan : LineScan
         Of the line.
     nu : float
@@ -187,7 +184,6 @@ class Zoom:
             How far from ``p`` along ``n`` they are looked for.
         room : float
             How far orthogonal to ``n`` nothing else bends the target.
-        rng : numpy.random.Generator
 
         Returns
         -------

@@ -29,15 +29,12 @@ def with_always_on(
 
     Parameters
     ----------
-    search : AlwaysOnSearch
     layer : FoundLayer
         Its rows may have either sign; in the outcome they are turned.
     known : ndarray, shape (s, m + 1)
         The row as found before, if so.
     stack : Stack
         The layers below.
-    witnesses : Witnesses
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -114,7 +111,6 @@ def placed(
     u : ndarray, shape (m,)
     stack : Stack
         The layers below.
-    rng : numpy.random.Generator
     n_inputs : int
         Inputs that it is on at.
     spreads : tuple of float

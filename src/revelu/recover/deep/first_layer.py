@@ -57,9 +57,6 @@ class FirstLayerSearch:
 
     Attributes
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     rows : ndarray, shape (d1, d + 1)
         Weights of norm 1 and biases.
     errors : ndarray, shape (d1,)

@@ -65,7 +65,6 @@ class AlwaysOnSearch:
         M : ndarray, shape (n, m, d)
             Local maps of the layers below.
         gradients : ndarray, shape (n, outputs, d)
-        rng : numpy.random.Generator
 
         Returns
         -------

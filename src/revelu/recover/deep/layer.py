@@ -27,13 +27,8 @@ def find_layer(search: DeepSearch, is_in_vain: Callable[[], bool] = lambda: Fals
 
     Parameters
     ----------
-    search : DeepSearch
     is_in_vain : callable, optional
         Asked after every round that does not complete the layer whether to stop.
-
-    Returns
-    -------
-    FoundLayer
     """
     tuning = search.tuning
     layer = solve_layer(search, tuning.min_members)
@@ -55,13 +50,8 @@ def solve_layer(search: DeepSearch, min_members: int | None = None) -> FoundLaye
 
     Parameters
     ----------
-    search : DeepSearch
     min_members : int, optional
         Critical points that must agree on a row, ``tuning.min_members_again`` by default.
-
-    Returns
-    -------
-    FoundLayer
     """
     layer = _orient(search, _rows(search, min_members or search.tuning.min_members_again))
     if layer.undetermined.any() and layer.share_explained >= 0.5:

@@ -144,7 +144,6 @@ def absorb_skip(network: Network, undetermined: BoolArray) -> Network:
 
     Parameters
     ----------
-    network : Network
     undetermined : ndarray of bool, shape (k, m)
         Which of the last hidden layer's weights.
 

@@ -61,12 +61,8 @@ class OutputFit:
 
         Parameters
         ----------
-        oracle : Oracle
-        noise : NoiseFloor
         stack : Stack
             The layers below.
-        layer : FoundLayer
-        rng : numpy.random.Generator
 
         Returns
         -------
@@ -168,7 +164,6 @@ def is_faint(network: Network, rtol: float = 1e-8) -> BoolArray:
 
     Parameters
     ----------
-    network : Network
     rtol : float
         Outputs fainter than this, relative to the strongest neuron's, are none.
     """
@@ -209,8 +204,6 @@ def without_skip(network: Network, rng: np.random.Generator, *, max_neurons: int
 
     Parameters
     ----------
-    network : Network
-    rng : numpy.random.Generator
     max_neurons : int
         A skip of full rank and more dimensions is none of such neurons.
     """

@@ -49,7 +49,6 @@ class RowSearch:
 
         Parameters
         ----------
-        equations : Equations
         in_groups : bool
             Whether to try groups of neighbours that say too little alone and in pairs, where there
             is no deeper layer: its neurons, seen from one region, are like rows of this one.
@@ -80,7 +79,6 @@ class RowSearch:
 
         Parameters
         ----------
-        equations : Equations
         v : ndarray, shape (k + 1,)
             A row ``(w, b)``, 0 in entries that are not known.
 
@@ -101,7 +99,6 @@ class RowSearch:
 
         Parameters
         ----------
-        equations : Equations
         v : ndarray, shape (k + 1,)
             A row ``(w, b)`` whose b says nothing.
 

@@ -73,8 +73,6 @@ class SegmentScan:
 
         Parameters
         ----------
-        ask : callable, (n, d) -> (n, k)
-        noise : NoiseFloor
         stack : Stack
             The known layers.
         starts, ends : ndarray, shape (m, d)

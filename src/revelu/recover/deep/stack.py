@@ -18,7 +18,6 @@ class Stack:
 
     Parameters
     ----------
-    dim_in : int
     weights : sequence of ndarray, shape (k_i, d_i)
     biases : sequence of ndarray, shape (k_i,)
     """
@@ -106,7 +105,6 @@ class Stack:
         Parameters
         ----------
         w : ndarray, shape (dim_out,)
-        b : float
         on, off : ndarray, shape (n, dim_in)
             Inputs at which its sum is positive, and negative.
 

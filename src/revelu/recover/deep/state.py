@@ -71,12 +71,8 @@ class DeepSearch:
 
     Attributes
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     stack : Stack
         The layers known.
-    tuning : DeepTuning
     witnesses : Witnesses
         All critical points found so far that the layers known at the time did not make.
     is_border : ndarray of bool

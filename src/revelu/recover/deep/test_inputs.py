@@ -60,10 +60,8 @@ class InputChoice:
 
         Parameters
         ----------
-        network : Network
         undetermined : list of ndarray of bool
             Which of every hidden layer's weights.
-        rng : numpy.random.Generator
 
         Returns
         -------
