@@ -6,6 +6,7 @@ import pytest
 from revelu import Network
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.gradient_rows import AlwaysOnSearch
 from revelu.recover.deep.gradient_signs import SignSearch, Spans, n_explained, turns_of
 from revelu.recover.deep.hypotheses import Hypotheses
 from revelu.recover.deep.kink_equations import Equations
@@ -138,7 +139,7 @@ def test_a_row_that_is_always_on_is_sought_again_where_more_is_known():
     known = Hypotheses(np.empty((0, 4)))
 
     def was_in_vain(*among):
-        return known.was_in_vain(among, max_work=5, more=2.0)
+        return known.was_in_vain(among, AlwaysOnSearch(max_work=5, more=2.0))
 
     assert not was_in_vain(2, 0, 100)
     known.set_in_vain((2, 0, 100), 4)

@@ -45,6 +45,10 @@ class AlwaysOnSearch:
     many times the smallest."""
     fewest_agree: int = 3
     """Equations that must agree on weights, beyond their number."""
+    max_work: float = 5e7
+    """Multiplications that vain searches for a row may cost before they wait for more gradients."""
+    more: float = 1.5
+    """For so many times those of the last search."""
 
     def find_row(
         self,

@@ -236,21 +236,13 @@ class Spans(Products):
     def vote(self, faint: float = 1e-9) -> FloatArray:
         """Signs by the size of each neuron's part in the shortest combinations.
 
-        Parameters
-        ----------
-        faint : float
-            Directions of a smaller share of the rows, squared, are left out: gradients have no
-            digits for them.
+        Directions of a smaller share of the rows, squared, than ``faint`` are left out: gradients
+        have no digits for them.
         """
-        values, U = np.linalg.eigh(self.rows)
-        kept = values > faint * values[:, -1:]
-        inverse = (
-            U * np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)[:, None]
-        ) @ np.swapaxes(U, 1, 2)
-        positive = self.positive
-        parts = np.sqrt(((inverse @ self.cross) ** 2).sum(axis=2))[:, : positive.shape[1]]
+        positive, inverse = self.positive, np.linalg.pinv(self.rows, rcond=faint, hermitian=True)
+        parts = np.linalg.norm(inverse @ self.cross, axis=2)[:, : positive.shape[1]]
         total = parts.sum(axis=1, keepdims=True)
-        share = np.where(total > 0, parts / np.where(total > 0, total, 1.0), 0.0)
+        share = parts / np.where(total > 0, total, 1.0)
         above, below = (
             (share * side).sum(axis=0) / np.maximum(side.sum(axis=0), 1)
             for side in (positive, ~positive)
@@ -309,11 +301,7 @@ class Spans(Products):
     def needed(self, on: BoolArray, n_first: int = 30) -> BoolArray:
         """Which rows explained gradients need: the others go, one after the other.
 
-        Parameters
-        ----------
-        on : ndarray of bool, shape (n, k)
-        n_first : int
-            Points that are looked at before all others: they often show that a row is needed.
+        The first points are looked at before all others: they often show that a row is needed.
         """
         kept = np.flatnonzero(self.judge(on)[1])
         few, on = self.take(kept), on[kept]

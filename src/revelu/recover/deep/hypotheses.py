@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.recover.deep.gradient_rows import AlwaysOnSearch
 from revelu.recover.deep.kink_equations import PRECISION
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -96,22 +97,10 @@ class Hypotheses:
         """Remember that no row that is always on was found, and what that has cost."""
         self.in_vain, self.work = among, self.work + work
 
-    def was_in_vain(
-        self, among: tuple[int, int, int], *, max_work: float = 5e7, more: float = 1.5
-    ) -> bool:
-        """Whether a row that is always on was sought in vain, at some cost, with as much known.
-
-        Parameters
-        ----------
-        among : (int, int, int)
-            Rows, undetermined weights and gradients that are known now.
-        max_work : float
-            Multiplications that vain searches may cost before they have to wait for more gradients.
-        more : float
-            For how many times those of the last search.
-        """
+    def was_in_vain(self, among: tuple[int, int, int], how: AlwaysOnSearch) -> bool:
+        """Whether such a row was sought in vain, at some cost, with as much known."""
         is_same = self.in_vain[:2] == among[:2]
-        return self.work >= max_work and is_same and among[2] < more * self.in_vain[2]
+        return self.work >= how.max_work and is_same and among[2] < how.more * self.in_vain[2]
 
     def are_alike(self, angle: float = 1e-3) -> bool:
         """Whether two rows are along each other but for their biases.

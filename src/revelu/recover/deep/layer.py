@@ -55,7 +55,7 @@ def solve_layer(search: DeepSearch, min_members: int | None = None) -> FoundLaye
     """
     layer = _orient(search, _rows(search, min_members or search.tuning.min_members_again))
     if layer.undetermined.any() and layer.share_explained >= 0.5:
-        whole = with_weights(search.tuning.always_on, layer, search.stack, search.witnesses)
+        whole = with_weights(search, layer)
         # Beside a neuron that is always on a weight may be part its own: it explains, and is not
         # kept.
         if whole is not layer and not whole.n_always_on:
@@ -200,10 +200,10 @@ def _with_one_always_on(
     among = len(layer.b), int(layer.undetermined.sum()), n_points
     before, tried = own.always_on, []
     trials = [before] if len(before) else []
-    if not own.was_in_vain(among):
+    if not own.was_in_vain(among, how):
         trials.append(before[:0])
     for known in trials:
-        one = with_always_on(how, layer, known, search.stack, search.witnesses, search.rng)
+        one = with_always_on(search, layer, known)
         if one is not None:
             tried.append(oriented(search, one))
             if tried[-1].is_complete:

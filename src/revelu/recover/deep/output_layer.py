@@ -13,7 +13,6 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep.always_active import placed
 from revelu.recover.deep.kink_equations import PRECISION
 from revelu.recover.deep.layer_estimate import FoundLayer
 from revelu.recover.deep.stack import Stack
@@ -215,7 +214,7 @@ def without_skip(network: Network, rng: np.random.Generator, *, max_neurons: int
     if max_neurons < rank >= min(V.shape):
         return network
     stack = Stack(network.dim_in, network.weights[:-2], network.biases[:-2])
-    always_on = np.array([placed(u, stack, rng) for u in rows[:rank]])
+    always_on = np.array([stack.always_on(u, rng) for u in rows[:rank]])
     U, b = always_on[:, :-1], always_on[:, -1]
     more = V @ np.linalg.pinv(U)
     weights = [*network.weights[:-2], np.vstack([W, U]), np.hstack([A, more])]

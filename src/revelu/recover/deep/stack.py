@@ -54,6 +54,33 @@ class Stack:
         X = rng.standard_normal((n, self.dim_in))
         return np.asarray(X * rng.choice(spreads, n)[:, None])
 
+    def always_on(
+        self,
+        u: FloatArray,
+        rng: np.random.Generator,
+        *,
+        n_inputs: int = 3000,
+        spreads: Sequence[float] = (1.0, 3.0, 10.0),
+        away: float = 2.0,
+    ) -> FloatArray:
+        """Give a row on top the sign and a bias with which it is always on, shape (dim_out + 1,).
+
+        Parameters
+        ----------
+        u : ndarray, shape (dim_out,)
+        rng : numpy.random.Generator
+        n_inputs : int
+            Inputs that it is on at.
+        spreads : sequence of float
+            Their standard deviations.
+        away : float
+            How far its sum stays from 0 there, relative to how near it would come without a bias.
+        """
+        sums = self.outputs(self.draw(n_inputs, spreads, rng)) @ u
+        sign = 1.0 if sums.max() >= -sums.min() else -1.0
+        least = -float((sign * sums).min())
+        return np.append(sign * u, away * max(least, 0.0) + float(np.abs(sums).mean()))
+
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return what the highest layer gives, shape (n, dim_out)."""
         return self._network.activations(X)[-1]
