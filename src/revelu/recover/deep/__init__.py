@@ -13,7 +13,7 @@ inverse of its rows.  ``driver`` climbs from the input, whatever the widths:
    rows on which critical points agree, ``gradient_rows`` those that none shows, ``hypotheses``
    keeps the ones that predict kinks; together they are a ``layer_estimate``;
 3. ``gradient_signs`` tells the side of every neuron, on ``gradient_spans``, and ``always_active``
-   the neurons that never rest: that completes a ``layer``;
+   the neurons that are always on: that completes a ``layer``;
 4. ``output_layer`` fits the outputs where the layer is the last, ``missing_weights`` the weights
    that no critical point has determined, and ``test_inputs`` asks where an error would show.
 """
