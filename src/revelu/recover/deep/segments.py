@@ -49,11 +49,12 @@ class SegmentScan:
     near_end: float = 0.25
     """A part of an interval keeps the points that are within this share of its ends."""
     max_rounds: int = 20
+    """Rounds of questions."""
     shortest: float = 1e-6
     """Kinks of intervals shorter than this, relative to the input, cannot be told apart."""
     many_parts: int = 16
-    """At so many parts a segment, on average, and whenever they have doubled since, as many
-    intervals show whether the function has pieces at all."""
+    """Parts a segment, on average, at which as many of them show whether the function has pieces
+    at all; they do so again whenever there are twice as many."""
     max_parts: int = 1024
     """No network has more parts a segment."""
     curved: float = 1e5
