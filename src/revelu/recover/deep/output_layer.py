@@ -43,7 +43,7 @@ class OutputFit:
     n_rare: int = 8
     """Inputs for each such state."""
     known: float = 0.02
-    """Answers tell of an input with undetermined weights if it is on at this share of them."""
+    """Answers tell of an input with undetermined weights if it is on at this share of points."""
     faint: float = 1e-11
     """Columns fainter than this share of the strongest are left out."""
 

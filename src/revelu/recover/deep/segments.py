@@ -209,7 +209,7 @@ class _Search:
         X = self._at(rows, t)
         Y = self.ask(X)
         Y = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
-        return np.column_stack([t, Y @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))])
+        return np.column_stack([t, Y @ self.mix, self.error * NoiseFloor.growth(X)])
 
     def _completed(self, those: _Intervals, wanted: BoolArray | list[bool]) -> _Intervals:
         """Ask for points that are wanted, shape (n, 4) or (4,), and not known."""
