@@ -163,7 +163,7 @@ def test_a_layer_whose_rows_depend_on_each_other_is_not_exact():
     ):
         k = len(W)
         needed = np.ones(k, dtype=bool)
-        seen = Orientation(np.ones(k), np.arange(99), none, needed, ~needed, is_complete=True)
+        seen = Orientation(np.ones(k), np.arange(99), none, needed, ~needed, True, False)
         layer = FoundLayer(W, np.ones(k), np.zeros(W.shape, dtype=bool), seen)
         assert layer.is_complete
         assert layer.is_exact == is_exact

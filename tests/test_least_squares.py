@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from revelu.network import Network, add_networks, zoo
 from revelu.numerics.gauss_newton import Iterative, Stop
+from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import are_determined, prune
-from revelu.recover.fit.wide_fit import searches
-from revelu.recover.refine.network_fit import AUTOMATIC, Automatic, Samples, fit
+from revelu.recover.fit.smallest import Smallest
+from revelu.recover.refine.network_fit import AUTOMATIC, Automatic, Fit, Samples, fit
 
 
 def random_network(rng, d, m, k, *, affine):
@@ -72,7 +73,7 @@ def test_pruning_leaves_the_neurons_that_are_needed(k, seed):
     samples = samples_of(truth, rng, 600)
     wide = split(truth, rng)
     np.testing.assert_allclose(wide(samples.X), truth(samples.X), atol=1e-9)
-    found = prune(wide, samples, noise_cost=1.5)
+    found = prune(Fit(wide, samples.cost(wide)), samples, Price(1.5))
     assert found.network.architecture[1] == 6
     assert samples.reduced_cost(found.network) < 1.5
 
@@ -81,7 +82,8 @@ def test_pruning_keeps_what_it_cannot_replace():
     rng = np.random.default_rng(4)
     truth = random_network(rng, 5, 6, 1, affine=False)
     samples = samples_of(truth, rng, 600)
-    found = prune(truth.take(np.arange(5)), samples, noise_cost=1.5)
+    rest = truth.take(np.arange(5))
+    found = prune(Fit(rest, samples.cost(rest)), samples, Price(1.5))
     assert samples.reduced_cost(found.network) > 1.5
 
 
@@ -95,11 +97,44 @@ def test_neurons_that_few_answers_see_are_not_determined():
     assert are_determined(network, samples).sum() >= 3
 
 
-@pytest.mark.parametrize("grows", [True, False])
-def test_a_search_finds_what_was_planted(grows):
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_search_finds_what_was_planted(at_once, known):
     truth = zoo.random_network([6, 5, 1], seed=3)
     rng = np.random.default_rng(8)
     X = rng.standard_normal((300, 6))
     samples = Samples(X, truth(X), np.array([1e-7]))
-    found = searches(rng, samples, 12, 1.0, grows=grows)
-    assert any(next(found).cost <= 1.0 for _ in range(10))
+    search = Smallest(Price(1.0, known=known), 12, 10, at_once=at_once)
+    found = search.explain(rng, samples)
+    assert found.is_exact
+    # Of neurons that start at once one may fire on a few of the samples only.
+    assert found.network.architecture[1] <= (6 if at_once else 5)
+
+
+def test_noise_that_is_unknown_is_what_independent_searches_agree_on():
+    truth = zoo.random_network([4, 3, 1], seed=3)
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((600, 4))
+    samples = Samples(X, truth(X) + 0.01 * rng.standard_normal((600, 1)), np.ones(1))
+    found = Smallest(Price(1e-9), 12, 10).explain(rng, samples)
+    assert found.settled
+    assert not found.is_exact
+    assert found.network.architecture == (4, 3, 1)
+    assert samples.cost(found.network) == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_price_prefers_what_explains_then_what_is_small():
+    rng = np.random.default_rng(1)
+    truth = random_network(rng, 3, 2, 1, affine=False)
+    samples = samples_of(truth, rng, 100)
+    wide = add_networks(truth, Network([np.ones((1, 3)), [[0.0]]], [[0.0], [0.0]]))
+    wrong = truth.take(np.arange(1))
+    for known in (True, False):
+        price = Price(1.0, known=known)
+        assert price.prefers(truth, wide, samples)
+        assert price.prefers(wide, wrong, samples)
+        assert not price.prefers(wrong, wide, samples)
+        assert not price.prefers(truth, truth, samples)
+    # What is above known noise is worth any number of parameters.
+    assert Price(1.0, known=True)(wide, samples) == Price(1.0, known=True)(truth, samples)
+    assert Price(1.0)(wide, samples) > Price(1.0)(truth, samples)

@@ -51,13 +51,8 @@ def extract(
     """
     from revelu.formats import check_writable
     from revelu.formats.inputs import read_inputs
-    from revelu.recover.table import FORMER
     from revelu.tasks.extract.extract import extract as recover
 
-    warnings = []
-    if method in FORMER:
-        warnings.append(f"method {method} is now called {FORMER[method]}")
-        method = FORMER[method]
     outputs = asking.reserve(output or [], check=check_writable)
     rows = None if inputs is None else read_inputs(inputs)
     with asking.opened(box) as oracle:
@@ -79,10 +74,11 @@ def extract(
         journaled=asking.journal is not None,
     )
     recovery = replace(recovery, evidence=(*recovery.evidence, *further))
+    missing = []
     if recovery.network is not None:
         asking.write(outputs, save_network(recovery.network, softmax=recovery.is_classifier))
     elif outputs:
-        warnings.append("nothing to write: no network was found")
-    account = asking.account(asking.target, recovery, fields_of(recovery), *warnings)
+        missing.append("nothing to write: no network was found")
+    account = asking.account(asking.target, recovery, fields_of(recovery), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)

@@ -11,7 +11,7 @@ from revelu.recover.fit.least_squares import Fit
 from revelu.recover.method import Law, Method, Why
 from revelu.recover.shallow import OneHidden
 
-__all__ = ["AFTER", "FORMER", "METHODS", "named_method", "select_methods"]
+__all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
 
 METHODS: tuple[Method, ...] = (OneHidden(), NearDuplicates(), TwoHidden(), Deep(), Fit())
 """Every method, in the order in which ``auto`` prefers them."""
@@ -31,13 +31,12 @@ AFTER: Mapping[tuple[str, Why], str] = {
 A network that fresh answers contradict to the end is ``UNRESOLVED``, whatever its method said.
 """
 
-FORMER = {
+_FORMER = {
     "two_layer": "one_hidden",
     "any_two_layer": "near_duplicates",
     "three_layer": "two_hidden",
     "least_squares": "fit",
 }
-"""What methods were called before; these names work for one more release."""
 
 
 def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> tuple[Method, ...]:
@@ -87,7 +86,7 @@ def named_method(name: str, *, box: bool = False) -> Method:
         If there is no such method, or it cannot stay in a box.
     """
     known = {m.name: m for m in METHODS}
-    now = FORMER.get(name, name) if isinstance(name, str) else None
+    now = _FORMER.get(name, name) if isinstance(name, str) else None
     if now not in known:
         raise InputError(f"unknown method {name!r}; known: auto, {', '.join(known)}")
     if now != name:

@@ -43,7 +43,7 @@ class BumpSearch:
     def run(self) -> None:
         """Ask points of N(0, I) until nothing as rare as what was found can be left."""
         while self.failures < self.max_failures:
-            d, m = self.draft.oracle.dim_in, max(len(self.draft.rows[1]), 1)
+            d, m = self.draft.oracle.dim_in, max(len(self.draft.network.biases[0]), 1)
             wanted = self.points_a_neuron * m
             if np.isfinite(self.rarest):
                 wanted = max(wanted, int(self.n_hits / self.rarest))
@@ -91,7 +91,7 @@ class BumpSearch:
 
     def _add_bump(self, x: FloatArray, n: FloatArray, half_length: float) -> bool:
         """Resolve what bends around a wrong point, known neurons there included."""
-        W, b = self.draft.rows
+        W, b = self.draft.network.weights[0], self.draft.network.biases[0]
         norms = np.linalg.norm(W, axis=1)
         cosines, apart = W @ n / norms, np.abs(W @ x + b) / norms
         near = (np.abs(cosines) > 1.0 - self.draft.close) & (apart < half_length)

@@ -36,7 +36,7 @@ class Draft:
     """Neurons this close (Definition 3.7) are looked at together, and merged in the end where
     the answers cannot tell them apart."""
     clear: float = 4.0
-    """Lengths of a look within which nothing else may bend the function."""
+    """Nothing else may bend the function within so many lengths of a look."""
     same_jump: float = 1e-3
     """Changes of the gradient this near each other, relative to their size, are the same."""
     max_taken: int = 4
@@ -49,14 +49,9 @@ class Draft:
     """Output columns of which some sum has a smaller share than this of the largest are
     dependent."""
     typical: float = 30.0
-    """An error is a missing neuron's only if it is this many times the median."""
+    """An error is none of a missing neuron's unless it is so many times the median."""
     floor: float = field(default=0.0, init=False)
     blurred: float = field(default=0.0, init=False)
-
-    @property
-    def rows(self) -> tuple[FloatArray, FloatArray]:
-        """Weights and biases of the hidden layer."""
-        return self.network.weights[0], self.network.biases[0]
 
     def shares_wrong(self, n_points: int) -> tuple[float, float]:
         """At which share of fresh points the network is wrong, and at which by much.

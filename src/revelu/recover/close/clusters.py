@@ -44,7 +44,7 @@ class Clusters:
         """Look at every hyperplane found, close ones together (Lemma 3.21)."""
         todo = self._close_neurons(self._merge_runs())
         runs = self._runs(self.draft.close)
-        before = self.draft.rows[0]
+        before = self.draft.network.weights[0]
         for rows, n, offset in todo:
             now = self._indices(before[rows])
             if not len(now):
@@ -52,7 +52,7 @@ class Clusters:
             pool = self._indices(before[np.isin(runs, runs[rows])])
             for _ in range(self.max_views):
                 now = self._with_near_ones(now, n, offset, pool)
-                old = self.draft.rows[0]
+                old = self.draft.network.weights[0]
                 if self._look(now, n, offset, pool):
                     self._look_again(n, offset, old)
                     break
@@ -63,14 +63,17 @@ class Clusters:
     ) -> IntArray:
         """Some neurons, and those of their cluster that leave no room to look at them alone."""
         _, room = self._clear_point(n, offset, rows)
-        is_clear = room >= self.draft.clear * self.view
-        return rows if is_clear else np.union1d(rows, pool[self._along(n, pool)])
+        return (
+            rows
+            if room >= self.draft.clear * self.view
+            else np.union1d(rows, pool[self._along(n, pool)])
+        )
 
     def _look(self, rows: IntArray, n: FloatArray, offset: float, pool: IntArray) -> bool:
         """Replace some neurons by what is seen across ``n x + offset = 0``, if understood."""
         p, room = self._clear_point(n, offset, rows)
         # Where the others of the group pass.
-        W, b = (a[rows] for a in self.draft.rows)
+        W, b = self.draft.network.weights[0][rows], self.draft.network.biases[0][rows]
         spread = np.abs(W @ p + b) / np.linalg.norm(W, axis=1) * self._along(n, rows)
         half_length = min(max(self.view, 4.0 * float(spread.max())), room / self.draft.clear)
         return self.draft.replace(rows, p, n, half_length, room, pool)
@@ -80,17 +83,17 @@ class Clusters:
 
         ``old`` has the rows of the network before.
         """
-        fresh = np.setdiff1d(np.arange(len(self.draft.rows[1])), self._indices(old))
+        fresh = np.setdiff1d(np.arange(len(self.draft.network.biases[0])), self._indices(old))
         if len(fresh) < 2:
             return
         before = self.draft.network
         self._look(fresh, n, offset, fresh)
-        if len(self.draft.rows[1]) <= len(before.biases[0]):
+        if len(self.draft.network.biases[0]) <= len(before.biases[0]):
             self.draft.network = before
 
     def _along(self, n: FloatArray, rows: IntArray) -> BoolArray:
         """Which neurons look in the direction ``n``, nearly."""
-        W = self.draft.rows[0][rows]
+        W = self.draft.network.weights[0][rows]
         return np.asarray(np.abs(W @ n) > (1.0 - self.draft.close) * np.linalg.norm(W, axis=1))
 
     def _merge_runs(self) -> list[_Group]:
@@ -115,7 +118,7 @@ class Clusters:
         self.draft.network = without(turned(old, gone, self.line.v), gone)
         groups = []
         for rows in runs_to_merge:
-            first = len(self.draft.rows[1])
+            first = len(self.draft.network.biases[0])
             total = _sum(old, rows, self.line.v)
             self.draft.network = add_networks(self.draft.network, total)
             added = np.arange(first, first + len(total.biases[0]))
@@ -138,7 +141,7 @@ class Clusters:
 
     def _runs(self, gap: float) -> IntArray:
         """A number for every neuron: the same where neighbouring kinks of the line are near."""
-        W, b = self.draft.rows
+        W, b = self.draft.network.weights[0], self.draft.network.biases[0]
         theta = np.arctan2(-(W @ self.line.x0 + b), W @ self.line.v)
         theta = (theta + np.pi / 2) % np.pi
         order = np.argsort(theta)
@@ -148,15 +151,15 @@ class Clusters:
 
     def _indices(self, rows: FloatArray) -> IntArray:
         """Where rows of an earlier network are now; none where they were replaced."""
-        same = np.abs(self.draft.rows[0][:, None]) == np.abs(rows[None])
+        same = np.abs(self.draft.network.weights[0][:, None]) == np.abs(rows[None])
         return np.flatnonzero(same.all(axis=2).any(axis=1))
 
     def _clear_point(self, n: FloatArray, offset: float, own: IntArray) -> tuple[FloatArray, float]:
         """A point of the hyperplane ``n x + offset = 0``, and its distance from all others."""
         X = self.draft.rng.standard_normal((self.n_candidates, len(n)))
         X -= np.outer(X @ n + offset, n)
-        others = np.delete(np.arange(len(self.draft.rows[1])), own)
-        W, b = (a[others] for a in self.draft.rows)
+        others = np.delete(np.arange(len(self.draft.network.biases[0])), own)
+        W, b = self.draft.network.weights[0][others], self.draft.network.biases[0][others]
         if not len(W):
             return X[0], 1.0
         apart = np.abs(X @ W.T + b) / np.linalg.norm(W, axis=1)

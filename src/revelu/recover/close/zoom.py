@@ -142,7 +142,6 @@ class Zoom:
     """A look at neurons side by side, from ever nearer."""
 
     max_views: int = 6
-    """Looks in all."""
     fill: float = 1.5
     wide: float = 4.0
     """The view is narrowed to ``fill`` times what the kinks span, unless ``wide`` times that is
@@ -151,15 +150,15 @@ class Zoom:
     """Of kinks at one place, what they may span, in units of ``sqrt(nu)``."""
     closer: float = 500.0
     closest: float = 1e-5
-    """What looks like one neuron is looked at again, ``closer`` times nearer, down to the
-    half-length ``closest``."""
+    """What looks like one neuron is looked at again from so many times nearer, down to this
+    half-length."""
     narrow: float = 30.0
     """Pieces of a half-angle under ``sqrt(nu)`` times this are not measured."""
     precise: float = 0.008
     """A factor on the noise that peeling is told: an error of a rescaled row counts little, for
     it bends what is between hyperplanes that nearly coincide."""
     faint: float = 30.0
-    """A kink whose slope is under this many standard errors of an answer is rounding."""
+    """A kink whose slope is under so many standard errors of an answer is rounding."""
 
     def look(
         self,

@@ -2,7 +2,7 @@
 
 A neuron that is always on: what gradients leave outside the span of the others gives its
 direction (:mod:`.gradient_rows`).  Its bias is part of those of the next layer, and any will do
-that keeps it on.  Where it is off nevertheless, its critical points are looked for: they make it a
+that keeps it on.  Where it rests nevertheless, its critical points are looked for: they make it a
 neuron like others.
 
 And weights of a row for inputs that were on at none of its critical points.

@@ -131,7 +131,7 @@ class Climb(Search):
             last = last_layer(search, layer)
             self.network = self._fit(last)
             self.layers.append(layer if self.network is None else last)
-            if self.network is not None or layer.orientation.is_refuted or not len(layer.b):
+            if self.network is not None or layer.is_refuted or not len(layer.b):
                 return
             search.stack = search.stack.with_layer(layer.W, layer.b)
 
@@ -310,7 +310,7 @@ class Climb(Search):
             self.network = self._lower()
             n = len(self._exact_layers)
             obstacles = [f"{n} layers were found; what is above them was not understood"]
-            if self.layers and self.layers[-1].orientation.is_refuted:
+            if self.layers and self.layers[-1].is_refuted:
                 obstacles.append(
                     f"of layer {len(self.layers)} {len(self.layers[-1].b)} hyperplanes were found, "
                     "but as neurons that are off on one side they explain few gradients: they are "
@@ -357,7 +357,7 @@ class Climb(Search):
                 new if self._is_same(new[0], old[0]) else old
                 for old, new in zip(layers, polished_layers, strict=False)
             ]
-        refuted = any(layer.orientation.is_refuted for layer in self.layers[:1])
+        refuted = any(layer.is_refuted for layer in self.layers[:1])
         worst = 0.0
         if why is Why.UNRESOLVED and self.network is not None:
             worst = float(np.abs(self.network(self.X) - self.Y).max(initial=0.0))

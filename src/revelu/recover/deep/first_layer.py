@@ -71,7 +71,7 @@ class FirstLayerSearch:
     max_lines: int = 4
     """Lines along missing directions, and crossings of one hyperplane."""
     max_blurred: int = 4
-    """Lines on which no end of pieces was found, after which others will be blurred, too."""
+    """After so many lines on which no end of pieces was found, others will be blurred, too."""
     nearby: float = 0.03
     """How far to either side, relative to the point, another line through it is followed."""
     same: float = 1e-4

@@ -29,7 +29,7 @@ class AlwaysOnSearch:
     max_points: int = 400
     """Points that a row is solved for at."""
     enough: float = 100
-    """Fewer are taken where they give this many times the equations that a row has weights."""
+    """Fewer are taken, where they give so many times the equations that a row has weights."""
     spare: int = 10
     """Points that a row needs beyond the number of its weights."""
     n_reweighted: int = 4
@@ -41,14 +41,14 @@ class AlwaysOnSearch:
     """The first has the signs given, the others turn a share ``flipped`` of them by chance."""
     flipped: float = 0.3
     gap: float = 1e3
-    """The row is open where the second smallest eigenvalue of its equations is less than this
+    """The row is open where the second smallest eigenvalue of its equations is less than so
     many times the smallest."""
     fewest_agree: int = 3
     """Equations that must agree on weights, beyond their number."""
     max_work: float = 5e7
     """Multiplications that vain searches for a row may cost before they wait for more gradients."""
     more: float = 1.5
-    """For this many times those of the last search."""
+    """For so many times those of the last search."""
 
     def find_row(
         self,

@@ -44,24 +44,13 @@ class Orientation:
     unexplained: IntArray
     needed: BoolArray
     idle: BoolArray
-    is_complete: bool = False
-    is_refuted: bool = False
-
-    @classmethod
-    def unknown(cls) -> "Orientation":
-        """Return that of a layer that has not been held against gradients."""
-        rows, flags = np.empty(0, dtype=np.intp), np.empty(0, dtype=bool)
-        return cls(np.empty(0), rows, rows, flags, flags)
+    is_complete: bool
+    is_refuted: bool
 
     @property
     def n_informative(self) -> int:
         """Points at which fewer neurons are on than the local map has rank."""
         return len(self.explained) + len(self.unexplained)
-
-    @property
-    def share_explained(self) -> float:
-        """The share of those whose gradients are in the span of the neurons on."""
-        return len(self.explained) / max(self.n_informative, 1)
 
 
 @dataclass(frozen=True)

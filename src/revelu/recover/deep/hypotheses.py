@@ -85,7 +85,7 @@ class Hypotheses:
         self.rows[i] = v * size
 
     def refuse(self, v: FloatArray, n_members: int) -> None:
-        """Remember that a row is no neuron's, and how many critical points spoke for it."""
+        """Remember that a row, for which so many critical points spoke, is no neuron's."""
         self.refused = np.vstack([self.refused, v])
         self.n_refused = np.append(self.n_refused, n_members)
 
@@ -123,7 +123,7 @@ class Hypotheses:
 def _parallel(
     rows: FloatArray, v: FloatArray, angle: float = PRECISION, *, fewest: int = 2
 ) -> BoolArray:
-    """Which rows are along another on the entries that both have, ``fewest`` or more."""
+    """Which rows are along another on the entries that both have, of which so many must be."""
     shared = (rows != 0) & (v != 0)
     a, b = np.where(shared, rows, 0.0), np.where(shared, v, 0.0)
     product = (a**2).sum(axis=1) * (b**2).sum(axis=1)

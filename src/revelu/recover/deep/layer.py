@@ -39,7 +39,7 @@ def find_layer(search: DeepSearch, is_in_vain: Callable[[], bool] = lambda: Fals
         layer = solve_layer(search, tuning.min_members)
         log.info("layer %d: %s", len(search.stack) + 1, layer)
         quiet = quiet + 1 if (len(layer.b), int(layer.undetermined.sum())) == before else 0
-        is_over = quiet == tuning.quiet_rounds or (quiet and layer.orientation.is_refuted)
+        is_over = quiet == tuning.quiet_rounds or (quiet and layer.is_refuted)
         if is_over or layer.is_determined or (not layer.is_complete and is_in_vain()):
             break
     return layer
@@ -54,7 +54,7 @@ def solve_layer(search: DeepSearch, min_members: int | None = None) -> FoundLaye
         Critical points that must agree on a row, ``tuning.min_members_again`` by default.
     """
     layer = _orient(search, _rows(search, min_members or search.tuning.min_members_again))
-    if layer.undetermined.any() and layer.orientation.share_explained >= 0.5:
+    if layer.undetermined.any() and layer.share_explained >= 0.5:
         whole = with_weights(search, layer)
         # Beside a neuron that is always on a weight may be part its own: it explains, and is not
         # kept.
@@ -69,8 +69,8 @@ def solve_layer(search: DeepSearch, min_members: int | None = None) -> FoundLaye
 def last_layer(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
     """The layer with all rows that bend the function where they say, for one that is the last.
 
-    Gradients may do without some of them: neurons that are hardly ever off are one row that is
-    always on above which nothing changes.  The outputs need them all, and no signs.
+    Gradients may do without some of them: neurons that hardly ever rest are one row that is always
+    on above which nothing changes.  The outputs need them all, and no signs.
     """
     own = _own(search)
     return layer if len(own.rows) == len(layer.turning.b) else _layer_of(search, own)
@@ -181,11 +181,7 @@ def _orient(search: DeepSearch, layer: FoundLayer) -> FoundLayer:
             tried += _with_one_always_on(search, rows, tried[-1])
         if tried[-1].is_complete:
             break
-    found = (
-        tried[-1]
-        if tried[-1].is_complete
-        else max(tried, key=lambda y: len(y.orientation.explained))
-    )
+    found = tried[-1] if tried[-1].is_complete else max(tried, key=lambda y: y.n_explained)
     always_on = found.rows[: found.n_always_on]
     if not np.array_equal(_own(search).always_on, always_on):
         # Where the rows that are always on are others, nothing above is known any more.
@@ -198,7 +194,7 @@ def _with_one_always_on(
     search: DeepSearch, layer: FoundLayer, found: FoundLayer
 ) -> list[FoundLayer]:
     """The layer with a row that is always on, where most gradients lack one."""
-    if not len(found.b) or found.orientation.share_explained >= 0.5:
+    if not len(found.b) or found.share_explained >= 0.5:
         return []
     own, how, n_points = _own(search), search.tuning.always_on, len(search.witnesses.points)
     among = len(layer.b), int(layer.undetermined.sum()), n_points
@@ -212,8 +208,8 @@ def _with_one_always_on(
             tried.append(oriented(search, one))
             if tried[-1].is_complete:
                 break
-    best = max(tried, key=lambda y: len(y.orientation.explained), default=found)
-    if best.orientation.share_explained >= 0.5:
+    best = max(tried, key=lambda y: y.n_explained, default=found)
+    if best.share_explained >= 0.5:
         return [best]
     own.set_in_vain(among, how.work(layer.W, n_points))
     return []

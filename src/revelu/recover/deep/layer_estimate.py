@@ -1,7 +1,7 @@
 """A hidden layer of a deep network as found: its rows, and what speaks for them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class FoundLayer:
     b : ndarray, shape (k,)
     undetermined : ndarray of bool, shape (k, m)
         Weights that no critical point has shown: that input was on at none of the neuron's.
-    orientation : Orientation
+    orientation : Orientation, optional
     n_always_on : int
         The first rows, as many as this, are of neurons that were on wherever gradients were
         measured: their direction is known, their bias is only large enough.
@@ -34,22 +34,33 @@ class FoundLayer:
     W: FloatArray
     b: FloatArray
     undetermined: BoolArray
-    orientation: Orientation = field(default_factory=Orientation.unknown)
+    orientation: Orientation | None = None
     n_always_on: int = 0
     is_ambiguous: bool = False
 
     def __str__(self) -> str:
         seen = self.orientation
+        told = f"{len(seen.explained)} of {seen.n_informative}" if seen is not None else "no"
         return (
             f"{len(self.b)} rows, {self.n_always_on} of them always on, "
-            f"{self.undetermined.sum()} weights undetermined, "
-            f"{len(seen.explained)} of {seen.n_informative} gradients explained"
+            f"{self.undetermined.sum()} weights undetermined, {told} gradients explained"
         )
 
     @property
     def rows(self) -> FloatArray:
         """Weights and biases, shape (k, m + 1)."""
         return np.column_stack([self.W, self.b])
+
+    @property
+    def n_explained(self) -> int:
+        """Informative gradients that the rows explain."""
+        return 0 if self.orientation is None else len(self.orientation.explained)
+
+    @property
+    def share_explained(self) -> float:
+        """The same as a share of the informative gradients."""
+        seen = self.orientation
+        return 0.0 if seen is None else len(seen.explained) / max(seen.n_informative, 1)
 
     def take(self, rows: IntArray) -> "FoundLayer":
         """Return some of the rows."""
@@ -65,7 +76,7 @@ class FoundLayer:
     @property
     def is_complete(self) -> bool:
         """Whether gradients leave nothing to other neurons."""
-        return self.orientation.is_complete
+        return self.orientation is not None and self.orientation.is_complete
 
     @property
     def is_determined(self) -> bool:
@@ -73,12 +84,17 @@ class FoundLayer:
         return self.is_complete and not self.undetermined.any() and not self.n_always_on
 
     @property
+    def is_refuted(self) -> bool:
+        """Whether gradients refute it: nothing above it can be found."""
+        return self.orientation is not None and self.orientation.is_refuted
+
+    @property
     def is_exact(self) -> bool:
         """Whether it is determined, every row is needed, and no two could be others."""
-        needed = self.orientation.needed
-        if len(needed) != len(self.b) or not needed.all() or self.is_ambiguous:
+        seen = self.orientation
+        if seen is None or len(seen.needed) != len(self.b) or self.is_ambiguous:
             return False
-        return self.is_determined and not self._are_dependent
+        return bool(self.is_determined and seen.needed.all()) and not self._are_dependent
 
     @property
     def _are_dependent(self) -> bool:

@@ -4,8 +4,8 @@ A row's weight for an input that is rarely on may have no critical point of its 
 on.  There the answers are linear in it as long as nothing else turns, and robust regression on
 what a network leaves unexplained gives it, or what matters of it.
 
-Below a last hidden neuron that is hardly ever off, a skip has taken the weight's part: there the
-answers lack it only where the neuron is off, and both move, ``A relu((w + e) h) - A e h``.
+Below a last hidden neuron that hardly ever rests, a skip has taken the weight's part: there the
+answers lack it only where the neuron rests, and both move, ``A relu((w + e) h) - A e h``.
 """
 
 from dataclasses import dataclass, replace
@@ -97,7 +97,7 @@ class WeightFit:
         return best
 
     def reactivate(self, network: Network) -> Network:
-        """Fit weights of last neurons to points at which those are off and should be on.
+        """Fit weights of last neurons to points at which those rest and should not.
 
         Nothing tells there what the weights change.  But if neuron j alone is missing, what the
         network leaves of the answer is ``a_j z_j``, and its sum is linear in the weights.

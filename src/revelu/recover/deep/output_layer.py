@@ -31,7 +31,7 @@ class OutputFit:
 
     ratio: int = 3
     spare: int = 40
-    """Equations for each unknown, and beyond those."""
+    """Equations a unknown, and beyond all."""
     fits: float = 0.6
     """The share of points that must fit."""
     n_inputs: int = 10_000
@@ -43,7 +43,8 @@ class OutputFit:
     n_rare: int = 8
     """Inputs for each such state."""
     known: float = 0.02
-    """Answers tell of an input with undetermined weights if it is on at this share of points."""
+    """Of an input with undetermined weights answers tell if it is on at this share of the
+    points."""
     faint: float = 1e-11
     """Columns fainter than this share of the strongest are left out."""
 
@@ -173,7 +174,7 @@ def is_faint(network: Network, rtol: float = 1e-8) -> BoolArray:
 def within_neurons(network: Network) -> Iterator[Network]:
     """Take a skip of rank one for weights of one neuron that is on wherever they count.
 
-    Where such a neuron is off, its inputs are too: no critical point has shown the weights, and the
+    Where such a neuron rests, its inputs are off: no critical point has shown the weights, and the
     answers have them in the skip.  It is a neuron with outputs along the skip's; one output says
     nothing of which, and answers tell.
 

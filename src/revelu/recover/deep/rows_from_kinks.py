@@ -32,14 +32,13 @@ class RowSearch:
     max_paired: int = 120
     """Points that are tried in pairs."""
     n_seeds: int = 40
-    """Points, the latest, that are tried in larger groups, with some of the nearest ones."""
     n_neighbours: int = 8
+    """So many points, the latest, are tried in larger groups, with so many of the nearest ones."""
     group_sizes: tuple[int, ...] = (3, 4, 5)
-    """Of the points in a group."""
     unsure: float = 1e-9
     """As for :meth:`Equations.solve`."""
     same_map: int = 9
-    """Decimals in which the local maps of one region agree."""
+    """Local maps that agree in so many decimals are those of one region."""
 
     def find(self, equations: Equations, *, in_groups: bool = False) -> list[Row]:
         """Find rows that several critical points agree on, those of most points first.

@@ -49,12 +49,11 @@ class SegmentScan:
     near_end: float = 0.25
     """A part of an interval keeps the points that are within this share of its ends."""
     max_rounds: int = 20
-    """Rounds of questions."""
     shortest: float = 1e-6
     """Kinks of intervals shorter than this, relative to the input, cannot be told apart."""
     many_parts: int = 16
-    """Parts a segment, on average, at which as many of them show whether the function has pieces
-    at all; they do so again whenever there are twice as many."""
+    """At so many parts a segment, on average, and whenever they have doubled since, as many
+    intervals show whether the function has pieces at all."""
     max_parts: int = 1024
     """No network has more parts a segment."""
     curved: float = 1e5
@@ -209,7 +208,7 @@ class _Search:
         X = self._at(rows, t)
         Y = self.ask(X)
         Y = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
-        return np.column_stack([t, Y @ self.mix, self.error * NoiseFloor.growth(X)])
+        return np.column_stack([t, Y @ self.mix, self.error * np.sqrt(1.0 + (X**2).mean(axis=1))])
 
     def _completed(self, those: _Intervals, wanted: BoolArray | list[bool]) -> _Intervals:
         """Ask for points that are wanted, shape (n, 4) or (4,), and not known."""

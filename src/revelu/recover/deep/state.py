@@ -213,6 +213,8 @@ class DeepSearch:
 
     def _around(self, layer: FoundLayer, n: int) -> list[Pair]:
         """From points whose gradients the layer does not explain to near ones that it does."""
+        if layer.orientation is None:
+            return []
         points = self.witnesses.points
         bad, good = layer.orientation.unexplained, layer.orientation.explained
         if not len(bad) or not len(good):

@@ -19,7 +19,7 @@ class InputChoice:
 
     max_last: int = 40_000
     last_a_parameter: float = 100
-    """Inputs in a row that must be right in the end: at most, and for each parameter."""
+    """Inputs in a row that must be right in the end, with one output."""
     n_inputs: int = 20_000
     """Inputs, not asked, among which rare and informative ones are chosen."""
     rarely: int = 200

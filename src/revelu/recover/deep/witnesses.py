@@ -27,6 +27,8 @@ class Witnesses:
         Critical points.
     normals : ndarray, shape (n, d)
         Unit rows.
+    columns : ndarray, shape (n, k)
+        The change of the outputs' derivatives along the normal.
     points : ndarray, shape (m, d)
         Where gradients were measured.
     gradients : ndarray, shape (m, k, d)
@@ -34,13 +36,14 @@ class Witnesses:
 
     X: FloatArray
     normals: FloatArray
+    columns: FloatArray
     points: FloatArray
     gradients: FloatArray
 
     @classmethod
     def none(cls, d: int, k: int) -> "Witnesses":
         """Return no witnesses."""
-        return cls(*(np.empty(s) for s in ((0, d), (0, d), (0, d), (0, k, d))))
+        return cls(*(np.empty(s) for s in ((0, d), (0, d), (0, k), (0, d), (0, k, d))))
 
     def __add__(self, other: "Witnesses") -> "Witnesses":
         both = zip(vars(self).values(), vars(other).values(), strict=True)
@@ -102,13 +105,16 @@ class WitnessSearch:
         measured = np.isfinite(errors)
         both = np.flatnonzero(measured[left] & measured[right])
         left, right = left[both], right[both]
-        jumps = (J[right] - J[left]) / noise.unit[:, None]
-        _, sizes, Vt = np.linalg.svd(jumps, full_matrices=False)
+        unit = noise.unit[:, None]
+        U, sizes, Vt = np.linalg.svd((J[right] - J[left]) / unit, full_matrices=False)
         error = errors[left] + errors[right]
         known = sizes[:, 0] * self.precise > error
         if min(d, k) > 1:
             known &= sizes[:, 1] < self.single * sizes[:, 0] + error
-        return Witnesses(found.X[both[known]], Vt[known, 0], points[measured], J[measured])
+        columns = U[:, :, 0] * sizes[:, :1] * unit.T
+        return Witnesses(
+            found.X[both[known]], Vt[known, 0], columns[known], points[measured], J[measured]
+        )
 
     def _gradients(
         self,

@@ -12,81 +12,32 @@ what makes the network exact is a fit to the samples.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Stop
-from revelu.numerics.quadratic import fit_quadratic
-from revelu.oracle import Ledger
+from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, estimate_second_moment
 from revelu.probe.streams import Chunk
 from revelu.recover.fit.covariance import StandardErrors, standard_errors, with_unit_rows
-from revelu.recover.fit.growth import (
-    EXACT,
-    Explanation,
-    explain_by_growth,
-    grow_while_worth,
-    in_units_of_spread,
-    price,
-    widest,
-)
+from revelu.recover.fit.learned import Learned
 from revelu.recover.fit.limits import least_order, what_cannot_be_known
+from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
-from revelu.recover.fit.spectrum import MANY_INPUTS, chance_eigenvalue, rank_by_gap
-from revelu.recover.fit.tensors import estimate_again, estimate_units
-from revelu.recover.fit.wide_fit import grow
-from revelu.recover.refine.network_fit import Samples, degrees_of_freedom, fit
-from revelu.recovery import Recovery, Status
+from revelu.recover.fit.sizes import Sizes
+from revelu.recover.fit.smallest import Explanation, Smallest
+from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
+from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
+from revelu.recover.method import Tell, Why
+from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
-
-# Below this many inputs growth needs no span.
-_SPAN_FROM = 12
-
-# Neurons outside a span without a gap are added after it.
-_MOST_ADDED = 4
-_WIDEST_SPAN = 0.7
-
-# Tensors beat growth in time up to this rank, from this many samples a parameter.
-_TENSOR_RANK = 12
-_TENSOR_SAMPLES = 50.0
-
-# Samples a parameter for a search, and for the fit in all coordinates; at least so many.
-_SEARCH_EQUATIONS = 12.0
-_LIFT_EQUATIONS = 8.0
-_LEAST_SEARCHED = 1500
-
-# Kept apart to tell an explanation from an interpolation, and what counts as agreement.
-_CHECKED = 0.02
-_LEAST_CHECKED = 8
-_AGREES = 1e-6
-_MOST_OUTSIDE = 0.01
-
-_TRIES = 6
-_REFINE_STEPS = 60
-_REFINE_RTOL = 1e-2
-_IDLE = 1e-7
-
-# The last digit of a network of so many parameters takes minutes: so many of the largest
-# answer's roundings are enough there.
-_LARGE = 1500
-_ROUNDING = 32.0
-
-# Error bars take an eigenvalue problem in all parameters.
-_MOST_PARAMETERS = 3000
-_MOST_ROWS = 40_000
-
-# Samples in memory are handed to workers in chunks of so many.
-_CHUNK = 32_768
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -110,92 +61,178 @@ class GaussianSamples:
     is_gaussian: bool = True
 
 
-def recover_from_samples(
-    samples: GaussianSamples,
-    n_neurons: int | None,
-    order: str,
-    seed: int | np.random.SeedSequence,
-    tell: Tell = log.debug,
-    max_searches: int | None = None,
-    executor: Executor | None = None,
-) -> Recovery:
-    """Recover ``f(x) = a relu(W x + b) + c`` from samples.
+@dataclass(frozen=True)
+class Hermite:
+    """``f(x) = a relu(W x + b) + c`` from samples.
 
-    Parameters
+    Attributes
     ----------
-    samples : GaussianSamples
     n_neurons : int, optional
         If known; else found.
     order : {"auto", "1", "2"}
         Whether rows are linearly independent (1) or only their squares (2).
-    seed : int or SeedSequence
-    tell : callable
-        Called with what is being done.
     max_searches : int, optional
-        On the same samples.
-    executor : concurrent.futures.Executor, optional
-        Where moments are summed.
-
-    Returns
-    -------
-    Recovery
-        ``UNVERIFIED``: samples that had no part in it decide.  ``details`` has ``exact``,
-        ``settled``, ``noise``, ``standard_errors``, ``sign_patterns``, ``order`` and
-        ``independence``.
+        On the same samples; else as many as the work allows.
+    exact : float
+        A residual of this share of the variation is rounding, or soon will be.
+    span_from : int
+        With fewer inputs growth needs no span.
+    many_inputs : int
+        From so many on a fit in all coordinates takes long: there a span will do whose
+        eigenvalues have no gap after them, and up to ``max_added`` neurons outside it are added.
+    max_added : int
+    widest_span : float
+        Share of the dimensions beyond which a span saves nothing.
+    tensor_rank : int
+        Tensors beat growth in time up to this rank,
+    tensor_equations : float
+        and from so many samples a parameter on.
+    fewest_equations : float
+        Samples a parameter that a search may go down to,
+    search_equations : float
+        that it begins with,
+    lift_equations : float
+        and that a fit in all coordinates takes; of these two at least ``fewest_searched`` in all.
+    fewest_searched : int
+    max_neurons : int
+    min_searches : int
+        Searches on the same samples, whatever the work,
+    search_work : float
+        and multiplications that more of them may take, up to ten times as many as
+    search_limit : int
+        the limit.
+    checked : float
+        Share of the samples that is kept apart to tell an explanation from an interpolation, and
+    fewest_checked : int
+        how many at least.
+    agrees : float
+        An error of this share of the variation is none,
+    max_outside : float
+        and so many of those kept apart may have a larger one: of a neuron that next to none of
+        the samples show.
+    max_tries : int
+        Explanations that they may contradict.
+    idle : float
+        Neurons are left out that the others replace to this share of the variation.
+    large : int
+        The last digit of a network of more parameters takes minutes; there ``ulps`` roundings
+        of the largest answer are enough.
+    ulps : float
+    error_parameters, error_rows : int
+        Error bars take an eigenvalue problem in all parameters: of more there are none, and the
+        derivative at no more than so many samples is used.
+    chunk : int
+        Samples in memory that are handed to a worker together.
     """
-    return _Learner(
-        samples, n_neurons, order, np.random.default_rng(seed), tell, max_searches, executor
-    ).run()
+
+    n_neurons: int | None = None
+    order: str = "auto"
+    max_searches: int | None = None
+    exact: float = 1e-9
+    span_from: int = 12
+    many_inputs: int = 30
+    max_added: int = 4
+    widest_span: float = 0.7
+    tensor_rank: int = 12
+    tensor_equations: float = 50.0
+    fewest_equations: float = 1.3
+    search_equations: float = 12.0
+    lift_equations: float = 8.0
+    fewest_searched: int = 1500
+    max_neurons: int = 96
+    min_searches: int = 4
+    search_work: float = 4e11
+    search_limit: int = 60
+    checked: float = 0.02
+    fewest_checked: int = 8
+    agrees: float = 1e-6
+    max_outside: float = 0.01
+    max_tries: int = 6
+    idle: float = 1e-7
+    large: int = 1500
+    ulps: float = 32.0
+    error_parameters: int = 3000
+    error_rows: int = 40_000
+    chunk: int = 32_768
+
+    def widest(self, n: int, d: int) -> int:
+        """The most neurons that ``n`` samples in ``d`` variables can determine."""
+        return min(Sizes(d, 1).widest(n, self.fewest_equations), self.max_neurons)
+
+    def recover(
+        self,
+        samples: GaussianSamples,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        executor: Executor | None = None,
+    ) -> Learned:
+        """Find the network behind samples.
+
+        Parameters
+        ----------
+        samples : GaussianSamples
+        rng : numpy.random.Generator
+        tell : callable
+            Called with what is being done.
+        executor : concurrent.futures.Executor, optional
+            Where moments are summed.
+        """
+        return _Learner(self, samples, rng, tell, executor).run()
 
 
 @dataclass
 class _Learner:
+    method: Hermite
     samples: GaussianSamples
-    n_neurons: int | None
-    order: str
     rng: np.random.Generator
     tell: Tell
-    max_searches: int | None
-    executor: Executor | None = None
-    evidence: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
+    executor: Executor | None
+    eigenvalues: FloatArray | None = field(default=None, init=False)
+    moment_errors: tuple[float, ...] = field(default=(), init=False)
+    tensor_estimate: Units | None = field(default=None, init=False)
 
-    def run(self) -> Recovery:
-        n = len(self.samples.X)
-        n_checked = min(max(int(_CHECKED * n), _LEAST_CHECKED), n // 4)
-        self.all = in_units_of_spread(self.samples.X, self.samples.y)
+    def __post_init__(self) -> None:
+        X, y = self.samples.X, self.samples.y
+        # Costs are shares of what varies.
+        sigma = np.array([max(float(y.std()), np.finfo(np.float64).tiny)])
+        self.all = Samples(X, y[:, None], sigma)
+        n = len(X)
+        n_checked = min(max(int(self.method.checked * n), self.method.fewest_checked), n // 4)
         self.fitted, self.checked = self._rows(0, n - n_checked), self._rows(n - n_checked, n)
+        self.price = Price(self.method.exact)
+
+    def run(self) -> Learned:
         self.tell("estimating the span of the rows")
-        self.quadratic = fit_quadratic(self.fitted.X, self.fitted.Y[:, 0])
-        basis = self._find_span()
-        start, basis = self._tensor_start(basis)
-        found = self._search_in_span(basis, start) if basis is not None else None
+        quadratic = fit_quadratic(self.fitted.X, self.fitted.Y[:, 0])
+        basis = self._find_span(quadratic)
+        start, basis = self._tensor_start(basis, quadratic)
+        found = None if basis is None else self._search_in_span(basis, start, quadratic.v)
         if found is None:
             found = self._search(start)
         network, used = self._refine(found)
         # What stopped short of the last digits may have come to them.
-        found = replace(found, cost=min(found.cost, used.cost(network)))
-        patterns = self._resolve(network, used, exact=found.is_exact)
-        return self._finished(patterns, used, found)
+        is_exact = found.is_exact or self.price.is_explained(network, used)
+        patterns = self._resolve(network, used, exact=is_exact)
+        return self._learned(patterns, used, exact=is_exact, settled=found.settled or is_exact)
 
-    def _find_span(self) -> FloatArray | None:
+    def _find_span(self, quadratic: Quadratic) -> FloatArray | None:
         """Step 1: eigenvectors of the second coefficient above a clear gap; (r, d)."""
         d = self.fitted.X.shape[1]
         if not (self.samples.is_gaussian and d > 1):
             return None
-        T, n = estimate_second_moment(self._chunks(), self.quadratic, self.executor)
-        if self.samples.chunks is None and self.quadratic.M.any():
+        T, n = estimate_second_moment(self._chunks(), quadratic, self.executor)
+        if self.samples.chunks is None and quadratic.M.any():
             # The fit has used up a degree of freedom a coefficient.
             n = max(n - (d + 1) * (d + 2) // 2, n // 4)
         values, U = np.linalg.eigh(T)
         by_size = np.argsort(-np.abs(values))
-        sizes = np.abs(values[by_size])
-        self.details["eigenvalues"] = sizes.tolist()
-        rest = self.fitted.Y[:, 0] - self.quadratic(self.fitted.X)
+        sizes = self.eigenvalues = np.abs(values[by_size])
+        rest = self.fitted.Y[:, 0] - quadratic(self.fitted.X)
         chance = chance_eigenvalue(float(rest.std()), d, n)
-        rank = rank_by_gap(sizes, chance, self.n_neurons) if self.order != "2" else 0
-        if not 0 < rank <= _WIDEST_SPAN * d:
+        needs_gap = d < self.method.many_inputs
+        known = self.method.n_neurons
+        rank = rank_by_gap(sizes, chance, known, needs_gap=needs_gap)
+        if self.method.order == "2" or not 0 < rank <= self.method.widest_span * d:
             return None
         log.info("the second coefficient has rank %d of %d", rank, d)
         return np.asarray(U[:, by_size[:rank]].T)
@@ -204,170 +241,176 @@ class _Learner:
         """All samples."""
         if self.samples.chunks is not None:
             return self.samples.chunks
-        X, y = self.fitted.X, self.fitted.Y[:, 0]
-        return [(X[i : i + _CHUNK], y[i : i + _CHUNK]) for i in range(0, len(X), _CHUNK)]
+        X, y, n = self.fitted.X, self.fitted.Y[:, 0], self.method.chunk
+        return [(X[i : i + n], y[i : i + n]) for i in range(0, len(X), n)]
 
-    def _tensor_start(self, basis: FloatArray | None) -> tuple[Network | None, FloatArray | None]:
+    def _tensor_start(
+        self, basis: FloatArray | None, quadratic: Quadratic
+    ) -> tuple[Network | None, FloatArray | None]:
         """Step 2: neurons from moments, in coordinates of the span, and a better span."""
-        n, d = self.fitted.X.shape
-        rank = len(basis) if basis is not None else min(self.n_neurons or d, d)
-        enough = n >= _TENSOR_SAMPLES * rank * (d + 1)
-        known = basis is not None or self.n_neurons == rank == d
-        wanted = self.order == "1" or (enough and known)
-        if not (self.samples.is_gaussian and wanted and rank <= _TENSOR_RANK):
+        method, (n, d) = self.method, self.fitted.X.shape
+        rank = len(basis) if basis is not None else min(method.n_neurons or d, d)
+        enough = n >= method.tensor_equations * rank * (d + 1)
+        known = basis is not None or method.n_neurons == rank == d
+        wanted = method.order == "1" or (enough and known)
+        if not (self.samples.is_gaussian and wanted and rank <= method.tensor_rank):
             return None, basis
         self.tell("estimating Hermite coefficients")
-        moments = estimate_moments(self._chunks(), self.quadratic, basis, executor=self.executor)
-        self.details["moment_errors"] = [float(e.max()) for e in moments.errors]
+        moments = estimate_moments(self._chunks(), quadratic, basis, executor=self.executor)
+        self.moment_errors = tuple(float(e.max()) for e in moments.errors)
         units = estimate_units(moments, rank, self.rng)
         if units is None:
             return None, basis
         whole = np.eye(d) if basis is None else basis
         units, span = estimate_again(units, whole, self.fitted.X, self.fitted.Y[:, 0])
-        self.details["tensor_estimate"] = {"a": units.a, "W": units.W @ span, "b": units.b}
+        self.tensor_estimate = replace(units, W=units.W @ span)
         W = units.W if basis is not None else units.W @ span
         affine = (np.zeros((1, W.shape[1])), np.zeros(1))
         start = Network([W, units.a[None]], [units.b, np.zeros(1)], affine)
         return start, None if basis is None else span
 
-    def _search_in_span(self, basis: FloatArray, start: Network | None) -> Explanation | None:
+    def _search_in_span(
+        self, basis: FloatArray, start: Network | None, slope: FloatArray
+    ) -> Explanation | None:
         """Step 3 inside the span, then in all coordinates; None where that fails.
 
         What lies outside the estimated span is noise with a structure, which more neurons
         would fit: there are few beside one a dimension.
         """
-        r, d = basis.shape
-        if d < _SPAN_FROM and start is None:
+        method, (r, d) = self.method, basis.shape
+        if d < method.span_from and start is None:
             return None
         n = self._n_searched(r)
         X, y = self.fitted.X[:n], self.fitted.Y[:n, 0]
-        v, Z = self.quadratic.v, X @ basis.T
-        outside = v - basis.T @ (basis @ v)
-        inside = Samples(Z, (y - X @ outside)[:, None], self.all.sigma)
-        ends: list[Explanation] = []
-        for _ in range(_TRIES):
+        outside = slope - basis.T @ (basis @ slope)
+        inside = Samples(X @ basis.T, (y - X @ outside)[:, None], self.all.sigma)
+        search = Smallest(self.price, min(method.widest(n, r), r + max(r // 4, 4)), 1)
+        ends: list[Fit] = []
+        for _ in range(method.max_tries):
             self.tell(f"fitting neurons inside {r} of {d} dimensions")
-            network = grow_while_worth(self.rng, inside, start, r + max(r // 4, 4)).network
-            start = None
-            lifted = _lifted(network, basis, outside)
-            used = self._enough_for(lifted)
+            lifted = _lifted(search.search(self.rng, inside, start).network, basis, outside)
+            start, used = None, self._enough_for(lifted)
             self.tell(f"refining {degrees_of_freedom(lifted):,} parameters")
-            end = fit(lifted, used, Stop(_REFINE_STEPS, goal=EXACT))
-            for _ in range(_MOST_ADDED if d >= MANY_INPUTS else 0):
-                if end.cost <= EXACT:
-                    break
-                more = grow(self.rng, used, end.network.architecture[1] + 1, EXACT, end.network)
-                if price(more.network, used) >= price(end.network, used):
-                    break
-                end = more
-            ends.append(Explanation(end.network, end.cost, settled=end.cost <= EXACT))
-            if end.cost <= EXACT and self._agrees(end.network):
-                return ends[-1]
-            alike = [e for e in ends[:-1] if e.cost <= 1.02 * end.cost]
-            if alike and len(used.X) >= _LIFT_EQUATIONS * degrees_of_freedom(end.network) / 2:
-                best = min(ends, key=lambda e: price(e.network, used))
-                more = grow(self.rng, used, best.network.architecture[1] + 1, EXACT, best.network)
-                if price(more.network, used) > price(best.network, used):
-                    return replace(best, settled=True)
+            end = fit(lifted, used, Stop(60, goal=method.exact))
+            if d >= method.many_inputs:
+                end = self._grown(end, used, method.max_added)
+            if end.cost <= method.exact and self._agrees(end.network):
+                return Explanation(end.network, is_exact=True, settled=True)
+            alike = any(e.cost <= 1.02 * end.cost for e in ends)
+            ends.append(end)
+            enough = method.lift_equations * degrees_of_freedom(end.network) / 2
+            if alike and len(used.X) >= enough:
+                best = min(ends, key=lambda e: self.price(e.network, used))
+                if self._grown(best, used, 1) is best:
+                    return Explanation(best.network, is_exact=False, settled=True)
                 break
         log.info("the span is not that of all rows")
         return None
 
+    def _grown(self, found: Fit, used: Samples, most: int) -> Fit:
+        """With up to so many neurons more, as long as they explain more."""
+        width = found.network.architecture[1] + most
+        search = Smallest(self.price, width, 1)
+        return search.grow(self.rng, used, found, patience=1, each=None)
+
     def _search(self, start: Network | None) -> Explanation:
         """Step 3 in all coordinates, on more and more samples."""
-        n, found = self._n_searched(self.fitted.X.shape[1]), None
-        if start is not None and start.dim_in != self.fitted.X.shape[1]:
+        method, (n_all, d) = self.method, self.fitted.X.shape
+        n, found, tries = self._n_searched(d), None, 0
+        max_tries = min(method.max_tries, method.max_searches or method.max_tries)
+        if start is not None and start.dim_in != d:
             start = None
-        tries, most_tries = 0, min(_TRIES, self.max_searches or _TRIES)
         while True:
-            rows = Samples(self.fitted.X[:n], self.fitted.Y[:n], self.all.sigma)
-            self.tell(f"fitting up to {widest(n, rows.X.shape[1])} neurons to {n:,} samples")
-            most = 1 if found is not None and found.settled and tries == 0 else self.max_searches
-            new = explain_by_growth(self.rng, rows, start, most)
-            found = replace(new, settled=new.settled or (most == 1))
+            rows, width = self._rows(0, n), method.widest(n, d)
+            self.tell(f"fitting up to {width} neurons to {n:,} samples")
+            once = found is not None and found.settled and tries == 0
+            n_searches = 1 if once else method.max_searches or self._n_searches(n, width)
+            found = Smallest(self.price, width, n_searches).explain(self.rng, rows, start)
+            found = replace(found, settled=found.settled or once)
             start = found.network
             if found.is_exact:
                 if self._agrees(found.network):
                     return found
                 tries, start = tries + 1, None
-                found = replace(found, cost=self.checked.cost(found.network), settled=False)
-            if n == len(self.fitted.X) and (tries == 0 or tries >= most_tries):
+                found = replace(found, is_exact=False, settled=False)
+            if n == n_all and (tries == 0 or tries >= max_tries):
                 return found
-            n = min(4 * n, len(self.fitted.X))
+            n = min(4 * n, n_all)
+
+    def _n_searches(self, n: int, width: int) -> int:
+        """As many searches as the work allows."""
+        # A step on j neurons takes n (j (d + 2))^2 multiplications, and j^2 adds up to m^3 / 3
+        # over the widths; some 25 steps each.
+        method, d = self.method, self.fitted.X.shape[1]
+        work = max(25 * n * (d + 2.0) ** 2 * width**3 / 3.0, 1.0)
+        return int(np.clip(method.search_work / work, method.min_searches, method.search_limit))
 
     def _refine(self, found: Explanation) -> tuple[Network, Samples]:
         """Step 4: to the last digit, or on all samples to the noise."""
-        used = self._enough_for(found.network) if found.is_exact else self.all
-        network = found.network
+        network, used = found.network, self.all
         if found.is_exact:
-            network = drop_idle(network, used, _IDLE)
+            used = self._enough_for(network)
+            network = drop_idle(network, used, self.method.idle)
         self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         return self._polished(network, used, exact=found.is_exact), used
 
     def _polished(self, network: Network, used: Samples, *, exact: bool) -> Network:
         rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
-        is_large = degrees_of_freedom(network) > _LARGE
-        goal = _ROUNDING * rounding if exact and is_large else 0.0
-        stop = Stop(_REFINE_STEPS, rtol=_REFINE_RTOL, goal=goal)
-        return fit(network, used, stop, damping=Damping(1e-9)).network
+        is_large = degrees_of_freedom(network) > self.method.large
+        goal = self.method.ulps * rounding if exact and is_large else 0.0
+        return fit(network, used, Stop(60, rtol=1e-2, goal=goal), damping=Damping(1e-9)).network
 
     def _resolve(self, network: Network, used: Samples, *, exact: bool) -> Patterns:
         """Step 5: signs that leave no affine rest, and the fit without one."""
         self.tell("resolving signs")
         network = with_unit_rows(network)
-        noise = used.reduced_cost(network)
-        errors = None if exact else self._errors(network, used, noise)
+        errors = None if exact else self._errors(network, used, used.reduced_cost(network))
         patterns = resolve_patterns(network, errors)
         best: Network | None = None
         for candidate in patterns.networks:
             end = self._polished(candidate, used, exact=exact)
-            fits = used.cost(end) <= EXACT if exact else price(end, used) <= price(network, used)
+            explained = self.price.is_explained(end, used)
+            fits = explained if exact else self.price(end, used) <= self.price(network, used)
             if fits and (best is None or used.cost(end) < used.cost(best)):
                 best = end
             if exact and best is not None:
                 break
         return replace(patterns, network=with_unit_rows(best or network), plain=best is not None)
 
-    def _finished(self, patterns: Patterns, used: Samples, found: Explanation) -> Recovery:
-        network = patterns.network
-        spread = float(self.all.sigma[0])
+    def _learned(self, patterns: Patterns, used: Samples, *, exact: bool, settled: bool) -> Learned:
+        network, known = patterns.network, self.method.n_neurons
+        spread, width = float(self.all.sigma[0]), network.architecture[1]
         noise = used.reduced_cost(network)
         floor = np.finfo(np.float64).eps * float(np.abs(self.all.Y).max()) / spread
         errors = self._errors(network, used, max(noise, floor))
-        self.details |= {
-            "exact": found.is_exact,
-            "settled": found.settled,
-            "noise": noise * spread,
-            "standard_errors": errors,
-            "sign_patterns": patterns.signs,
-            "n_neurons": network.architecture[1],
-        }
         off = 0.0 if errors is None else float(errors.W.max(initial=0.0))
-        self.details["order"], self.details["independence"] = least_order(network.weights[0], off)
-        if self.order == "1" and self.details["order"] != 1:
-            self.warnings.append(
-                "order 1 was given, and the rows of weights are not linearly independent"
-            )
-        self.evidence += what_cannot_be_known(patterns, errors)
-        width = network.architecture[1]
-        if self.n_neurons is not None and width != self.n_neurons:
-            self.warnings.append(
-                f"the samples show {width} neurons, not the {self.n_neurons} given"
-            )
-        return Recovery(
-            Status.UNVERIFIED,
+        order, independence = least_order(network.weights[0], off)
+        warnings = []
+        if self.method.order == "1" and order != 1:
+            told = "order 1 was given, and the rows of weights are not linearly independent"
+            warnings.append(told)
+        if known is not None and width != known:
+            warnings.append(f"the samples show {width} neurons, not the {known} given")
+        return Learned(
             network,
-            ledger=Ledger(0, 0, {}),
-            evidence=tuple(self.evidence),
-            method="hermite",
-            warnings=tuple(self.warnings),
-            details=self.details,
+            Why.EXPLAINED if settled else Why.UNRESOLVED,
+            exact,
+            noise * spread,
+            errors,
+            tuple(patterns.signs),
+            order,
+            independence,
+            notes=tuple(what_cannot_be_known(patterns, errors)),
+            warnings=tuple(warnings),
+            eigenvalues=self.eigenvalues,
+            moment_errors=self.moment_errors,
+            tensor_estimate=self.tensor_estimate,
         )
 
     def _errors(self, network: Network, used: Samples, noise: float) -> StandardErrors | None:
-        if network.n_parameters > _MOST_PARAMETERS:
+        if network.n_parameters > self.method.error_parameters:
             return None
-        n = min(len(used.X), _MOST_ROWS)
+        n = min(len(used.X), self.method.error_rows)
         # Fewer rows know less, by the square root of their share.
         sigma = self.all.sigma * noise * np.sqrt(n / len(used.X))
         return standard_errors(network, Samples(used.X[:n], used.Y[:n], sigma))
@@ -376,17 +419,18 @@ class _Learner:
         return Samples(self.all.X[start:stop], self.all.Y[start:stop], self.all.sigma)
 
     def _n_searched(self, d: int) -> int:
-        wanted = int(_SEARCH_EQUATIONS * (d + 2) * (self.n_neurons or d))
-        return min(max(wanted, _LEAST_SEARCHED), len(self.fitted.X))
+        wanted = int(self.method.search_equations * (d + 2) * (self.method.n_neurons or d))
+        return min(max(wanted, self.method.fewest_searched), len(self.fitted.X))
 
     def _enough_for(self, network: Network) -> Samples:
-        n = max(int(_LIFT_EQUATIONS * degrees_of_freedom(network)), _LEAST_SEARCHED)
+        wanted = int(self.method.lift_equations * degrees_of_freedom(network))
+        n = max(wanted, self.method.fewest_searched)
         return self._rows(0, min(n, len(self.fitted.X)))
 
     def _agrees(self, network: Network) -> bool:
         """Whether samples not fitted agree, but for units that fire on next to none."""
-        outside = np.abs(self.checked.residual(network)) > _AGREES
-        return bool(outside.mean() <= _MOST_OUTSIDE)
+        outside = np.abs(self.checked.residual(network)) > self.method.agrees
+        return bool(outside.mean() <= self.method.max_outside)
 
 
 def _lifted(network: Network, basis: FloatArray, outside: FloatArray) -> Network:

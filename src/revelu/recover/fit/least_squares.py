@@ -28,16 +28,8 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
-from revelu.recover.fit.search import (
-    SEVERAL_OUTPUTS,
-    Shape,
-    explain,
-    is_explained,
-    is_near,
-    refine,
-    shape_of,
-    sharpen,
-)
+from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
+from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
@@ -109,7 +101,7 @@ class FitSearch(Search):
         d = self.oracle.dim_in
         if d < self.method.many_inputs or self.noise.coarseness > self.method.fine:
             return
-        if self.oracle.dim_out < SEVERAL_OUTPUTS:
+        if self.oracle.dim_out < self._sizes().several:
             self.subspace = random_slice(self.rng, d, self.method.n_slice)
             return
         self.tell("measuring the span of the gradients")
@@ -120,11 +112,11 @@ class FitSearch(Search):
 
     def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""
-        shape = self._shape()
+        sizes = self._sizes()
         if self.subspace is None:
-            n = max(shape.n_samples(max(self.method.first_width, shape.d // 4)), 2 * (shape.d + 1))
+            n = max(sizes.n_samples(max(self.method.first_width, sizes.d // 4)), 2 * (sizes.d + 1))
         else:
-            n = shape.n_samples(int(self.method.span_margin * shape.d) + 2)
+            n = sizes.n_samples(int(self.method.span_margin * sizes.d) + 2)
         samples = self._ask(n)
         start: Network | None = None
         left: list[tuple[int, float]] = []
@@ -132,10 +124,10 @@ class FitSearch(Search):
             self._explain(samples, start)
             even = samples.evenly()
             spread = max(even.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
-            left.append((shape.width(n), even.cost(self._best()) / spread))
+            left.append((sizes.width(n), even.cost(self._best()) / spread))
             invented = is_explained(self._best(), samples, self.limit)
             if invented:
-                samples = samples.joined(self._ask(shape.n_held_out(n)))
+                samples = samples.joined(self._ask(sizes.n_held_out(n)))
                 if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
@@ -146,11 +138,11 @@ class FitSearch(Search):
             determined = samples.n_equations >= wanted
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
-            more = shape.more(len(samples.X))
-            if not shape.is_short(n) and self.n_kinks is None:
+            more = sizes.more(len(samples.X))
+            if not sizes.is_short(n) and self.n_kinks is None:
                 self._look_along_a_line()
                 more = max(
-                    more, shape.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
+                    more, sizes.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
                 )
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
@@ -160,7 +152,7 @@ class FitSearch(Search):
         width = left[-1][0]
         fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
         self.is_stuck = min(share for w, share in left if 2 * w > width) > self.method.stuck * fewer
-        is_wide = width >= max(self.method.max_neurons, 4 * self._shape().d)
+        is_wide = width >= max(self.method.max_neurons, 4 * self._sizes().d)
         if not (self.is_stuck or is_wide or samples.X.size * width > self.method.max_work):
             return False
         self.obstacles.append(
@@ -171,7 +163,7 @@ class FitSearch(Search):
         return True
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
-        width = shape_of(samples).width(len(samples.X))
+        width = self._sizes().width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
         self.best = explain(self.rng, samples, self.limit, start)
 
@@ -219,7 +211,7 @@ class FitSearch(Search):
     def _in_all_coordinates(self, subspace: Subspace) -> Samples:
         """Refit in all coordinates, to fresh queries."""
         d, k = self.oracle.dim_in, self.oracle.dim_out
-        if k < SEVERAL_OUTPUTS:
+        if k < self._sizes().several:
             self.tell("measuring the rows of the neurons")
             network, slopes = carry_over(self._answered, self.rng, self._best(), subspace)
             equations = self.method.slope_equations
@@ -252,7 +244,7 @@ class FitSearch(Search):
 
         A grid of significant digits is finer by ten where an answer is smaller by ten.
         """
-        if self.noise.grid is None or self._shape().k > 1:
+        if self.noise.grid is None or self._sizes().k > 1:
             return self._ask(n)
         X = self.rng.standard_normal((self.method.n_foretold * n, self.oracle.dim_in))
         order = np.argsort(self.noise.sigma(self._best()(X))[:, 0], kind="stable")
@@ -290,13 +282,13 @@ class FitSearch(Search):
         best = self._best()
         return best if self.subspace is None else self.subspace.in_all_coordinates(best)
 
-    def _shape(self) -> Shape:
+    def _sizes(self) -> Sizes:
         d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
-        return Shape(d, self.oracle.dim_out)
+        return Sizes(d, self.oracle.dim_out)
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries, in the coordinates of the subspace."""
-        X = self.rng.standard_normal((n, self._shape().d))
+        X = self.rng.standard_normal((n, self._sizes().d))
         if self.subspace is None:
             return self._answered(X)
         samples = self._answered(self.subspace.points(X))

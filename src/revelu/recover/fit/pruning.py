@@ -8,68 +8,49 @@ adds ``a_j^2 / (G^-1)_jj`` to the sum of squares.  How many of the least worth c
 found by trying: a full refit returns to the noise, or it does not.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
-from revelu.recover.refine.network_fit import (
-    Automatic,
-    Fit,
-    Samples,
-    degrees_of_freedom,
-    fit,
-)
+from revelu.recover.fit.price import Price
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, degrees_of_freedom, fit
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# Relative eigenvalues of the Gram matrix below this are rounding.
-_RANK_RTOL = 1e-13
 
-# Trials of how many neurons can go, and steps of a refit.
-_MAX_TRIALS = 10
-_REFIT_STEPS = 40
-_REFIT_RTOL = 0.05
-_REFIT_DAMPING = 1e-6
-_REFIT_ITERATIONS = 60
-
-# Neurons to spare make a fit converge slowly, and which ones to remove shows long before.
-_FIRST_STEPS = 12
-
-# Chance moves a cost by a share of 1 / sqrt(2 n); this many such are no chance.
-_SIGMAS = 4.0
-_LEAST_SLACK = 0.03
-
-# A first guess of how many can go: those that a refit of the output weights alone
-# replaces to within this many times the cost.
-_CHEAP = 100.0
-
-
-def prune(network: Network, samples: Samples, noise_cost: float) -> Fit:
-    """Remove as many neurons as the samples allow, an affine rest being free.
+def prune(start: Fit, samples: Samples, price: Price, *, max_trials: int = 10) -> Fit:
+    """Remove as many neurons as the samples allow, an affine rest being free where there is one.
 
     Parameters
     ----------
-    network : Network
+    start : Fit
         With neurons to spare; near a solution.
     samples : Samples
-    noise_cost : float
-        A reduced cost that noise alone can have: what passes it is explained.
+    price : Price
+        Of two networks the lower is better.
+    max_trials : int
+        Of how many neurons can go at once.
 
     Returns
     -------
     Fit
-        With an affine rest.  Its cost tells whether it explains the samples.
+        With an affine rest if the start has one.
     """
-    network = network.take(are_determined(network, samples))
-    found = _refit(with_affine_rest(network, samples), samples, noise_cost, _FIRST_STEPS)
+    # An idle neuron is one that explains no more than chance, whatever is known of the noise.
+    price = replace(price, known=False)
+    kept = are_determined(start.network, samples)
+    # Neurons to spare make a fit converge slowly, and which ones to remove shows long before.
+    found = _refit(start.network.take(kept), samples, price, max_steps=12)
     while found.network.architecture[1]:
-        smaller = _remove_most(found, samples, _bar(found, samples, noise_cost))
+        smaller = _remove_most(found, samples, price, max_trials)
         if smaller is None:
             break
         found = smaller
     kept = are_determined(found.network, samples)
-    if kept.all():
-        return found
-    return _refit(with_affine_rest(found.network.take(kept), samples), samples, noise_cost)
+    found = found if kept.all() else _refit(found.network.take(kept), samples, price)
+    explained = [price.is_explained(f.network, samples) for f in (start, found)]
+    return start if explained == [True, False] else found
 
 
 def are_determined(network: Network, samples: Samples) -> BoolArray:
@@ -86,8 +67,8 @@ def are_determined(network: Network, samples: Samples) -> BoolArray:
     return np.asarray(np.minimum(n_on, n - n_on) * k >= d + 1 + k)
 
 
-def with_affine_rest(network: Network, samples: Samples) -> Network:
-    """The hidden layer as it is; output weights and an affine map by least squares."""
+def with_output_layer(network: Network, samples: Samples) -> Network:
+    """The hidden layer as it is; output weights and an affine rest by least squares."""
     return _output_layer(network, samples)[0]
 
 
@@ -100,43 +81,36 @@ def drop_idle(network: Network, samples: Samples, cost: float) -> Network:
     """Leave out neurons that the others replace to within ``cost``; nothing else moves."""
     order, costs = _elimination(network, samples)
     n = int((costs <= cost).sum())
-    return with_affine_rest(network.take(np.sort(order[n:])), samples) if n else network
+    return with_output_layer(network.take(np.sort(order[n:])), samples) if n else network
 
 
-def _refit(start: Network, samples: Samples, bar: float, max_steps: int = _REFIT_STEPS) -> Fit:
-    left = max(samples.n_equations - degrees_of_freedom(start), 1)
-    goal = bar * float(np.sqrt(left / samples.n_equations))
+def _refit(network: Network, samples: Samples, price: Price, *, max_steps: int = 40) -> Fit:
+    left = max(samples.n_equations - degrees_of_freedom(network), 1)
+    goal = 0.9 * price.noise * float(np.sqrt(left / samples.n_equations))
     return fit(
-        start,
+        with_output_layer(network, samples),
         samples,
-        Stop(max_steps, rtol=_REFIT_RTOL, goal=0.9 * goal),
-        solver=Automatic(Iterative(_REFIT_ITERATIONS, white=True)),
-        damping=Damping(_REFIT_DAMPING),
+        Stop(max_steps, rtol=0.05, goal=goal),
+        solver=Automatic(Iterative(60, white=True)),
+        damping=Damping(1e-6),
     )
 
 
-def _bar(found: Fit, samples: Samples, noise_cost: float) -> float:
-    """The reduced cost up to which a smaller network explains as much."""
-    slack = max(_LEAST_SLACK, _SIGMAS / np.sqrt(2.0 * samples.n_equations))
-    reduced = samples.reduced_cost(found.network)
-    return (1.0 + slack) * reduced if reduced > noise_cost else noise_cost
-
-
-def _remove_most(found: Fit, samples: Samples, bar: float) -> Fit | None:
+def _remove_most(found: Fit, samples: Samples, price: Price, max_trials: int) -> Fit | None:
     """Remove as many as can go at once, by bisection; None where none can."""
-    network = found.network
-    order, costs = _elimination(network, samples)
-    guess = int((costs < _CHEAP * max(found.cost, 1.0)).sum())
-    width = network.architecture[1]
+    width = found.network.architecture[1]
+    order, costs = _elimination(found.network, samples)
+    # Those that a refit of the output weights alone replaces to within a hundred times the cost
+    # are a first guess.
+    guess = int((costs < 100.0 * max(found.cost, price.noise)).sum())
     enough, too_many = 0, width + 1
     best: Fit | None = None
-    for _ in range(_MAX_TRIALS):
+    for _ in range(max_trials):
         if too_many - enough <= 1:
             break
         n = min(max(guess, enough + 1), too_many - 1)
-        kept = np.sort(order[n:])
-        smaller = _refit(with_affine_rest(network.take(kept), samples), samples, bar)
-        if samples.reduced_cost(smaller.network) <= bar:
+        smaller = _refit(found.network.take(np.sort(order[n:])), samples, price)
+        if price.prefers(smaller.network, (best or found).network, samples):
             enough, best = n, smaller
             guess = n + 1 if too_many == width + 1 else (n + too_many) // 2
         else:
@@ -170,16 +144,18 @@ def _output_layer(network: Network, samples: Samples) -> tuple[Network, FloatArr
         What the weighted sum of squares would grow by.
     """
     X, m = samples.X, network.architecture[1]
-    features = np.column_stack([network.activations(X)[1], np.ones(len(X)), X])
+    rest = [] if network.skip is None else [X]
+    features = np.column_stack([network.activations(X)[1], np.ones(len(X)), *rest])
     norms = np.sqrt(np.einsum("ni,ni->i", features, features))
     norms = np.where(norms > 0, norms, 1.0)
     features /= norms
     eigenvalues, U = np.linalg.eigh(features.T @ features)
-    eigenvalues = np.maximum(eigenvalues, _RANK_RTOL * eigenvalues.max())
+    # Smaller ones are rounding.
+    eigenvalues = np.maximum(eigenvalues, 1e-13 * eigenvalues.max())
     inverse = (U / eigenvalues) @ U.T
     C = inverse @ (features.T @ samples.Y)
     sigma = np.sqrt(np.mean(np.broadcast_to(samples.sigma, samples.Y.shape) ** 2, axis=0))
     worth = ((C[:m] / sigma) ** 2).sum(axis=1) / np.diag(inverse)[:m]
     C /= norms[:, None]
-    skip = (C[m + 1 :].T, np.zeros(len(C[m])))
+    skip = (C[m + 1 :].T, np.zeros(len(C[m]))) if rest else None
     return Network([network.weights[0], C[:m].T], [network.biases[0], C[m]], skip), worth

@@ -4,13 +4,6 @@ import numpy as np
 
 from revelu.types import FloatArray
 
-# A gap is one where the first eigenvalue past it is this much smaller, and near to chance.
-_GAP = 1.7
-_CHANCE = 1.5
-
-# From so many inputs a fit in all coordinates takes long: there a rank without a gap will do.
-MANY_INPUTS = 30
-
 
 def chance_eigenvalue(deviation: float, d: int, n: int) -> float:
     """The largest eigenvalue that the second Hermite coefficient of noise would have.
@@ -30,8 +23,16 @@ def chance_eigenvalue(deviation: float, d: int, n: int) -> float:
     return float(2.0 * deviation * np.sqrt(d / max(n, 1)))
 
 
-def rank_by_gap(sizes: FloatArray, chance: float, known: int | None = None) -> int:
-    """Count eigenvalues that are no chance, where a gap, or many inputs, make that clear.
+def rank_by_gap(
+    sizes: FloatArray,
+    chance: float,
+    known: int | None = None,
+    *,
+    needs_gap: bool = True,
+    gap: float = 1.7,
+    margin: float = 1.5,
+) -> int:
+    """Count eigenvalues that are no chance, where a gap makes that clear.
 
     Parameters
     ----------
@@ -41,6 +42,12 @@ def rank_by_gap(sizes: FloatArray, chance: float, known: int | None = None) -> i
         The largest that chance gives.
     known : int, optional
         The rank, if known: it is returned if there is a gap after it.
+    needs_gap : bool
+        Whether nothing is clear without a gap.
+    gap : float
+        After a gap the next eigenvalue is smaller by this factor,
+    margin : float
+        and by no more than this factor larger than chance.
 
     Returns
     -------
@@ -48,9 +55,9 @@ def rank_by_gap(sizes: FloatArray, chance: float, known: int | None = None) -> i
         0 where nothing is clear.
     """
     ratios = sizes[:-1] / np.maximum(sizes[1:], np.finfo(np.float64).tiny)
-    clear = (sizes[:-1] > chance) & (sizes[1:] < _CHANCE * chance) & (ratios > _GAP)
+    clear = (sizes[:-1] > chance) & (sizes[1:] < margin * chance) & (ratios > gap)
     if known is not None and known < len(sizes):
         return known if clear[known - 1] else 0
     if clear.any():
         return int(np.argmax(np.where(clear, ratios, 0.0))) + 1
-    return int((sizes > _CHANCE * chance).sum()) if len(sizes) >= MANY_INPUTS else 0
+    return 0 if needs_gap else int((sizes > margin * chance).sum())

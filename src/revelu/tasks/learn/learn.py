@@ -4,42 +4,27 @@ import logging
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
-from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
 from revelu.oracle import whole_number
 from revelu.probe.streams import Chunk, Mapped
-from revelu.recover.fit.growth import widest
-from revelu.recover.fit.hermite import GaussianSamples, recover_from_samples
-from revelu.recovery import Certificate, Recovery, Status
+from revelu.recover.fit.hermite import GaussianSamples, Hermite
+from revelu.recover.fit.learned import Learned
+from revelu.recovery import Recovery
 from revelu.tasks.job import check_progress
-from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn, gather
+from revelu.tasks.learn.samples import Drawn, counted, gather
+from revelu.tasks.learn.verdict import Verdict
 from revelu.tasks.progress import Listener, teller
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
 ORDERS = ("auto", "1", "2")
-
-# Samples of which all but this share agree are explained but for what hardly ever fires.
-_MOSTLY = 0.99
-
-# Noise of more than this share of what varies leaves nothing to be sure of; nor do fewer
-# samples a parameter.
-_HOPELESS_NOISE = 0.3
-_FEWEST_SAMPLES = 4.0
-
-# Rows that are evaluated at a time.
-_ROWS = 65_536
-
-# Answers to one input that lie so far apart by chance alone are one such set in a thousand.
-_BY_CHANCE = 1e-3
 
 # Keeps these random choices apart from those that drew the samples.
 _STREAM = 0x6C65_6172_6E
@@ -129,19 +114,14 @@ def learn(
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
-    _check_enough(drawn, n_neurons)
+    method = Hermite(n_neurons, str(order), max_searches)
+    _check_enough(drawn, method)
     law, unit = measure_law(drawn.X), _unit(drawn.y)
-    recovery = recover_from_samples(
-        _whitened(drawn, law, unit),
-        n_neurons,
-        str(order),
-        seeds.spawn(1)[0],
-        tell,
-        max_searches,
-        executor,
-    )
+    samples, rng = _whitened(drawn, law, unit), np.random.default_rng(seeds.spawn(1)[0])
+    learned = method.recover(samples, rng, tell, executor)
     tell("verifying on samples kept apart")
-    return _certified(_as_before(_with_unit(recovery, unit), law), drawn, law)
+    learned = _as_before(learned.in_unit(unit), law)
+    return Verdict(learned, drawn, law.objection, method.widest(*drawn.X.shape)).recovery()
 
 
 def _unit(y: FloatArray) -> float:
@@ -162,70 +142,21 @@ def _as_they_are(X: FloatArray) -> FloatArray:
     return X
 
 
-def _with_unit(recovery: Recovery, unit: float) -> Recovery:
-    """The network, and all that is known of its answers, in the samples' own unit."""
-    if recovery.network is None:  # pragma: no cover - a fit always leaves one
-        return recovery
-    (W, A), (b, c), skip = recovery.network.weights, recovery.network.biases, recovery.network.skip
-    if skip is not None:
-        skip = (unit * skip[0], unit * skip[1])
-    details = dict(recovery.details)
-    details["noise"] = unit * details["noise"]
-    for name in ("eigenvalues", "moment_errors"):
-        if name in details:
-            details[name] = [unit * value for value in details[name]]
-    if (errors := details["standard_errors"]) is not None:
-        V = None if errors.V is None else unit * errors.V
-        errors = replace(errors, A=unit * errors.A, c=unit * errors.c, V=V)
-        details["standard_errors"] = errors
-    if (start := details.get("tensor_estimate")) is not None:
-        details["tensor_estimate"] = {**start, "a": unit * start["a"]}
-    return replace(
-        recovery, network=Network([W, unit * A], [b, unit * c], skip=skip), details=details
-    )
-
-
-def _n_off(network: Network, X: FloatArray, y: FloatArray, tolerance: float) -> int:
-    """How many samples a network misses; block by block, for it may have many neurons."""
-    blocks = (slice(i, i + _ROWS) for i in range(0, len(X), _ROWS))
-    return sum(int((np.abs(network(X[b])[:, 0] - y[b]) > tolerance).sum()) for b in blocks)
-
-
-def _explained(drawn: Drawn, tolerance: float, noise: float) -> float:
-    """The largest difference between answers to one input that noise explains.
-
-    The mean of r answers has the noise of one by the square root of r, and the difference of
-    two of them times the square root of 2; of so many pairs none passes this by chance.
-    """
-    if drawn.n_repeats == 1 or not noise:
-        return tolerance
-    n_pairs = drawn.n_samples * drawn.n_repeats
-    sigmas = float(norm.isf(_BY_CHANCE / n_pairs))
-    return float(sigmas * np.sqrt(2.0 * drawn.n_repeats) * noise)
-
-
-def _counted(drawn: Drawn) -> str:
-    n = len(drawn.y) + len(drawn.y_held)
-    different = drawn.chunks is None and n < drawn.n_samples
-    return f"{drawn.n_samples:,} samples" + (f" of {n:,} different inputs" if different else "")
-
-
-def _check_enough(drawn: Drawn, n_neurons: int | None) -> None:
-    n, d = drawn.X.shape
-    m = 1 if n_neurons is None else n_neurons
-    if widest(n, d) < m:
+def _check_enough(drawn: Drawn, method: Hermite) -> None:
+    (n, d), m = drawn.X.shape, method.n_neurons or 1
+    if method.widest(n, d) < m:
         raise InputError(
-            f"{_counted(drawn)} are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
+            f"{counted(drawn)} are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
             f"an affine rest have {m * (d + 2) + d + 1:,} parameters, and some samples are kept "
             "apart"
         )
 
 
-def _as_before(recovery: Recovery, law: Law) -> Recovery:
+def _as_before(learned: Learned, law: Law) -> Learned:
     """The network in the coordinates of the samples, rows of norm 1."""
-    if recovery.network is None or law.is_standard:
-        return recovery
-    (W, A), (b, c), skip = recovery.network.weights, recovery.network.biases, recovery.network.skip
+    if law.is_standard:
+        return learned
+    (W, A), (b, c), skip = learned.network.weights, learned.network.biases, learned.network.skip
     W = W @ law.whitening
     b = b - W @ law.mean
     norms = np.linalg.norm(W, axis=1)
@@ -239,93 +170,4 @@ def _as_before(recovery: Recovery, law: Law) -> Recovery:
         notes.append(
             f"the inputs vary in {r} of {d} dimensions: of other inputs the samples show nothing"
         )
-    return replace(recovery, network=network, warnings=(*recovery.warnings, *notes))
-
-
-def _certified(recovery: Recovery, drawn: Drawn, law: Law) -> Recovery:
-    """The recovery with what samples kept apart, and those that were fitted, say of it."""
-    network, details = recovery.network, recovery.details
-    if network is None:  # pragma: no cover - a fit always leaves one
-        return recovery
-    noise = 0.0 if details["exact"] else float(details["noise"])
-    certificate = certify_held_out(network, drawn.X_held, drawn.y_held, noise)
-    if details["exact"]:
-        status, evidence, warnings = _judged_exact(network, certificate, drawn)
-    else:
-        settled = bool(details["settled"])
-        status, evidence, warnings = _judged_noisy(
-            network, certificate, drawn, noise, settled=settled
-        )
-    if drawn.disagreement > _explained(drawn, certificate.tolerance, noise):
-        status = Status.UNVERIFIED
-        evidence.append(
-            f"the same input has answers that differ by {drawn.disagreement:.2g}, and what was "
-            "fitted is their mean: samples of two functions are not those of one"
-        )
-    elif status is Status.UNVERIFIED and not evidence:
-        evidence.append(
-            f"no network of up to {widest(*drawn.X.shape)} neurons that samples kept apart agree "
-            "with was found; more samples may help"
-        )
-    if law.objection:
-        warnings.insert(0, f"{law.objection}; fitted all the same, outside the theorems")
-    return replace(
-        recovery,
-        status=status,
-        certificate=certificate,
-        evidence=(*recovery.evidence, *evidence),
-        warnings=(*recovery.warnings, *warnings),
-        details={**details, "n_samples": drawn.n_samples, "objection": law.objection},
-    )
-
-
-_Verdict: TypeAlias = tuple[Status, list[str], list[str]]
-
-
-def _judged_exact(network: Network, certificate: Certificate, drawn: Drawn) -> _Verdict:
-    """Status, evidence and warnings of a network that leaves nothing of the samples fitted."""
-    if certificate.n_checks < FEWEST_CHECKS and certificate.fraction_within == 1.0:
-        few = (
-            f"the {certificate.n_checks} samples kept apart agree, which are too few to certify "
-            f"it: of {FEWEST_TO_CERTIFY} samples of different inputs there are enough"
-        )
-        return Status.UNVERIFIED, [few], []
-    n_off = _n_off(network, drawn.X, drawn.y, certificate.tolerance)
-    if certificate.passed and not n_off:
-        return Status.RECOVERED, [], []
-    if certificate.passed:
-        why = (
-            f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
-            f"{certificate.tolerance:.2g}: they come from another function, or from neurons "
-            "that hardly ever fire"
-        )
-        return Status.PARTIAL, [why], []
-    if certificate.fraction_within >= _MOSTLY:
-        why = "all but a few samples agree: neurons that hardly ever fire are missing"
-        return Status.PARTIAL, [why], []
-    return Status.UNVERIFIED, [], []
-
-
-def _judged_noisy(
-    network: Network, certificate: Certificate, drawn: Drawn, noise: float, *, settled: bool
-) -> _Verdict:
-    """Status, evidence and warnings of a network that leaves what is taken to be noise."""
-    status, warnings = Status.UNVERIFIED, []
-    limit = float(norm.isf(_BY_CHANCE / len(drawn.y))) * noise
-    n_off = _n_off(network, drawn.X, drawn.y, limit)
-    if n_off:
-        warnings.append(
-            f"{n_off:,} of the {len(drawn.y):,} samples that were fitted differ by more than "
-            f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
-            "another function"
-        )
-    enough = len(drawn.y) >= _FEWEST_SAMPLES * network.n_parameters
-    quiet = noise < _HOPELESS_NOISE * float(drawn.y.std())
-    if certificate.passed and settled and enough and quiet:
-        # A function of another kind, fitted piece by piece, keeps an affine rest.
-        status = Status.RECOVERED if network.skip is None else Status.PARTIAL
-        warnings.append(
-            f"the answers are taken to have noise of {noise:.2g}, which is what no further "
-            "neuron explains; a difference smaller than it would go unnoticed"
-        )
-    return status, [], warnings
+    return replace(learned, network=network, warnings=(*learned.warnings, *notes))

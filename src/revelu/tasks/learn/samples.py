@@ -99,6 +99,13 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
     return Drawn(*kept, *apart, n, chunks, n_repeats, disagreement)
 
 
+def counted(drawn: Drawn) -> str:
+    """Say how many samples there are."""
+    n = len(drawn.y) + len(drawn.y_held)
+    different = drawn.chunks is None and n < drawn.n_samples
+    return f"{drawn.n_samples:,} samples" + (f" of {n:,} different inputs" if different else "")
+
+
 def _n_held(n: int) -> int:
     """How many of n samples are kept apart."""
     certifying = int(np.clip(n // _EVERY, _LEAST_HELD_OUT, FEWEST_CHECKS))

@@ -1,0 +1,96 @@
+"""What a fit to samples says."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.recover.fit.covariance import StandardErrors
+from revelu.recover.fit.tensors import Units
+from revelu.recover.method import Why
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A network from samples; samples that had no part in it decide what it is worth.
+
+    Attributes
+    ----------
+    network : Network
+        With a skip where no choice of signs explains the samples without.
+    why : Why
+        ``EXPLAINED`` where it leaves rounding, or independent searches agree that what it leaves
+        is noise; else ``UNRESOLVED``.
+    is_exact : bool
+        Whether it leaves rounding only.
+    noise : float
+        Standard deviation of what it leaves.
+    standard_errors : StandardErrors or None
+        Of all parameters, rows of weights having norm 1; None of too many.
+    signs : tuple of ndarray, shape (m,)
+        The choices of signs that explain the samples, relative to the first.
+    order : int
+        The least at which the theorems apply to the rows found; 0 where no low one is.
+    independence : float
+        The least singular value of the rows' products of that order.
+    notes, warnings : tuple of str
+    eigenvalues : ndarray, shape (d,), or None
+        Of the second Hermite coefficient, the largest first, without signs.
+    moment_errors : tuple of float
+        The largest of each order, where moments were estimated.
+    tensor_estimate : Units or None
+        Where the search began.
+    """
+
+    network: Network
+    why: Why
+    is_exact: bool
+    noise: float
+    standard_errors: StandardErrors | None
+    signs: tuple[FloatArray, ...]
+    order: int
+    independence: float
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    eigenvalues: FloatArray | None = None
+    moment_errors: tuple[float, ...] = ()
+    tensor_estimate: Units | None = None
+
+    def in_unit(self, unit: float) -> "Learned":
+        """Return the same of answers ``unit`` times as large."""
+        errors, units, values = self.standard_errors, self.tensor_estimate, self.eigenvalues
+        if errors is not None:
+            V = None if errors.V is None else unit * errors.V
+            errors = replace(errors, A=unit * errors.A, c=unit * errors.c, V=V)
+        return replace(
+            self,
+            network=self.network.then(np.array([[unit]])),
+            noise=unit * self.noise,
+            standard_errors=errors,
+            eigenvalues=None if values is None else unit * values,
+            moment_errors=tuple(unit * e for e in self.moment_errors),
+            tensor_estimate=None if units is None else replace(units, a=unit * units.a),
+        )
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What reports tell of it."""
+        figures: dict[str, Any] = {
+            "exact": self.is_exact,
+            "settled": self.why is Why.EXPLAINED,
+            "noise": self.noise,
+            "standard_errors": self.standard_errors,
+            "sign_patterns": list(self.signs),
+            "n_neurons": self.network.architecture[1],
+            "order": self.order,
+            "independence": self.independence,
+        }
+        if self.eigenvalues is not None:
+            figures["eigenvalues"] = self.eigenvalues.tolist()
+        if self.moment_errors:
+            figures["moment_errors"] = list(self.moment_errors)
+        if self.tensor_estimate is not None:
+            figures["tensor_estimate"] = dict(vars(self.tensor_estimate))
+        return figures

@@ -1,0 +1,149 @@
+"""What samples kept apart, and those that were fitted, say of a network."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
+from revelu.numerics.confidence import standard_errors
+from revelu.recover.fit.learned import Learned
+from revelu.recover.method import Why
+from revelu.recovery import Certificate, Ledger, Recovery, Status
+from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn
+from revelu.types import FloatArray
+
+
+@dataclass
+class Verdict:
+    """The status of a network that was learned from samples.
+
+    Attributes
+    ----------
+    learned : Learned
+        In the coordinates and the unit of the samples.
+    drawn : Drawn
+    objection : str
+        Why the theorems do not apply to the inputs, if they do not.
+    widest : int
+        The most neurons that were looked for.
+    mostly : float
+        Samples of which this share agrees are explained but for what hardly ever fires.
+    hopeless_noise : float
+        Noise of more than this share of what varies leaves nothing to be sure of;
+    fewest_samples : float
+        nor do fewer samples a parameter.
+    """
+
+    learned: Learned
+    drawn: Drawn
+    objection: str
+    widest: int
+    mostly: float = 0.99
+    hopeless_noise: float = 0.3
+    fewest_samples: float = 4.0
+    evidence: list[str] = field(default_factory=list, init=False)
+    warnings: list[str] = field(default_factory=list, init=False)
+
+    def recovery(self) -> Recovery:
+        """Return the network with its status and its certificate."""
+        learned, drawn = self.learned, self.drawn
+        noise = 0.0 if learned.is_exact else learned.noise
+        certificate = certify_held_out(learned.network, drawn.X_held, drawn.y_held, noise)
+        status = (
+            self._of_exact(certificate) if learned.is_exact else self._of_noisy(certificate, noise)
+        )
+        if drawn.disagreement > self._explained(certificate.tolerance, noise):
+            status = Status.UNVERIFIED
+            self.evidence.append(
+                f"the same input has answers that differ by {drawn.disagreement:.2g}, and what was "
+                "fitted is their mean: samples of two functions are not those of one"
+            )
+        elif status is Status.UNVERIFIED and not self.evidence:
+            self.evidence.append(
+                f"no network of up to {self.widest} neurons that samples kept apart agree "
+                "with was found; more samples may help"
+            )
+        if self.objection:
+            told = f"{self.objection}; fitted all the same, outside the theorems"
+            self.warnings.insert(0, told)
+        return Recovery(
+            status,
+            learned.network,
+            certificate,
+            ledger=Ledger(0, 0, {}),
+            evidence=(*learned.notes, *self.evidence),
+            method="hermite",
+            warnings=(*learned.warnings, *self.warnings),
+            details={
+                **learned.figures,
+                "n_samples": drawn.n_samples,
+                "objection": self.objection,
+            },
+        )
+
+    def _of_exact(self, certificate: Certificate) -> Status:
+        """Status of a network that leaves nothing of the samples fitted."""
+        if certificate.n_checks < FEWEST_CHECKS and certificate.fraction_within == 1.0:
+            self.evidence.append(
+                f"the {certificate.n_checks} samples kept apart agree, which are too few to "
+                f"certify it: of {FEWEST_TO_CERTIFY} samples of different inputs there are enough"
+            )
+            return Status.UNVERIFIED
+        n_off = self._n_off(certificate.tolerance)
+        if certificate.passed and not n_off:
+            return Status.RECOVERED
+        if certificate.passed:
+            self.evidence.append(
+                f"{n_off:,} of the {len(self.drawn.y):,} samples that were fitted differ by more "
+                f"than {certificate.tolerance:.2g}: they come from another function, or from "
+                "neurons that hardly ever fire"
+            )
+            return Status.PARTIAL
+        if certificate.fraction_within >= self.mostly:
+            self.evidence.append(
+                "all but a few samples agree: neurons that hardly ever fire are missing"
+            )
+            return Status.PARTIAL
+        return Status.UNVERIFIED
+
+    def _of_noisy(self, certificate: Certificate, noise: float) -> Status:
+        """Status of a network that leaves what is taken to be noise."""
+        n, network = len(self.drawn.y), self.learned.network
+        limit = standard_errors(n) * noise
+        if n_off := self._n_off(limit):
+            self.warnings.append(
+                f"{n_off:,} of the {n:,} samples that were fitted differ by more than "
+                f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
+                "another function"
+            )
+        enough = n >= self.fewest_samples * network.n_parameters
+        quiet = noise < self.hopeless_noise * float(self.drawn.y.std())
+        settled = self.learned.why is Why.EXPLAINED
+        if not (certificate.passed and settled and enough and quiet):
+            return Status.UNVERIFIED
+        self.warnings.append(
+            f"the answers are taken to have noise of {noise:.2g}, which is what no further "
+            "neuron explains; a difference smaller than it would go unnoticed"
+        )
+        # A function of another kind, fitted piece by piece, keeps an affine rest.
+        return Status.RECOVERED if network.skip is None else Status.PARTIAL
+
+    def _n_off(self, tolerance: float, rows: int = 65_536) -> int:
+        """How many samples the network misses; some at a time, for it may have many neurons."""
+        X, y = self.drawn.X, self.drawn.y
+        blocks = (slice(i, i + rows) for i in range(0, len(X), rows))
+        return sum(int((self._errors(X[b], y[b]) > tolerance).sum()) for b in blocks)
+
+    def _errors(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(self.learned.network(X)[:, 0] - y))
+
+    def _explained(self, tolerance: float, noise: float) -> float:
+        """The largest difference between answers to one input that noise explains.
+
+        The mean of r answers has the noise of one by the square root of r, and the difference of
+        two of them times the square root of 2.
+        """
+        n, r = self.drawn.n_samples, self.drawn.n_repeats
+        if r == 1 or not noise:
+            return tolerance
+        return float(standard_errors(n * r) * np.sqrt(2.0 * r) * noise)
