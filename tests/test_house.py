@@ -75,10 +75,10 @@ OPTIONAL = {
 HARD = {"numpy", "onnx", "onnxruntime", "rich", "scipy", "typer"}
 
 # Files below the command line that still read what is for reports.
-READS_DETAILS = {"recover/fit/hermite.py", "tasks/learn/learn.py"}
+READS_DETAILS: set[str] = set()
 
 # What tunes an algorithm is a field or an argument with its reason; this number only falls.
-MOST_CONSTANTS = 193
+MOST_CONSTANTS = 61
 
 # Modules of the standard library, and names in those that run everywhere, that
 # only POSIX has.

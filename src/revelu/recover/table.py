@@ -7,7 +7,7 @@ from revelu.errors import InputError
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.close import NearDuplicates
 from revelu.recover.deep import Deep, TwoHidden
-from revelu.recover.fit.least_squares import Fit
+from revelu.recover.fit import Fit
 from revelu.recover.method import Law, Method, Why
 from revelu.recover.shallow import OneHidden
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from revelu.errors import LimitReachedError
 from revelu.oracle import NoiseFloor
-from revelu.recover.fit.least_squares import Fit
+from revelu.recover.fit import Fit
 from revelu.recover.method import Candidate, Law
 from revelu.recover.refine.polish import polish_network
 from revelu.recovery import Recovery, Status
