@@ -6,7 +6,7 @@ import numpy as np
 
 from revelu.certify.examination import Examination
 from revelu.certify.given import fidelity_of, fidelity_statement
-from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
@@ -26,11 +26,14 @@ class Standard:
     above_noise : float
         The noise is known from a few dozen answers: what varies by no more than this many
         deviations of it may be noise alone, unless the network predicts it.
+    sigmas : float
+        Standard errors by which answers and predictions must correlate for that.
     """
 
     rms_factor: float = 2.5
     largest_share: float = 0.1
     above_noise: float = 1.5
+    sigmas: float = 4.0
 
     def drowned(self, examination: Examination) -> BoolArray:
         """Tell which outputs vary by less than ten times their answers' own errors, shape (k,).
@@ -59,7 +62,7 @@ class Standard:
         deviation = np.where(np.ptp(P, axis=0) > 0, P.std(axis=0), 0.0) * spread
         covariance = ((Y - Y.mean(axis=0)) * (P - P.mean(axis=0))).mean(axis=0)
         # The correlation of n independent pairs has a standard error of 1 / sqrt(n).
-        predicted = covariance > standard_errors(1) / np.sqrt(len(Y)) * deviation
+        predicted = covariance > self.sigmas / np.sqrt(len(Y)) * deviation
         return np.asarray(larger | (predicted & (deviation > 0)))
 
     def excess(self, examination: Examination) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from revelu.certify.firing import MOST_WRONG
-from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
 
@@ -24,6 +24,7 @@ def certify_held_out(
     *,
     rtol: float = 1e-9,
     ulps: float = 16.0,
+    sigmas: float = 4.0,
 ) -> Certificate:
     """State what samples that had no part in a fit say of it.
 
@@ -39,6 +40,8 @@ def certify_held_out(
     ulps : float
         Units in the last place of the largest answer that are lost where that is large beside
         what varies.
+    sigmas : float
+        Deviations by which a root mean square may pass its expectation.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def certify_held_out(
     within = errors <= tolerance
     rms = float(np.sqrt(np.mean(errors**2))) if n else np.inf
     # The deviation of a root mean square is 1 / sqrt(2 n) of it.
-    quiet = rms <= max(noise * (1.0 + standard_errors(1) / np.sqrt(2.0 * max(n, 1))), rounding)
+    quiet = rms <= max(noise * (1.0 + sigmas / np.sqrt(2.0 * max(n, 1))), rounding)
     spread = float(y.std()) if n else 0.0
     n_failures = int((~within).sum())
     return Certificate(
