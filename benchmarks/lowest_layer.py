@@ -22,7 +22,6 @@ import numpy as np
 from page import keep, keep_rows, once
 
 import revelu
-from revelu.network.zoo.thresholds import ThresholdNetwork, halfspaces, threshold_network
 from revelu.numerics.high_threshold import coefficient
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
@@ -34,6 +33,7 @@ from revelu.recover.rare.rare_samples import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from threshold_networks import ThresholdNetwork, halfspaces, threshold_network
 
 FIRST_SEED = 13_200_000
 

@@ -5,10 +5,10 @@ import pytest
 
 import revelu
 from revelu import Status
-from revelu.network.zoo.thresholds import halfspaces
 from revelu.numerics.matching import match_rows
 from revelu.recover.rare.union_fit import fit_union
 from revelu.recover.rare.version_space import version_space
+from threshold_networks import halfspaces
 
 
 def union(W, t):

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revelu.cli.app import app
-from revelu.network.zoo.thresholds import halfspaces
+from threshold_networks import halfspaces
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,8 @@ from listings.landscape import (
     directions_at_once,
     directions_one_by_one,
 )
-from revelu.network.zoo.thresholds import Polynomial, random_directions, threshold_network
 from revelu.numerics.hermite import power
-from revelu.numerics.high_threshold import ACTIVATIONS, coefficient, threshold_of
+from revelu.numerics.high_threshold import coefficient, threshold_of
 from revelu.numerics.joint_diagonalisation import common_rotation
 from revelu.numerics.least_deviations import least_deviations
 from revelu.numerics.matching import match_rows
@@ -31,6 +30,7 @@ from revelu.recover.rare.rare_samples import (
     draw_rare,
     rare_samples,
 )
+from threshold_networks import ACTIVATIONS, Polynomial, random_directions, threshold_network
 
 
 def largest_angle(W, truth):

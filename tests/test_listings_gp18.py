@@ -15,8 +15,8 @@ from listings.gp18 import (
     tilted,
     tilted_of_samples,
 )
-from revelu.network.zoo.thresholds import halfspaces
 from revelu.recover.rare.exponential_units import cliques, correlation_graph
+from threshold_networks import halfspaces
 
 
 def turned(w, angle, rng):

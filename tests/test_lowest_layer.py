@@ -5,13 +5,13 @@ import pytest
 
 import revelu
 from revelu import Status
-from revelu.network.zoo.thresholds import (
+from revelu.numerics.matching import match_rows
+from threshold_networks import (
     Polynomial,
     ThresholdNetwork,
     random_directions,
     threshold_network,
 )
-from revelu.numerics.matching import match_rows
 
 
 def errors(found, net):

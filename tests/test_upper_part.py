@@ -9,15 +9,15 @@ from listings.gp18 import estimate_jump, estimate_terms, is_direction, jump_of_s
 from listings.gp18_polynomials import independence_ratio, linear_coefficients, nonlinearity
 from listings.landscape import correlation
 from revelu import Status
-from revelu.network.zoo.thresholds import (
+from revelu.numerics.high_threshold import coefficient
+from revelu.oracle import Oracle
+from revelu.tasks.rules.upper_part import upper_oracle
+from threshold_networks import (
     Polynomial,
     ThresholdNetwork,
     random_directions,
     threshold_network,
 )
-from revelu.numerics.high_threshold import coefficient
-from revelu.oracle import Oracle
-from revelu.tasks.rules.upper_part import upper_oracle
 
 
 def test_extraction_continues_above_the_layer():

@@ -11,7 +11,6 @@ def import_extra(module: str, need: str, extra: str) -> Any:
 
     Parameters
     ----------
-    module : str
     need : str
         What needs it, in words: begins the message.
     extra : str

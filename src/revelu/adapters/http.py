@@ -73,7 +73,6 @@ class HttpTarget:
 
     Attributes
     ----------
-    dim_in : int
     facts : dict of str to str
         What decides the answers, besides the address.
 

@@ -43,7 +43,6 @@ class Reply:
     ----------
     status : int
     headers : mapping of str to str
-    content : bytes
     """
 
     status: int
@@ -60,7 +59,6 @@ class _PassingError(Exception):
 
     Parameters
     ----------
-    reason : str
     pause : float, optional
         Seconds that the server asks to wait.
     """
@@ -150,8 +148,6 @@ class Client:
         Parameters
         ----------
         method : {"GET", "POST"}
-        url : str
-        content : bytes
         headers : mapping of str to str, optional
         patient : bool
             Try again where there is no connection, too.

@@ -22,7 +22,6 @@ class OnnxTarget:
 
     Parameters
     ----------
-    path : pathlib.Path
     dim_in : int, optional
         Number of inputs, where the file does not say.
     max_rows : int

@@ -61,7 +61,6 @@ class Body:
 
     Attributes
     ----------
-    content : bytes
     headers : dict of str to str
     """
 
@@ -75,7 +74,6 @@ def encode(key: str, tensors: list[Tensor], fields: dict[str, Any], *, binary: b
     Parameters
     ----------
     key : {"inputs", "outputs"}
-    tensors : list of Tensor
     fields : dict
         What stands beside them in the JSON object.
     binary : bool
@@ -110,7 +108,6 @@ def decode(
     Parameters
     ----------
     key : {"inputs", "outputs"}
-    content : bytes
     json_length : str or None
         The header that says how long the JSON part is, where there is one.
 

@@ -24,7 +24,6 @@ def border_inputs(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     network : Network
         Of any depth; one with a single hidden layer has no upper neurons.
     n_inputs : int

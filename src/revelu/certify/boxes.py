@@ -26,8 +26,6 @@ def crossing_inputs(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    network : Network
     box : (lo, hi)
     n_pairs : int
         Pairs of points, one of which a hyperplane through the box parts.

@@ -88,10 +88,8 @@ def certify(
 
     Parameters
     ----------
-    examination : Examination
     given : Examination, optional
         Of inputs that somebody cares about: the certificate fails where one of them does.
-    standard : Standard
     """
     compared = examination.is_compared
     gaussian = compared & examination.is_drawn

@@ -24,8 +24,6 @@ def hyperplane_inputs(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    network : Network
     radii : sequence of float
         Of the spots on each hyperplane: by how much N(0, I) is stretched there.
     side : float

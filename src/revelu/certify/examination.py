@@ -29,7 +29,6 @@ class Examination:
     is_drawn : ndarray of bool, shape (n,)
         Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
         The others are structural: hyperplanes, and tails or corners.
-    noise : NoiseFloor
     smallest : float
         Below it a probability has no digits.
     n_skipped : int
@@ -189,13 +188,10 @@ def examine(
 
     Parameters
     ----------
-    network : Network
     oracle : Oracle
         Queries are booked under ``verify``.
-    noise : NoiseFloor
     n_drawn : int
         Points of N(0, I), or uniform in the oracle's box; fewer where the budget is smaller.
-    rng : numpy.random.Generator
     structural : bool
         Also ask both sides of every neuron's hyperplane or border, and heavy tails or corners.
     """

@@ -72,13 +72,11 @@ def check_by_queries(
     ----------
     fires : callable, (m, d) -> (m,) of bool
         Asks.
-    borders : Borders
     centre : ndarray, shape (d,)
         Where nothing fires.
     n_checks : int
         Inputs from N(0, I); about as many more stand on both sides of borders, and beyond
         one or two of them at a time.
-    rng : numpy.random.Generator
     beside : float
         Least distance of the inputs at borders from them, relative to the centre's.
     beyond : float
@@ -143,7 +141,6 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    borders : Borders
     """
     plain = _compared(X, fires, borders, "inputs of the samples' law")
     predicted = borders.predict(X)

@@ -21,11 +21,8 @@ def check_null_space(
 
     Parameters
     ----------
-    oracle : Oracle
-    span : Span
     n_checks : int
         Fresh inputs, two queries each; fewer where the budget says so.
-    rng : numpy.random.Generator
     noise : NoiseFloor, optional
         Of the answers; None for labels, which must not change at all.
     angle : float

@@ -53,7 +53,6 @@ class Agreement:
 
         Parameters
         ----------
-        noise : NoiseFloor
         spread : ndarray, shape (k,)
             Standard deviation of the outputs.
 

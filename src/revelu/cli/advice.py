@@ -10,7 +10,6 @@ def advice(
 
     Parameters
     ----------
-    recovery : Recovery
     method, budget, checks
         As given on the command line.
     journaled : bool

@@ -115,7 +115,6 @@ class Command:
 
         Parameters
         ----------
-        outputs : iterable of Path or None
         read : mapping
             Files that must not be replaced, None for none, and what they are.
         check : callable, optional

@@ -34,13 +34,10 @@ def account_of(
 
     Parameters
     ----------
-    target : str
-    result : Result
     own : mapping
         What was found, besides what every account has.
     seconds : float
         Wall-clock time.
-    seed : int
     """
     found: dict[str, Any] = {"schema": SCHEMA, "target": target}
     found["status"] = "finished" if result.status is None else result.status.value
@@ -78,7 +75,6 @@ def print_account(
 
     Parameters
     ----------
-    command : str
     account : mapping
     *parts : Table, rows or None
         What was found.

@@ -60,7 +60,6 @@ def save_arrays(
 
     Parameters
     ----------
-    path : pathlib.Path
     weights, biases, skip
         As of :class:`revelu.Network`.
     dtype : float64 or float32

@@ -56,7 +56,6 @@ def read_archive(
 
     Parameters
     ----------
-    path : pathlib.Path
     names : collection of str, optional
         Of the arrays to read; all of them where not given.
     max_bytes : int

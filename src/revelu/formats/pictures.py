@@ -40,7 +40,6 @@ def draw_singular_values(path: Path, values: np.ndarray, floor: float, rank: int
         Largest first.
     floor : float
         What noise makes of one.
-    rank : int
     """
     check_picture(path)
     figure = _figure()(figsize=(5, 3), layout="constrained")

@@ -116,7 +116,6 @@ class _Machine:
 
     Parameters
     ----------
-    path : pathlib.Path
     read : callable, str -> bytes
         Gives the bytes of a storage.
     """

@@ -64,7 +64,6 @@ class Arrangement:
     Attributes
     ----------
     dim_in : int
-    cuts : tuple of AxisCut
     normals : ndarray, shape (m, d)
         Unit rows.
     offsets : ndarray, shape (m,)

@@ -59,7 +59,6 @@ class Regularity:
 
     Attributes
     ----------
-    conditions : tuple of Condition
     n_axes, n_kinks, n_hyperplanes : int
         What they were measured on.
     """
@@ -106,7 +105,6 @@ def regularity(found: Arrangement, top: Regularity | None = None) -> Regularity:
 
     Parameters
     ----------
-    found : Arrangement
     top : Regularity, optional
         Of the sub-network of the top two layers, for condition 7.
     """

@@ -69,7 +69,6 @@ def nearest_pair(
 
     Parameters
     ----------
-    found : Arrangement
     parallel : float
         Tied hyperplanes are excused where the sine of their angle is no larger.
     n_rows : int

@@ -26,7 +26,6 @@ def simplify(network: Network, rtol: float = RTOL) -> Network:
 
     Parameters
     ----------
-    network : Network
     rtol : float
         Two rows ``(w, b)`` of norm 1 are one hyperplane if no entry differs by
         more.  A neuron is negligible if in every row that reads it ``|a| norm(w)``

@@ -33,7 +33,6 @@ def failure_bound(network: Network, amplitude: float, delta: float) -> float | N
         With one or two hidden layers.
     amplitude : float
         Of the noise; the lemmas have ``2^-d``.
-    delta : float
 
     Returns
     -------

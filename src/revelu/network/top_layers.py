@@ -47,7 +47,6 @@ def top_layers(network: Network, atol: float = 1e-9) -> TopLayers | None:
 
     Parameters
     ----------
-    network : Network
     atol : float
         A margin no larger counts as 0: the linear programme's tolerance on constraints.
 

@@ -13,7 +13,6 @@ class Complement:
     Parameters
     ----------
     n : int
-    rng : numpy.random.Generator
 
     Attributes
     ----------

@@ -43,7 +43,6 @@ def upper_bound(n_failures: int, n: int, confidence: float = CONFIDENCE) -> floa
 
     Parameters
     ----------
-    n_failures : int
     n : int
         Independent trials.
     confidence : float

@@ -129,12 +129,9 @@ def minimise(
 
     Parameters
     ----------
-    problem : Problem
     start : ndarray, shape (p,)
     solver : Solver
         Of each step's linear least squares.
-    damping : Damping
-    stop : Stop
 
     Returns
     -------

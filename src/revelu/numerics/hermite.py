@@ -48,7 +48,6 @@ def network_coefficient(k: int, a: FloatArray, W: FloatArray, b: FloatArray) -> 
 
     Parameters
     ----------
-    k : int
     a : ndarray, shape (m,)
     W : ndarray, shape (m, d)
         Rows of norm 1.

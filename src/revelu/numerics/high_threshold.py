@@ -6,19 +6,12 @@ activations smaller still (Lemma 1): that is why the linear part of what is abov
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.special import eval_hermitenorm, expit, ndtr
 
 from revelu.numerics.hermite import density, relu_coefficient
 from revelu.types import FloatArray
-
-ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "relu": lambda a: np.maximum(a, 0.0),
-    "sign": lambda a: np.asarray(a >= 0, dtype=np.float64),  # GP18's sgn is 0 or 1
-    "sigmoid": lambda a: np.asarray(expit(a)),
-}
 
 
 def coefficient(activation: str, k: int, t: FloatArray) -> FloatArray:

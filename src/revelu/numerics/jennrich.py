@@ -36,8 +36,6 @@ def directions_of_pencil(
     ----------
     base, odd, even : ndarray
         Coefficients of orders ``2 order``, ``2 order + 1``, ``2 order + 2``.
-    rank, order : int
-    rng : numpy.random.Generator
     n_best : int
         How many candidates to return at most.
     n_pencils : int

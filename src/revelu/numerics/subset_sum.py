@@ -110,7 +110,6 @@ def expected_coincidences(G: FloatArray, atol: float) -> float:
     Parameters
     ----------
     G : ndarray, shape (n, m)
-    atol : float
 
     Returns
     -------

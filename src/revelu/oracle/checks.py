@@ -17,7 +17,6 @@ def checked_inputs(
     Parameters
     ----------
     X : array_like, shape (n, d)
-    dim_in : int
     box : (lo, hi) or None
     what : str
         What messages call the rows.

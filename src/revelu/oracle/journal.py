@@ -198,7 +198,6 @@ class Journal:
         Parameters
         ----------
         batch : ndarray, shape (n, d)
-        phase : str
         answer : ndarray, shape (n, k)
             (n, 0) where it was nonsense, which counts but is no answer.
         replayed : bool

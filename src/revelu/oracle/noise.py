@@ -173,7 +173,6 @@ def measure_noise(
 
     Parameters
     ----------
-    oracle : Oracle
     seed : int or SeedSequence
     stencils : Stencils
         Where to ask.

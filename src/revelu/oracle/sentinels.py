@@ -94,7 +94,6 @@ class Repeats:
         ----------
         X : ndarray, shape (n, d)
         Y, Y_again : ndarray, shape (n, k)
-        numbers : Numbers
         """
         differences = np.abs(Y_again - Y).max(axis=0)
         # Rounding is relative to the terms of a sum, whose size an answer near zero does not show.

@@ -37,10 +37,6 @@ def scan_axis(
 
     Parameters
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    axis : int
-    rng : numpy.random.Generator
     interval : (float, float)
         Least and largest ``t``.
 
@@ -66,9 +62,6 @@ def n_off_pieces(
 
     Parameters
     ----------
-    oracle : Oracle
-    scan : LineScan
-    rng : numpy.random.Generator
     n_checks : int
         Points asked.
 
@@ -110,10 +103,6 @@ def kink_normals(
 
     Parameters
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    scan : LineScan
-    axis : int
     vague : float
         A normal that errs by more, in radians, is not known.
 

@@ -54,13 +54,7 @@ class Box:
 
 
 class Confined:
-    """A target in a box; queries that rounding took out of it are moved back.
-
-    Parameters
-    ----------
-    target : Askable
-    box : Box
-    """
+    """A target in a box; queries that rounding took out of it are moved back."""
 
     def __init__(self, target: Askable, box: Box) -> None:
         self.target, self.box = target, box
@@ -103,10 +97,8 @@ def inward_jacobian(
     x : ndarray, shape (d,)
     h : float
         The step; shorter where the box has no room for it.
-    box : Box
     error : ndarray, shape (k,)
         Standard error of an answer.
-    rng : numpy.random.Generator
     cuts : tuple of float
         Shares of the step, tried one after another while a kink shows.
 

@@ -142,8 +142,6 @@ class Differences:
 
     Attributes
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
     smooth : bool
         Whether the target curves everywhere: differences are then central.
     shrink : float
@@ -256,7 +254,6 @@ class Differences:
 
         Parameters
         ----------
-        step : Step
         basis : ndarray, shape (m, d)
             Orthonormal rows.
         rng : numpy.random.Generator

@@ -33,9 +33,6 @@ def gradient_span(
 
     Parameters
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     max_rank : int
         Give up beyond it.
     spare_rows : int

@@ -48,7 +48,6 @@ def points_on_hyperplanes(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     W : ndarray, shape (m, d)
         No row is zero.
     b : ndarray, shape (m,)
@@ -91,10 +90,8 @@ def bend_everywhere(
     Parameters
     ----------
     ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
     W : ndarray, shape (m, d)
     b : ndarray, shape (m,)
-    rng : numpy.random.Generator
     wanted : int
         Points at which a first-layer hyperplane must bend the function.
     wanted_if_mixed, mostly : int, float
@@ -184,7 +181,6 @@ def look_across(
     Parameters
     ----------
     ask : callable, (n, d) -> (n, k)
-    noise : NoiseFloor
     X, normals : ndarray, shape (n, d)
         Unit normals.
     side : float

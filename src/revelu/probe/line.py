@@ -89,7 +89,6 @@ def random_line(rng: np.random.Generator, d: int, through: FloatArray | None = N
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     d : int
         Number of inputs.
     through : ndarray, shape (d,), optional

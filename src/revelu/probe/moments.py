@@ -74,7 +74,6 @@ def hermite_features(Z: FloatArray, order: int) -> list[FloatArray]:
     Parameters
     ----------
     Z : ndarray, shape (n, m)
-    order : int
 
     Returns
     -------
@@ -148,7 +147,6 @@ def hermite_sums(Z: FloatArray, v: FloatArray, order: int) -> FloatArray:
     ----------
     Z : ndarray, shape (n, m)
     v : ndarray, shape (n,)
-    order : int
 
     Returns
     -------
@@ -177,12 +175,10 @@ def estimate_moments(
 
     Parameters
     ----------
-    chunks : iterable of Chunk
     control : Quadratic
         Near the function; any one leaves the estimate without bias.
     basis : ndarray, shape (m, d), optional
         Orthonormal rows: the coordinates of the tensors.
-    order : int
     executor : concurrent.futures.Executor, optional
         Where chunks are summed; the result is the same up to rounding.
     """

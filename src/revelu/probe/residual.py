@@ -8,13 +8,7 @@ from revelu.types import FloatArray
 
 
 class Residual:
-    """The function ``oracle(X) - network(X)``; a query of it is one of the oracle.
-
-    Parameters
-    ----------
-    oracle : Askable
-    network : Network
-    """
+    """The function ``oracle(X) - network(X)``; a query of it is one of the oracle."""
 
     def __init__(self, oracle: Askable, network: Network) -> None:
         self.oracle, self.network = oracle, network

@@ -15,7 +15,6 @@ class LineScan:
 
     Attributes
     ----------
-    line : Line
     sigma : ndarray, shape (k,)
         Standard error of a lifted answer.
     pieces : list of Piece

@@ -66,7 +66,6 @@ class Mapped:
 
     Attributes
     ----------
-    chunks : iterable of Chunk
     transform : callable, (n, d) -> (n, r)
     unit : float
     """

@@ -19,7 +19,6 @@ class Peeling:
         The neurons found, turned off on one piece, and its affine map as the skip.
     unresolved : ndarray
         Kinks seen, in ``t``, whose neurons were not recovered.
-    scan : LineScan
     out_of_budget : bool
     points : ndarray, shape (n, d)
         Where Jacobians were measured.

@@ -76,7 +76,6 @@ def named_method(name: str, *, box: bool = False) -> Method:
 
     Parameters
     ----------
-    name : str
     box : bool
         Whether it has to stay in one.
 

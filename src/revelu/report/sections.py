@@ -14,7 +14,6 @@ class Table:
     Attributes
     ----------
     caption : str
-    columns : sequence of str
     rows : sequence of sequence of Cell
     """
 

@@ -48,7 +48,6 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
 
     Parameters
     ----------
-    command : str
     account : mapping
         As ``--json`` has it.
     """

@@ -23,7 +23,6 @@ class Refusal(NamedTuple):
 
     Attributes
     ----------
-    status : Status
     reason : str
     """
 
@@ -45,11 +44,8 @@ def open_target(
     Parameters
     ----------
     target : Oracle, Network, callable or str
-    seed : int
-    progress : callable, optional
     everywhere : str
         What the task is called in messages, such as "an audit", if it cannot stay inside a box.
-    most_inputs : int, optional
     **options
         As of :func:`revelu.open_oracle`.
 

@@ -165,7 +165,6 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
 
     Parameters
     ----------
-    oracle : Oracle
     X, Y : ndarray, shape (m, n)
 
     Returns
@@ -244,7 +243,6 @@ def obfuscate_target(
         As of :func:`obfuscate`.
     labels : bool
         Recover the span from labels alone.
-    progress : callable, optional
 
     Returns
     -------

@@ -57,7 +57,6 @@ def teller(log: Logger, progress: Listener | None) -> Callable[[str], None]:
     ----------
     log : logging.Logger
         Gets every message.
-    progress : callable, optional
     """
 
     def tell(message: str) -> None:

@@ -53,7 +53,6 @@ class ReportData:
             As the task left it: where it takes log-ratios, these are compared.
         network : Network or None
             What was recovered.
-        seed : int
 
         Returns
         -------

@@ -43,9 +43,6 @@ class CloseSearch(Search):
 
     Attributes
     ----------
-    draft : Draft
-    clusters : Clusters
-    bumps : BumpSearch
     merged : float
         What all merges have changed in L2 under N(0, I), at most.
     """

@@ -39,9 +39,6 @@ def add_neuron(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    samples : Samples
-    network : Network
     goal : float
         A cost that is good enough.
     n_starts : int
@@ -89,9 +86,6 @@ def random_start(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    samples : Samples
-    width : int
     spread : float
         Deviation of the biases, in units of that of ``w x``.
     ridge : float

@@ -170,8 +170,6 @@ class Hermite:
 
         Parameters
         ----------
-        samples : GaussianSamples
-        rng : numpy.random.Generator
         tell : callable
             Called with what is being done.
         executor : concurrent.futures.Executor, optional

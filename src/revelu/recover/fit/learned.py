@@ -35,7 +35,6 @@ class Learned:
         The least at which the theorems apply to the rows found; 0 where no low one is.
     independence : float
         The least singular value of the rows' products of that order.
-    notes, warnings : tuple of str
     eigenvalues : ndarray, shape (d,), or None
         Of the second Hermite coefficient, the largest first, without signs.
     moment_errors : tuple of float

@@ -50,7 +50,6 @@ def what_cannot_be_known(patterns: Patterns, errors: StandardErrors | None) -> l
 
     Parameters
     ----------
-    patterns : Patterns
     errors : StandardErrors, optional
         Of ``patterns.network``.
     """

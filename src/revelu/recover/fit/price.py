@@ -33,7 +33,6 @@ class Price:
 
         Parameters
         ----------
-        network : Network
         samples : Samples
             ``n`` equations.
         each : float, optional

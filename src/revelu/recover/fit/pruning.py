@@ -26,7 +26,6 @@ def prune(start: Fit, samples: Samples, price: Price, *, max_trials: int = 10) -
     ----------
     start : Fit
         With neurons to spare; near a solution.
-    samples : Samples
     price : Price
         Of two networks the lower is better.
     max_trials : int

@@ -32,8 +32,6 @@ def explain(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    samples : Samples
     limit : float
         The reduced cost that noise alone may leave.
     start : Network, optional
@@ -70,8 +68,6 @@ def is_near(network: Network, samples: Samples, share: float = 3e-3) -> bool:
 
     Parameters
     ----------
-    network : Network
-    samples : Samples
     share : float
         Of the variation, which it may leave.
     """
@@ -115,7 +111,6 @@ def sharpen(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     network : Network
         That explains the samples, all of them weighing alike.
     samples : Samples

@@ -37,7 +37,6 @@ class Patterns:
         Without it, one for each pattern.
     signs : list of ndarray, shape (m,)
         +1 and -1 relative to the rows of the first of ``networks``.
-    notes : tuple of str
     plain : bool
         Whether ``network`` has no affine rest.
     """

@@ -79,7 +79,6 @@ def random_slice(rng: np.random.Generator, d: int, r: int) -> Subspace:
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     d, r : int
         Inputs, and coordinates of the slice.
     """
@@ -99,10 +98,8 @@ def carry_over(
     ----------
     ask : callable
         Answers inputs of shape (n, d).
-    rng : numpy.random.Generator
     network : Network
         In the coordinates of the slice.
-    slice_ : Subspace
 
     Returns
     -------

@@ -90,8 +90,6 @@ class Smallest:
 
         Parameters
         ----------
-        rng : numpy.random.Generator
-        samples : Samples
         start : Network, optional
             Neurons for the first search to begin with.
         """
@@ -151,8 +149,6 @@ class Smallest:
 
         Parameters
         ----------
-        rng : numpy.random.Generator
-        samples : Samples
         start : Fit, optional
             To these samples.
         patience : int

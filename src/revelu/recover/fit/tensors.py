@@ -57,8 +57,6 @@ def recover_units(
     ----------
     tensors : mapping of int to ndarray
         Coefficients of orders 1 to 4; for ``order = 2``, of 2 to 6.
-    n_neurons, order : int
-    rng : numpy.random.Generator
 
     Returns
     -------

@@ -37,8 +37,6 @@ def recover_even_units(
     ----------
     X : ndarray, shape (n, d)
     y : ndarray, shape (n,)
-    n_units : int
-    rng : numpy.random.Generator
 
     Returns
     -------

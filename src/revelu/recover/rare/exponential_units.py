@@ -31,7 +31,6 @@ def recover_exponential_units(
     ----------
     X : ndarray, shape (n, d)
     y : ndarray, shape (n,)
-    rng : numpy.random.Generator
 
     Returns
     -------

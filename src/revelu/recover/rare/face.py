@@ -93,7 +93,6 @@ class Look:
             Direction of norm 1 along which heights are measured.
         h : float
             The step.
-        rng : numpy.random.Generator
         """
         d = len(base)
         U = np.linalg.qr(np.column_stack([e, rng.standard_normal((d, d - 1))]))[0][:, 1:].T

@@ -39,9 +39,6 @@ def recover_facets(
     ----------
     inside : callable, (m, d) -> (m,) of bool
         Asks; may raise LimitReachedError.
-    d : int
-    rng : numpy.random.Generator
-    tell : callable
     n_rays : int
         Rays of a look; all are asked in one round.
     n_quiet_rays : int
@@ -113,8 +110,6 @@ def find_centre(
     Parameters
     ----------
     inside : callable, (m, d) -> (m,) of bool
-    d : int
-    rng : numpy.random.Generator
     radii : tuple of float
         Standard deviations of the inputs among which an inside one is sought.
     n_inputs : int

@@ -32,8 +32,6 @@ def fit_firing(
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    start : Units
-    rng : numpy.random.Generator
     border : float
         Half of a border's width, in units of the distance ``k d / n`` at which n samples that
         fire place one of k borders in d dimensions.  Beyond it a sample that fires is a
@@ -79,7 +77,6 @@ def with_start(
     fires : ndarray of bool, shape (n,)
     found : (Units, ndarray of bool)
         As of :func:`fit_firing`.
-    start : Units
     max_unexplained : float
         Share of the samples that fire beyond which those unexplained put every unit in doubt,
         and not only the ones that labels contradict.

@@ -37,8 +37,6 @@ def recover_union(
         Whether each is in the union.
     n_halfspaces : int, optional
         If known.
-    rng : numpy.random.Generator
-    tell : callable
 
     Returns
     -------

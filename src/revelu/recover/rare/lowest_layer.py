@@ -34,12 +34,9 @@ def recover_layer(
 
     Parameters
     ----------
-    oracle : Oracle
     activation : {"relu", "sign", "sigmoid"}
     n_units : int, optional
         Needed for nothing but the sigmoid, where it is told from noise if left out.
-    rng : numpy.random.Generator
-    tell : callable
     n_inputs : int
         Inputs of N(0, I) that show the constant.
     batches : tuple of int

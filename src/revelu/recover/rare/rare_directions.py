@@ -59,11 +59,7 @@ def begin(
 
     Parameters
     ----------
-    samples : RareSamples
     activation : {"relu", "sign"}
-    n_units : int, optional
-    rng : numpy.random.Generator
-    tell : callable
     """
     n_rare, d = samples.X.shape
     needed = fewest_samples(d, n_units or 1)
@@ -89,11 +85,9 @@ def estimate_directions(
 
     Parameters
     ----------
-    samples : RareSamples
     activation : {"relu", "sign", "sigmoid"}
     n_units : int, optional
         At most the number of inputs, and ``MOST_UNITS``; else told from noise.
-    rng : numpy.random.Generator
     above_noise : float
         Multiple of the largest eigenvalue that noise makes, which a direction has to pass: the
         largest eigenvalue of a random matrix varies by much less than half of itself.

@@ -139,7 +139,6 @@ def draw_rare(
         Queries.
     constant : float
         Subtracted from answers.
-    rng : numpy.random.Generator
     width : float
         Standard deviation; 1 is plain.
 

@@ -58,9 +58,6 @@ def recover_sampled_layer(
     constant : Constant
         c_0, the answer given most often: the median, where units fire rarely.
     activation : {"relu", "sign", "sigmoid"}
-    n_units : int, optional
-    rng : numpy.random.Generator
-    tell : callable
     least_quiet, mostly_quiet : float
         Shares of quiet samples.  Below ``mostly_quiet`` products of units are no longer rare:
         steps are not sought there.  A regression on ReLUs is exact or fails, so that they are
@@ -125,7 +122,6 @@ def recover_biased_layer(
     activation : {"relu", "sign", "sigmoid"}
     n_units : int, optional
         Told from noise if left out.
-    rng : numpy.random.Generator
 
     Returns
     -------

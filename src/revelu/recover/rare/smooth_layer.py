@@ -34,10 +34,6 @@ def ask_smooth_layer(
 
     Parameters
     ----------
-    oracle : Oracle
-    n_units : int, optional
-    rng : numpy.random.Generator
-    tell : callable
     width : float
         Of the Gaussian that is drawn from: wider ones see rare events more often, but their
         weights vary more, as ``width^d``.
@@ -80,9 +76,6 @@ def fit_smooth_layer(
     y : ndarray, shape (n,)
     samples : RareSamples
         The same ones, less their mean, or more of them.
-    n_units : int, optional
-    rng : numpy.random.Generator
-    tell : callable
 
     Returns
     -------

@@ -122,7 +122,6 @@ class UnitsCandidate:
         ``EXPLAINED``: the search is complete, and fresh inputs can put it to the test.
         ``UNRESOLVED``: units are missing, or known from moments alone.  ``REFUTED``: the target
         is none of the kind.  ``LIMIT``: queries ran out.
-    units : Units
     notes : tuple of str
         What was seen, in sentences; where units are missing, what to try next.
     method : str

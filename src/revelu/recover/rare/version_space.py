@@ -86,8 +86,6 @@ def version_space(
     inside : ndarray of bool, shape (n,)
     w, t : ndarray, shape (d,), and float
         Near one of them, ``|w| = 1``.
-    rng : numpy.random.Generator
-    walk : HitAndRun, optional
     box : float
         What the normal and the threshold may differ from the start by, in each coordinate:
         where labels bound nothing, the error is 1 and not infinite.

@@ -18,12 +18,7 @@ from revelu.types import FloatArray
 
 
 class Layout:
-    """Where the arrays of a network are in its row of parameters.
-
-    Parameters
-    ----------
-    network : Network
-    """
+    """Where the arrays of a network are in its row of parameters."""
 
     def __init__(self, network: Network) -> None:
         self.n_layers, self.has_skip = len(network.weights), network.skip is not None
@@ -37,7 +32,6 @@ class Arrays:
 
     Parameters
     ----------
-    layout : Layout
     vector : ndarray, shape (p,)
         Of which the arrays are views.
     """

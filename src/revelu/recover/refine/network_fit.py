@@ -86,7 +86,6 @@ class Fit:
 
     Attributes
     ----------
-    network : Network
     cost : float
         Root mean square of the residual, in units of an answer's error.
     """
@@ -101,7 +100,6 @@ class Automatic:
 
     Attributes
     ----------
-    iterations : Iterative
     most_parameters : int
     most_work : float
         Multiplications, ``n_equations * n_parameters^2``: some 0.2 s at 3e10 a second.
@@ -140,12 +138,10 @@ def fit(
     ----------
     start : Network
         With a hidden layer, which may be of width 0.
-    samples : Samples
     stop : Stop
         When steps end.
     solver : Solver
         Of the linear least squares of each step.
-    damping : Damping
     extended : bool
         Whether the residual is computed in extended precision: what it is rounded to is what
         the last digits are lost to (iterative refinement, Wilkinson 1963).

@@ -48,7 +48,6 @@ def polish_network(
         Exact; queries are booked under ``polish``.
     network : Network
         Right but for small errors.
-    noise : NoiseFloor
     seed : int or SeedSequence
     pool : int
         Inputs to choose from, for each that is asked.
@@ -90,7 +89,6 @@ def polish_to_known(
         Right at these points but for small errors.
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
-    noise : NoiseFloor
     most : float
         Equations a parameter that are used, of a small network; of a large one 1.3.
 
@@ -113,11 +111,9 @@ def fit_to_last_digits(
 
     Parameters
     ----------
-    network : Network
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
         ``n k`` should exceed the number of weights.
-    noise : NoiseFloor
 
     Returns
     -------

@@ -67,7 +67,6 @@ def choose_blocks(
         Whether a kink is one neuron.
     min_half_gap : float
         A piece narrower than this gives no Jacobian worth having.
-    costs : Costs
 
     Returns
     -------

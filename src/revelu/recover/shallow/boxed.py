@@ -21,7 +21,6 @@ class BoxedSearch(Search):
 
     Attributes
     ----------
-    search : RestrictedSearch
     max_bases : int
         Points tried for the base point, around which the target must be affine.
     max_repairs : int

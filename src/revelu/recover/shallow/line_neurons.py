@@ -30,7 +30,6 @@ def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -
         The line's kinks.
     nu : float
         Noise floor of the answers, which is what a Jacobian suffers from.
-    rng : numpy.random.Generator
 
     Returns
     -------

@@ -32,9 +32,6 @@ def first_line(
 
     Parameters
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     max_lines : int
         Lines tried.
 
@@ -70,9 +67,6 @@ def scan_line(
 
     Parameters
     ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     many_inputs : int
         From so many inputs a second line costs a hundredth of the Jacobians, or less.
     few_outputs : int
@@ -123,11 +117,8 @@ def add_line(
 
     Parameters
     ----------
-    oracle : Oracle
     network : Network
         What is known, with its skip.
-    noise : NoiseFloor
-    rng : numpy.random.Generator
     through : ndarray, shape (d,), optional
         A point where the network is wrong.
     split_clusters : bool

@@ -215,7 +215,6 @@ class OneHidden(Method):
         Hyperplanes that are looked for elsewhere before a second line is paid for.
     ending : float
         Share of them found again that speaks against one hidden layer.
-    bends : BendTest
     """
 
     name = "one_hidden"

@@ -36,10 +36,8 @@ class RestrictedSearch:
     ----------
     target : Askable
         Asked in the box only.
-    box : Box
     noise : NoiseFloor
         Of the target's answers; its ``scale`` is their size in the box.
-    rng : numpy.random.Generator
     base : ndarray, shape (d,)
         The base point.
     network : Network

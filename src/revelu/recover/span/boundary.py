@@ -139,7 +139,6 @@ class Border:
 
         Parameters
         ----------
-        rng : numpy.random.Generator
         near : float
             How far off to look: so near that the border is flat, but farther than the spacing
             to which a target rounds its inputs, or a single rounding is all that shows.
@@ -227,7 +226,6 @@ def find_borders(
 
     Parameters
     ----------
-    oracle : Oracle
     A, B : ndarray, shape (m, d)
         Ends; the class is that of A's.
     labels : ndarray, shape (m,)

@@ -33,11 +33,8 @@ class Search:
 
     Attributes
     ----------
-    oracle : Oracle
-    rng : numpy.random.Generator
     watch : callable or None
         Told, once, rows beside borders and their labels.
-    normals : Normals
     n_places : int
         Places of a look around, and places that wait at most.
     shift : float

@@ -56,8 +56,6 @@ class Labels:
         ----------
         oracle : Oracle
             Answers one number, the label: of 0/1 thresholds or of the largest of many outputs.
-        rng : numpy.random.Generator
-        tell : callable
         watch : callable, ((m, n), (m,)) -> None
             Told rows on both sides of borders, and their labels, once: another target would
             answer them otherwise.

@@ -51,8 +51,6 @@ class Place:
 
     Attributes
     ----------
-    border : Border
-    step : Step
     known : ndarray, shape (r,)
         The border's slopes along the directions known.
     leak : float
@@ -137,7 +135,6 @@ class Normals:
 
         Parameters
         ----------
-        border : Border
         lines : ndarray, shape (m, d)
             Unit rows.
         noise : float
@@ -173,10 +170,8 @@ class Normals:
 
         Parameters
         ----------
-        border : Border
         basis : ndarray, shape (m, d)
             Orthonormal rows.
-        step : Step
         rng : numpy.random.Generator
             Draws the combinations of heights that are checked.
 

@@ -26,8 +26,6 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
 
     Parameters
     ----------
-    rows : sequence of AuditRow
-    n_outputs : int
     data : str
         What the costs of defences were measured on.
     """
@@ -46,8 +44,6 @@ def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float =
 
     Parameters
     ----------
-    row : AuditRow
-    n_outputs : int
     kept : float
         Of several outputs, the share of classes that has to stay.
     shift : float

@@ -130,7 +130,6 @@ def is_known(found: SpanRecovery, blurred: float = 0.1) -> bool:
 
     Parameters
     ----------
-    found : SpanRecovery
     blurred : float
         In radians: a span this far off shows most of what it is to show, and no certificate.
     """
@@ -158,12 +157,9 @@ def attack(
         Asks it, behind a defence.
     leaves : {"numbers", "top", "label"}
         What answers are.
-    limits : Limits
-    seed : int
     is_copy : callable, Network -> bool
         Whether an uncertified network answers like the target, which the owner can tell:
         what is beneath it is then not looked for.
-    progress : callable
 
     Raises
     ------

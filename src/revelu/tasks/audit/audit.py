@@ -101,11 +101,8 @@ class _Audit:
 
     Attributes
     ----------
-    oracle : Oracle
     inputs : ndarray, shape (n, d), or None
-    price : float or None
     seed : int
-    progress : callable or None
     seconds : float
         Of computing, where the oracle has no limit of its own.
     first_share : float

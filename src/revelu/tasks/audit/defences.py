@@ -27,7 +27,6 @@ class Defence:
     ----------
     name : str
         What tables call it; ``none`` for the answers as they are.
-    degradations : tuple of Degradation
     leaves : {"numbers", "top", "label"}
         All numbers, one number a row, or a class.
     """

@@ -199,7 +199,6 @@ def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> 
         None where it could not be measured, for ``reason``.
     first : Finding or None
         Of the answers as they are.
-    reason : str
     """
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}

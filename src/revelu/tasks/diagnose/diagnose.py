@@ -308,7 +308,6 @@ def exact_regularity(network: Network, axes: Sequence[int]) -> Regularity:
 
     Parameters
     ----------
-    network : Network
     axes : sequence of int
         The axes to cut.
 

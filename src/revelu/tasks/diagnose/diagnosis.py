@@ -70,7 +70,6 @@ class Perturbed:
     Attributes
     ----------
     amplitude : float
-    network : Network
     regularity : Regularity
         After; before is :attr:`Diagnosis.exact`.
     failure_bound : float or None
@@ -147,8 +146,6 @@ def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> P
 
     Parameters
     ----------
-    found : Arrangement
-    noise : NoiseFloor
     share : float
         Of the room beside a kink, what a step takes that is to stay inside a piece.
 
@@ -195,7 +192,6 @@ def query_counts(delta: float, d: int, widths: tuple[int, ...]) -> dict[str, flo
 
     Parameters
     ----------
-    delta : float
     d : int
         Inputs.
     widths : tuple of int

@@ -23,10 +23,8 @@ class Attempt:
 
     Attributes
     ----------
-    method : Method
     candidate : Candidate
         The last one.
-    status : Status
     certificate : Certificate or None
         None where nothing was verified.
     n_before : int
@@ -69,9 +67,6 @@ def attempt(
 
     Parameters
     ----------
-    job : CertifyingJob
-    noise : NoiseFloor
-    method : Method
     phase : str
         What the queries of the first candidate are booked under; repairs are ``repair``.
     line : Peeling, optional

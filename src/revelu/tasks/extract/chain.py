@@ -23,8 +23,6 @@ def recover(
 
     Parameters
     ----------
-    job : CertifyingJob
-    noise : NoiseFloor
     methods : sequence of Method
         The first one begins; the others take over from it as :data:`AFTER` says.
 

@@ -25,7 +25,6 @@ class Verdict:
     ----------
     status : Status
         ``RECOVERED``, ``UNVERIFIED``, or ``BUDGET_EXHAUSTED`` where a limit was met.
-    certificate : Certificate or None
     seen : Examination or None
         What it rests on; None, like the certificate, where the limit left no answers.
     limit : str

@@ -56,12 +56,10 @@ def relative_l2_bound(
 
     Parameters
     ----------
-    network : Network
     X : ndarray, shape (n, d)
         Points of N(0, I).
     errors : ndarray, shape (n, k)
         The target's answers less the network's, there.
-    confidence : float
 
     Notes
     -----

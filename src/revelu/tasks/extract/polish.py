@@ -22,12 +22,10 @@ def polished(
 
     Parameters
     ----------
-    job : CertifyingJob
     recovery : Recovery
         What is not certified is given back as it is.
     candidate : Candidate
         What its method said.
-    noise : NoiseFloor
 
     Returns
     -------

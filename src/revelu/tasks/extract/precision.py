@@ -14,7 +14,6 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
 
     Parameters
     ----------
-    noise : NoiseFloor
     curved : float
         Half of the places curving is a smooth function; a quarter may be kinks.
     hopeless : float

@@ -21,7 +21,6 @@ class Verdict:
     ----------
     learned : Learned
         In the coordinates and the unit of the samples.
-    drawn : Drawn
     objection : str
         Why the theorems do not apply to the inputs, if they do not.
     widest : int

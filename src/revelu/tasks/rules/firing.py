@@ -43,7 +43,6 @@ def checked_by_queries(
 
     Parameters
     ----------
-    job : Job
     found : HalfspaceRecovery or LayerRecovery
     candidate : UnitsCandidate
         What it is made of; ``found`` is left as it is unless this explains all that was asked.
@@ -51,7 +50,6 @@ def checked_by_queries(
         Asks the oracle of the job.
     checks : int
         Inputs; a budget may leave fewer.
-    seed : SeedSequence
     """
     if candidate.why is not Why.EXPLAINED or candidate.centre is None:
         return found
@@ -89,7 +87,6 @@ def checked_by_samples(
     found : HalfspaceRecovery or LayerRecovery
     candidate : UnitsCandidate
         What it is made of; unless this explains all samples, the status is left as it is.
-    drawn : Drawn
     fires : callable, (n,) answers -> (n,) of bool
     """
     borders = borders_of(candidate.units)
@@ -118,7 +115,6 @@ def with_rare_ones_apart(
 
     Parameters
     ----------
-    drawn : Drawn
     fires : callable, (n,) answers -> (n,) of bool
     n_rare : int
         Samples kept apart that leave the constant.

@@ -1,13 +1,19 @@
 """Targets with a first layer under a high threshold, and a polynomial above it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.special import expit
 
-from revelu.numerics.high_threshold import ACTIVATIONS
 from revelu.types import FloatArray
+
+ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "relu": lambda a: np.maximum(a, 0.0),
+    "sign": lambda a: np.asarray(a >= 0, dtype=np.float64),  # GP18's sgn is 0 or 1
+    "sigmoid": lambda a: np.asarray(expit(a)),
+}
 
 Exponents = tuple[int, ...]
 
