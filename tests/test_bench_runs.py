@@ -1,0 +1,133 @@
+"""Runs of the benchmarks deep, trained and strangers, and how they are judged."""
+
+import os
+import sys
+import time
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revelu
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+TRUTH = revelu.zoo.random_network([6, 4, 3, 2], seed=941)
+
+
+@pytest.fixture
+def benchmark_module(monkeypatch):
+    """Import a script of benchmarks/ by its name."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    # The processes of runs are set to one core.
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    yield __import__
+    for name in ("extraction", "page", "strangers", "trained"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def extraction(benchmark_module):
+    return benchmark_module("extraction")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of one network."""
+
+    name: str = "6-4-3-2"
+    networks: int = 1
+
+    def truth(self, _):
+        return TRUTH
+
+    def data(self, _):
+        return np.eye(6)
+
+
+def test_a_run_is_measured_in_a_process_of_its_own_and_kept(extraction, tmp_path):
+    options = extraction.parser("About.", "runs", 941).parse_args([])
+    options.results, options.limit = tmp_path / "runs.jsonl", 30.0
+    [[run]] = extraction.measure([Row()], options).values()
+    assert run.exact
+    assert run.architecture[1:-1] == run.hidden == (4, 3)
+    assert (run.right, run.data_right, run.labels, run.silent) == (1.0, 1.0, 1.0, False)
+    assert run.cost * TRUTH.n_parameters == run.queries > 3000
+    before = options.results.read_text()
+    assert extraction.measure([Row()], options) == {Row(): [run]}
+    assert options.results.read_text() == before
+    lines = extraction.table([extraction.cells("6-4-3-2", [run])], options).splitlines()
+    assert len({line.count("|") for line in lines[:3]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "limit", "found"),
+    [((abs, -1), 60.0, 1), ((time.sleep, 60), 0.5, "stopped"), ((os._exit, 1), 60.0, "died")],
+)
+def test_processes_that_hang_or_die_are_told(extraction, call, limit, found):
+    assert extraction.in_process(*call, limit=limit) == found
+
+
+def test_a_network_that_is_wrong_at_one_input_is_not_exact(extraction):
+    X = np.random.default_rng(942).standard_normal((1000, 6))
+    run = extraction.Run(0, "recovered", TRUTH.n_parameters, TRUTH.architecture[1:-1])
+    *biases, c = TRUTH.biases
+    off = revelu.Network(TRUTH.weights, [*biases, c + 1e-3])
+    certificate = revelu.extract(TRUTH, seed=943).certificate
+    assert extraction.judged(run, TRUTH, TRUTH, X, None, certificate).exact
+    wrong = extraction.judged(run, off, TRUTH, X, X, certificate)
+    assert not wrong.exact
+    assert wrong.silent
+    assert (wrong.right, wrong.data_right) == (0.0, 0.0)
+    partial = replace(run, status="partial")
+    assert not extraction.judged(partial, off, TRUTH, X, X, certificate).silent
+
+
+def test_layers_are_the_targets_up_to_order_and_positive_scales(extraction):
+    X = np.random.default_rng(944).standard_normal((1000, 6))
+    (W, V, _), (b, c, _) = TRUTH.weights, TRUTH.biases
+    order, scales = [2, 0, 3, 1], np.array([0.5, 2.0, 3.0, 4.0])
+    W, b, V = scales[:, None] * W[order], scales * b[order], V[:, order] / scales
+    assert extraction.n_right(TRUTH, [(W, b), (V, c)], X) == 2
+    turned = np.array([1.0, 1.0, -1.0])
+    assert extraction.n_right(TRUTH, [(W, b), (turned[:, None] * V, turned * c)], X) == 1
+    for rows in ([0, 1, 2], [0, 1, 2, 3, 3]):  # one is missing, or there twice
+        assert extraction.n_right(TRUTH, [(W[rows], b[rows])], X) == 0
+
+
+def test_weights_are_read_from_a_package_that_does_not_run(benchmark_module, tmp_path):
+    strangers = benchmark_module("strangers")
+    script = "raise SystemExit\n" + "".join(
+        f"weights_{name}_w = np.array({W.T.tolist()})\nweights_{name}_b = np.array({b.tolist()})\n"
+        for name, W, b in zip(strangers.ARRAYS, TRUTH.weights, TRUTH.biases, strict=True)
+    )
+    wheel = tmp_path / "pybullet-3.2.7-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("examples/enjoy_TF_HopperBulletEnv_v0.py", script)
+    assert strangers.from_wheel(wheel, "Hopper") == TRUTH
+    assert strangers.fetched(tmp_path) == wheel
+    with pytest.raises(ValueError, match="Hopper"):
+        strangers.Row("pybullet_Hopper", (15, 128, 64, 3), wheel).truth(0)
+
+
+def test_weights_are_read_from_a_folder(benchmark_module, tmp_path):
+    strangers = benchmark_module("strangers")
+    arrays = {f"weights_{i}": W for i, W in enumerate(TRUTH.weights)}
+    arrays |= {f"biases_{i}": b for i, b in enumerate(TRUTH.biases)}
+    np.savez(tmp_path / "pybullet_Ant.npz", **arrays)
+    [row] = strangers.rows_of(tmp_path, tmp_path)
+    assert strangers.from_npz(tmp_path / "pybullet_Ant.npz") == TRUTH
+    assert row.name == "pybullet_Ant, 28-128-64-8"
+
+
+def test_what_is_trained_follows_its_seed(benchmark_module, monkeypatch):
+    trained = benchmark_module("trained")
+    monkeypatch.setattr(trained, "PASSES", 2)
+    for row in (trained.Row("wine", (4, 3)), trained.Row("sines", (3, 4, 3, 2))):
+        first = row.truth(945)
+        assert first == row.truth(945)
+        assert first.architecture[1:-1] == row.hidden
+        X = row.data(945)
+        assert X.shape[1] == first.dim_in
+        np.testing.assert_allclose(X.std(axis=0), 1.0, atol=0.1)
