@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.options import optional
 from revelu.report.sections import audit_table
 from revelu.tasks.audit.rows import document_rows
 
@@ -17,16 +16,9 @@ from revelu.tasks.audit.rows import document_rows
 def audit(
     inputs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="X.npy",
-            help="Inputs as users send them, one a row, to compare on.",
-            show_default=False,
-        ),
+        optional("Inputs as users send them, one a row, to compare on.", metavar="X.npy"),
     ] = None,
-    price: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="Price of a thousand queries.", show_default=False),
-    ] = None,
+    price: Annotated[float | None, optional("Price of a thousand queries.", metavar="P")] = None,
     *,
     asking: Asking,
 ) -> ExitCode:

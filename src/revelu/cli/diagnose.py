@@ -4,11 +4,10 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
+from revelu.cli.options import optional
 from revelu.errors import InputError
 from revelu.network.regularity import Regularity
 from revelu.report.sections import conditions_table, facts
@@ -19,20 +18,15 @@ from revelu.tasks.diagnose.diagnosis import Diagnosis
 def diagnose(
     perturb: Annotated[
         float | None,
-        typer.Option(
-            metavar="A",
-            help="Add a uniform number of [-A, A] to each weight of a local file.",
-            show_default=False,
-        ),
+        optional("Add a uniform number of [-A, A] to each weight of a local file.", metavar="A"),
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(
+        optional(
+            "Where to write the perturbed network, as extract does; may be given again.",
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the perturbed network, as extract does; may be given again.",
-            show_default=False,
         ),
     ] = None,
     *,

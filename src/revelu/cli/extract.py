@@ -10,7 +10,7 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import fields_of, rows_of, save_network
-from revelu.cli.options import Box, Outputs
+from revelu.cli.options import Box, Outputs, flag, optional
 
 
 @command
@@ -21,17 +21,11 @@ def extract(
         typer.Option(help="auto, or one of those that `revelu methods` lists."),
     ] = "auto",
     polish: Annotated[
-        bool,
-        typer.Option(
-            "--polish", metavar="", help="Refine to the last digits, by a query a parameter more."
-        ),
+        bool, flag("Refine to the last digits, by a query a parameter more.", "--polish")
     ] = False,
     box: Box = None,
     inputs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="X.npy", help="Inputs that must agree, too, one a row.", show_default=False
-        ),
+        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.npy")
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,

@@ -8,7 +8,7 @@ import typer
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.networks import fields_of, rows_of, save_network
-from revelu.cli.options import Outputs
+from revelu.cli.options import Outputs, optional
 from revelu.recovery import Recovery, Status
 
 
@@ -24,33 +24,23 @@ def learn(
     ],
     output: Outputs = None,
     neurons: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="K", help="Neurons, or halfspaces, if known.", show_default=False
-        ),
+        int | None, optional("Neurons, or halfspaces, if known.", min=1, metavar="K")
     ] = None,
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
     halfspaces: Annotated[
         str | None,
-        typer.Option(
+        optional(
+            "y is 0 or 1: any, or all, of some halfspaces; find those (-o FILE.npz).",
             metavar="or|and",
-            help="y is 0 or 1: any, or all, of some halfspaces; find those (-o FILE.npz).",
-            show_default=False,
         ),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Threads that read shards and sum moments.", show_default=False
-        ),
+        int | None, optional("Threads that read shards and sum moments.", metavar="N")
     ] = None,
     dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="A Dask cluster that does, in their place.", show_default=False
-        ),
+        str | None, optional("A Dask cluster that does, in their place.", metavar="ADDRESS")
     ] = None,
     *,
     learning: Learning,

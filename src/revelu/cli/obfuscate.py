@@ -10,6 +10,7 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.options import flag, optional
 from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
@@ -21,45 +22,23 @@ if TYPE_CHECKING:
 
 @command
 def obfuscate(
-    inputs: Annotated[
-        Path,
-        typer.Option(metavar="X.npy", help="Inputs, one a row.", show_default=False),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="Y.npy", help="Where to write them.", show_default=False
-        ),
-    ],
+    inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.npy")],
+    output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.npy")],
     norm: Annotated[
         float, typer.Option(metavar="R", help="Length of the noise, in each input's own norm.")
     ] = 10.0,
     box: Annotated[
         tuple[float, float] | None,
-        typer.Option(
-            metavar="LO HI", help="Keep every number of the results inside.", show_default=False
-        ),
+        optional("Keep every number of the results inside.", metavar="LO HI"),
     ] = None,
     png: Annotated[
         Path | None,
-        typer.Option(
-            metavar="GRID.png",
-            help="Draw square images before and after (needs matplotlib).",
-            show_default=False,
-        ),
+        optional("Draw square images before and after (needs matplotlib).", metavar="GRID.png"),
     ] = None,
     known: Annotated[
-        Path | None,
-        typer.Option(
-            "--span",
-            metavar="FILE.npz",
-            help="A span that `revelu span` wrote.",
-            show_default=False,
-        ),
+        Path | None, optional("A span that `revelu span` wrote.", "--span", metavar="FILE.npz")
     ] = None,
-    labels: Annotated[
-        bool, typer.Option("--labels", metavar="", help="Find the span from class labels alone.")
-    ] = False,
+    labels: Annotated[bool, flag("Find the span from class labels alone.", "--labels")] = False,
     *,
     asking: Asking,
 ) -> ExitCode:

@@ -1,9 +1,20 @@
 """The arguments that commands share, as the command line knows them."""
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
+
+
+def optional(text: str, *names: str, **more: Any) -> Any:
+    """Return an option that has no default to show."""
+    return typer.Option(*names, help=text, show_default=False, **more)
+
+
+def flag(text: str, *names: str) -> Any:
+    """Return an option that takes no value: without an empty metavar the help shows it a type."""
+    return typer.Option(*names, help=text, metavar="")
+
 
 Target: TypeAlias = Annotated[
     str,
@@ -15,18 +26,14 @@ Target: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.")]
-DimIn: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="Inputs of a target that does not say.", show_default=False),
-]
+DimIn: TypeAlias = Annotated[int | None, optional("Inputs of a target that does not say.")]
 Outputs: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
+    optional(
+        "Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
         "--output",
         "-o",
         metavar="FILE",
-        help="Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
-        show_default=False,
     ),
 ]
 Box: TypeAlias = Annotated[
@@ -34,19 +41,10 @@ Box: TypeAlias = Annotated[
     typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
 ]
 Report: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.html",
-        help="Write the account as a page, with pictures.",
-        show_default=False,
-    ),
+    Path | None, optional("Write the account as a page, with pictures.", metavar="FILE.html")
 ]
 
-# Flags take no value: without an empty metavar the help shows them a type.
-AsJson: TypeAlias = Annotated[
-    bool,
-    typer.Option("--json", metavar="", help="Print one JSON object on standard output."),
-]
+AsJson: TypeAlias = Annotated[bool, flag("Print one JSON object on standard output.", "--json")]
 Verbose: TypeAlias = Annotated[
     int,
     typer.Option(
@@ -58,7 +56,4 @@ Verbose: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
-Quiet: TypeAlias = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", metavar="", help="No progress, and only the verdict."),
-]
+Quiet: TypeAlias = Annotated[bool, flag("No progress, and only the verdict.", "--quiet", "-q")]

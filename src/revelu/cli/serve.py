@@ -8,7 +8,7 @@ import typer
 
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
-from revelu.cli.options import AsJson, DimIn, Seed, Verbose
+from revelu.cli.options import AsJson, DimIn, Seed, Verbose, flag, optional
 from revelu.cli.output import SCHEMA, print_json
 from revelu.errors import InputError
 
@@ -32,20 +32,12 @@ def serve(
         str, typer.Option(help="Address to listen at; any but this lets others ask.")
     ] = LOOPBACK,
     round_: Annotated[
-        int | None,
-        typer.Option(
-            "--round", metavar="D", help="Answer D significant digits.", show_default=False
-        ),
+        int | None, optional("Answer D significant digits.", "--round", metavar="D")
     ] = None,
-    float32: Annotated[
-        bool, typer.Option("--float32", metavar="", help="Take and answer float32.")
-    ] = False,
-    labels: Annotated[
-        bool, typer.Option("--labels", metavar="", help="Answer the class alone.")
-    ] = False,
+    float32: Annotated[bool, flag("Take and answer float32.", "--float32")] = False,
+    labels: Annotated[bool, flag("Answer the class alone.", "--labels")] = False,
     noise: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Add noise of this standard deviation.", show_default=False),
+        float | None, optional("Add noise of this standard deviation.", metavar="S")
     ] = None,
     seed: Seed = 0,
     dim_in: DimIn = None,

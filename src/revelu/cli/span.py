@@ -8,6 +8,7 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.options import flag, optional
 from revelu.errors import FormatError
 from revelu.recovery import SpanRecovery
 from revelu.report.sections import facts
@@ -17,31 +18,15 @@ from revelu.report.sections import facts
 def span(
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE.npz",
-            help="Where to write the basis of the span.",
-            show_default=False,
-        ),
+        optional("Where to write the basis of the span.", "--output", "-o", metavar="FILE.npz"),
     ] = None,
-    labels: Annotated[
-        bool, typer.Option("--labels", metavar="", help="Use class labels, or 0/1 answers, alone.")
-    ] = False,
+    labels: Annotated[bool, flag("Use class labels, or 0/1 answers, alone.", "--labels")] = False,
     method: Annotated[
         str, typer.Option(help="auto, or at_once: one round for --neurons.")
     ] = "auto",
-    neurons: Annotated[
-        int | None,
-        typer.Option(help="Width of the first layer, for at_once.", show_default=False),
-    ] = None,
+    neurons: Annotated[int | None, optional("Width of the first layer, for at_once.")] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.png",
-            help="Draw the singular values (needs matplotlib).",
-            show_default=False,
-        ),
+        Path | None, optional("Draw the singular values (needs matplotlib).", metavar="FILE.png")
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh inputs moved in the null space.")] = 1000,
     *,
