@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from revelu.adapters.modules import running_what_it_says
-from revelu.errors import FormatError, InputError
+from revelu.adapters.modules import unpickled
+from revelu.errors import InputError
 from revelu.extras import import_extra
 from revelu.types import FloatArray
 
@@ -56,18 +56,6 @@ class EstimatorTarget:
 
 
 def load_estimator(path: Path) -> Any:
-    """Unpickle a model, which executes whatever the file says.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or holds no scikit-learn model.
-    MissingExtraError
-        If joblib is not installed.
-    """
+    """Unpickle a model, which executes whatever the file says."""
     joblib = import_extra("joblib", ".joblib files need scikit-learn", "sklearn")
-    with running_what_it_says(f"{path}: cannot be opened by joblib", FormatError):
-        found = joblib.load(path)
-    if not is_estimator(found):
-        raise FormatError(f"{path}: holds a {type(found).__name__}, not a scikit-learn model")
-    return found
+    return unpickled(path, "joblib", joblib.load, "scikit-learn model", is_estimator)

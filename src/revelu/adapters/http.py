@@ -114,11 +114,7 @@ class HttpTarget:
         }
 
     def __call__(self, X: FloatArray) -> np.ndarray:
-        """Ask for the rows of ``X (n, d)``.
-
-        Returns
-        -------
-        ndarray, shape (n, k)
+        """Ask for the rows of ``X (n, d)``, shape (n, k).
 
         Raises
         ------

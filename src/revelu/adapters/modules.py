@@ -2,12 +2,12 @@
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from revelu.errors import InputError, ReveluError
+from revelu.errors import FormatError, InputError, ReveluError
 
 
 @contextmanager
@@ -19,6 +19,23 @@ def running_what_it_says(failure: str, kind: type[ReveluError]) -> Iterator[None
         raise
     except (Exception, SystemExit) as error:
         raise kind(f"{failure}: {type(error).__name__}: {error}") from error
+
+
+def unpickled(
+    path: Path, reader: str, load: Callable[[Path], Any], kind: str, is_one: Callable[[Any], bool]
+) -> Any:
+    """Open a file by ``load``, of ``reader``, which executes whatever the file says.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or holds something else than a ``kind``.
+    """
+    with running_what_it_says(f"{path}: cannot be opened by {reader}", FormatError):
+        found = load(path)
+    if not is_one(found):
+        raise FormatError(f"{path}: holds a {type(found).__name__}, not a {kind}")
+    return found
 
 
 class ModuleTarget:

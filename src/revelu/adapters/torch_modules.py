@@ -4,14 +4,15 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from revelu.adapters.modules import running_what_it_says
-from revelu.errors import FormatError, InputError, MissingExtraError
+from revelu.adapters.modules import unpickled
+from revelu.errors import InputError, MissingExtraError
 from revelu.network import Network
 from revelu.types import FloatArray
 
@@ -137,18 +138,9 @@ class TorchTarget:
 
 
 def load_module(path: Path) -> Any:
-    """Unpickle a module, which executes whatever the file says.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or holds no module.
-    """
-    with running_what_it_says(f"{path}: cannot be opened by torch", FormatError):
-        found = torch.load(path, map_location="cpu", weights_only=False)
-    if not isinstance(found, nn.Module):
-        raise FormatError(f"{path}: holds a {type(found).__name__}, not a torch module")
-    return found
+    """Unpickle a module, which executes whatever the file says."""
+    load = partial(torch.load, map_location="cpu", weights_only=False)
+    return unpickled(path, "torch", load, "torch module", lambda m: isinstance(m, nn.Module))
 
 
 def _linear(d: int, k: int) -> Any:

@@ -22,7 +22,7 @@ def crossing_inputs(
     n_pairs: int = 64,
     side: float = 1e-2,
 ) -> FloatArray:
-    """Both sides of every first-layer hyperplane that passes between two points of a few.
+    """Both sides of first-layer hyperplanes that pass between two points of a few, (2 n, d).
 
     Parameters
     ----------
@@ -31,10 +31,6 @@ def crossing_inputs(
         Pairs of points, one of which a hyperplane through the box parts.
     side : float
         How far off it its sides are seen, relative to the distance of the two points.
-
-    Returns
-    -------
-    ndarray, shape (2 n, d)
     """
     W, b = network.weights[0], network.biases[0]
     d = network.dim_in

@@ -20,7 +20,7 @@ def hyperplane_inputs(
     radii: Sequence[float] = (1.0, 30.0),
     side: float = 1e-2,
 ) -> FloatArray:
-    """Both sides of every first-layer hyperplane, near and far along it.
+    """Both sides of every first-layer hyperplane, near and far along it, shape (4 k, d).
 
     Parameters
     ----------
@@ -29,10 +29,6 @@ def hyperplane_inputs(
     side : float
         How far off it its sides are seen, relative to the spot's own distance from the origin:
         near enough to belong to the neuron, far enough to show its slope.
-
-    Returns
-    -------
-    ndarray, shape (4 k, d)
     """
     W, b = network.weights[0], network.biases[0]
     norms = np.linalg.norm(W, axis=1)

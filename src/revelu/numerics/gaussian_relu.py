@@ -34,7 +34,7 @@ _TINY = 1e-100
 def half_space_products(
     on: Affine, p: Affine, on_too: Affine, p_too: Affine, *, most_numbers: int = 2**22
 ) -> FloatArray:
-    """Return ``E[1(z_i > 0) p_i(x) 1(z'_j > 0) p'_j(x)]`` for affine ``z, p, z', p'``.
+    """Return ``E[1(z_i > 0) p_i(x) 1(z'_j > 0) p'_j(x)]``, (m, n), for affine ``z, p, z', p'``.
 
     Parameters
     ----------
@@ -44,10 +44,6 @@ def half_space_products(
         Likewise of ``z'`` and ``p'``.
     most_numbers : int
         Held at a time, one for every two rows and input: 32 MB.
-
-    Returns
-    -------
-    ndarray, shape (m, n)
 
     Examples
     --------

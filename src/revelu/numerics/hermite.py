@@ -44,7 +44,7 @@ def power(w: FloatArray, k: int) -> FloatArray:
 
 
 def network_coefficient(k: int, a: FloatArray, W: FloatArray, b: FloatArray) -> FloatArray:
-    """``sum_i a_i g_k(b_i) w_i^(k)``: the k-th coefficient of ``a relu(W x + b)``.
+    """``sum_i a_i g_k(b_i) w_i^(k)``: the k-th coefficient of ``a relu(W x + b)``, (d,) * k.
 
     Parameters
     ----------
@@ -52,10 +52,6 @@ def network_coefficient(k: int, a: FloatArray, W: FloatArray, b: FloatArray) -> 
     W : ndarray, shape (m, d)
         Rows of norm 1.
     b : ndarray, shape (m,)
-
-    Returns
-    -------
-    ndarray, shape (d,) * k
     """
     weights = a * relu_coefficient(k, b)
     d = W.shape[1]

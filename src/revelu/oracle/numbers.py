@@ -37,12 +37,7 @@ class Numbers:
         return float(self.format.eps)
 
     def hold(self, Y: FloatArray) -> BoolArray:
-        """Tell which rows of answers, shape (n, k), are such numbers.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-        """
+        """Tell which rows of answers, (n, k) -> (n,), are such numbers."""
         if self.grid is not None:
             return np.asarray(self.grid.holds(Y).all(axis=1))
         if self.law == "float32":
@@ -50,12 +45,7 @@ class Numbers:
         return np.ones(len(Y), dtype=bool)
 
     def are_probabilities(self, Y: FloatArray) -> BoolArray:
-        """Tell which rows of answers, shape (n, k), are probabilities in such numbers.
-
-        Returns
-        -------
-        ndarray of bool, shape (n,)
-        """
+        """Tell which rows of answers, (n, k) -> (n,), are probabilities in such numbers."""
         if self.grid is None:
             return are_probabilities(Y, self.eps)
         # Rounding moves each by half a unit at most; the numbers before it may be float32.

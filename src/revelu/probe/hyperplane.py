@@ -82,7 +82,7 @@ def bend_everywhere(
     max_points: int = 16,
     many_points: int = 24,
 ) -> BoolArray:
-    """Tell which hyperplanes belong to the first layer (DG21, Algorithm 7).
+    """Tell which hyperplanes belong to the first layer, shape (m,) (DG21, Algorithm 7).
 
     The paper tests one point beyond each of the other hyperplanes.  A random point lies beyond
     many of them at once, so that a few points are enough.
@@ -106,10 +106,6 @@ def bend_everywhere(
         Points tried.
     many_points : int
         Points, near and far, that decide about a hyperplane with straight points in the end.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
     """
     bent = np.zeros(len(W), dtype=int)
     straight = np.zeros(len(W), dtype=int)

@@ -69,15 +69,11 @@ def monomials(m: int, k: int) -> Monomials:
 
 
 def hermite_features(Z: FloatArray, order: int) -> list[FloatArray]:
-    """Evaluate all ``He_alpha`` up to an order.
+    """Evaluate all ``He_alpha`` up to an order, shapes (n, p_k).
 
     Parameters
     ----------
     Z : ndarray, shape (n, m)
-
-    Returns
-    -------
-    list of ndarray, shape (n, p_k)
     """
     features = [np.ones((len(Z), 1))]
     for k in range(1, order + 1):

@@ -166,10 +166,6 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
     Parameters
     ----------
     X, Y : ndarray, shape (m, n)
-
-    Returns
-    -------
-    Answers
     """
     with oracle.phase("verify"), oracle.as_answered():
         answers = oracle(np.vstack([X, Y]))
@@ -243,10 +239,6 @@ def obfuscate_target(
         As of :func:`obfuscate`.
     labels : bool
         Recover the span from labels alone.
-
-    Returns
-    -------
-    Obfuscation
 
     Raises
     ------

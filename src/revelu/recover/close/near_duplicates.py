@@ -23,6 +23,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, affine_network, l2_distance
+from revelu.probe.scan import LineScan
 from revelu.recover.close.bumps import BumpSearch
 from revelu.recover.close.candidate import Draft
 from revelu.recover.close.clusters import Clusters
@@ -30,8 +31,7 @@ from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
-from revelu.recover.shallow.line_neurons import peel
-from revelu.recover.shallow.lines import ended, scan_line
+from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.signs import resolve_signs
 
 _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere"
@@ -107,22 +107,13 @@ class CloseSearch(Search):
 
         The function is right but for the strips between those kinks (Theorem 4.8).
         """
-        oracle, noise = self.oracle, self.noise
-        nu = float(noise.nu.max())
-        for left in reversed(range(self.method.max_lines)):
-            try:
-                scan = scan_line(oracle, noise, self.rng)
-                if not scan.complete:
-                    nothing = affine_network(
-                        np.zeros((oracle.dim_out, oracle.dim_in)), np.zeros(oracle.dim_out)
-                    )
-                    return Peeling(nothing, scan.kinks, scan)
-                narrow = self.method.narrow * float(np.sqrt(nu))
-                return peel(oracle, coarsen(oracle, scan, narrow, noise.faint_slope), nu, self.rng)
-            except SaturatedError:
-                if not left:
-                    raise
-        raise AssertionError  # pragma: no cover - the last turn returns or raises
+        oracle, noise, most = self.oracle, self.noise, self.method.max_lines
+        narrow = self.method.narrow * noise.half_digits
+
+        def thinned(scan: LineScan) -> LineScan:
+            return coarsen(oracle, scan, narrow, noise.faint_slope)
+
+        return first_line(oracle, noise, self.rng, max_lines=most, thinned=thinned)
 
     def _until_limit(
         self, begin: Callable[[], None], agrees: Callable[[Network], bool] | None = None

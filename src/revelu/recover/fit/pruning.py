@@ -53,13 +53,9 @@ def prune(start: Fit, samples: Samples, price: Price, *, max_trials: int = 10) -
 
 
 def are_determined(network: Network, samples: Samples) -> BoolArray:
-    """Which neurons are on, and off, at as many answers as they have parameters.
+    """Which neurons are on, and off, at as many answers as they have parameters, (width,).
 
     The others can be bent to any answers: what they explain is no evidence for them.
-
-    Returns
-    -------
-    ndarray of bool, shape (width,)
     """
     (n, d), k = samples.X.shape, samples.Y.shape[1]
     n_on = (network.activations(samples.X)[1] > 0.0).sum(axis=0)

@@ -22,7 +22,7 @@ Inside = Callable[[FloatArray], BoolArray]
 def crossings(
     inside: Inside, base: FloatArray, V: FloatArray, lo: FloatArray, hi: FloatArray, atol: float
 ) -> FloatArray:
-    """Bisect rays ``base + r v`` between a radius inside and one outside, all together.
+    """Bisect rays ``base + r v`` between a radius inside and one outside, all together, (m,).
 
     Parameters
     ----------
@@ -33,10 +33,6 @@ def crossings(
         Radii, inside and outside.
     atol : float
         Length at which an interval is short enough.
-
-    Returns
-    -------
-    ndarray, shape (m,)
     """
     base = np.broadcast_to(base, V.shape)
 

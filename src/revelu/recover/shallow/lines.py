@@ -1,5 +1,6 @@
 """Lines of a two-layer network: one to begin with, and more for what is unexplained."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,12 @@ def ended(scan: LineScan) -> Candidate:
 
 
 def first_line(
-    oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, *, max_lines: int = 4
+    oracle: Oracle,
+    noise: NoiseFloor,
+    rng: np.random.Generator,
+    *,
+    max_lines: int = 4,
+    thinned: Callable[[LineScan], LineScan] | None = None,
 ) -> Peeling:
     """Peel a line; another one where the target is saturated on it.
 
@@ -34,6 +40,8 @@ def first_line(
     ----------
     max_lines : int
         Lines tried.
+    thinned : callable, optional
+        What of a complete scan is peeled.
 
     Raises
     ------
@@ -44,7 +52,9 @@ def first_line(
     """
     for left in reversed(range(max_lines)):
         try:
-            return peel(oracle, scan_line(oracle, noise, rng), float(noise.nu.max()), rng)
+            scan = scan_line(oracle, noise, rng)
+            scan = thinned(scan) if thinned and scan.complete else scan
+            return peel(oracle, scan, float(noise.nu.max()), rng)
         except SaturatedError as error:
             if not left:
                 raise SaturatedError(f"{error}, as on every line tried") from error
