@@ -2,7 +2,9 @@
 
 A format is a module with ``load(path) -> Arrays`` and
 ``dump(path, arrays, dtype, softmax) -> None``; adding one is a line in ``_FORMATS``.
-Each imports its library when it is used, by ``library()`` where that is optional.
+Each imports its library when it is used, by ``library()`` where that is optional, which raises
+MissingExtraError.  Both raise FormatError: ``load`` of a file that is damaged, too large, of a
+later schema or no network, ``dump`` where it cannot write, or has no place for a softmax.
 """
 
 import importlib

@@ -15,37 +15,19 @@ _NAMES = Names("weights_{}", "biases_{}", ("skip_V", "skip_c"))
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
-    """Write an archive.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be written, or a softmax is asked for: archives hold logits.
-    """
+    """Write an archive."""
     write_archive(path, _NAMES.to_named(path, arrays, dtype, softmax))
 
 
 def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays and the schema; the file appears whole or not at all.
-
-    Raises
-    ------
-    FormatError
-        If the system refuses.
-    """
+    """Write named arrays and the schema; the file appears whole or not at all."""
     buffer = io.BytesIO()
     np.savez(buffer, schema=np.array(SCHEMA), **named)  # type: ignore[arg-type]
     replace_file(path, buffer.getvalue())
 
 
 def load(path: Path) -> Arrays:
-    """Read an archive, never unpickling anything.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged, too large, of a later schema, or lacks an array.
-    """
+    """Read an archive, never unpickling anything."""
     return _NAMES.from_named(path, read_archive(path))
 
 

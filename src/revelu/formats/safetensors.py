@@ -12,29 +12,13 @@ from revelu.formats.state import from_state, to_state
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
-    """Write a file.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be written, or a softmax is asked for.
-    MissingExtraError
-        If safetensors is not installed.
-    """
+    """Write a file."""
     named = to_state(path, arrays, dtype, softmax)
     replace_file(path, library().save(named, metadata={"format": "pt", "producer": "revelu"}))
 
 
 def load(path: Path) -> Arrays:
-    """Read a file.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged, too large, of a later schema, or not a network that revelu wrote.
-    MissingExtraError
-        If safetensors is not installed.
-    """
+    """Read a file."""
     parser = library()
     with naming_damage(path, ".safetensors file"):
         if path.stat().st_size > MAX_BYTES:
@@ -44,12 +28,6 @@ def load(path: Path) -> Arrays:
 
 
 def library() -> Any:
-    """Return safetensors, which reading and writing need.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Return safetensors, which reading and writing need."""
     need = ".safetensors files need safetensors"
     return import_extra("safetensors.numpy", need, "safetensors")

@@ -17,13 +17,7 @@ _NAMES = Names("layers.{}.weight", "layers.{}.bias", ("skip.weight", "skip.bias"
 
 
 def to_state(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> dict[str, np.ndarray]:
-    """Name the arrays of a network.
-
-    Raises
-    ------
-    FormatError
-        If a softmax is asked for: a state dict holds logits.
-    """
+    """Name the arrays of a network."""
     named = _NAMES.to_named(path, arrays, dtype, softmax)
     return {"schema": np.array(SCHEMA, dtype=np.int64), **named}
 

@@ -33,15 +33,7 @@ _TENSOR = "torch._utils _rebuild_tensor_v2"
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
-    """Write a state dict, which ``revelu.adapters.torch_modules.ReluNetwork`` loads.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be written, or a softmax is asked for.
-    MissingExtraError
-        If torch is not installed.
-    """
+    """Write a state dict, which ``revelu.adapters.torch_modules.ReluNetwork`` loads."""
     torch = library()
     named = to_state(path, arrays, dtype, softmax)
     buffer = io.BytesIO()
@@ -65,13 +57,7 @@ def load(path: Path) -> Arrays:
 
 
 def library() -> Any:
-    """Return torch, which writing needs.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Return torch, which writing needs."""
     return import_extra("torch", ".pt files are written by torch", "torch")
 
 

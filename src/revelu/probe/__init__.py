@@ -7,4 +7,7 @@ derivative, ``gradient_span`` tells how few directions gradients need.  Across a
 
 ``box`` keeps queries inside a domain, ``residual`` takes a known network off a target.  Nothing
 is asked by ``moments`` and ``streams``: they sum Hermite moments over samples in chunks.
+
+What asks raises LimitReachedError where budget or time end first, and, where it needs numbers,
+SaturatedError where the target gives none.
 """

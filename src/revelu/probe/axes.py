@@ -39,13 +39,6 @@ def scan_axis(
     ----------
     interval : (float, float)
         Least and largest ``t``.
-
-    Raises
-    ------
-    SaturatedError
-        If the target is saturated on the axis.
-    LimitReachedError
-        If the budget is spent.
     """
     line = axis_line(oracle.dim_in, axis)
     scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, interval)
@@ -69,11 +62,6 @@ def n_off_pieces(
     -------
     int
         0 where faint kinks were left out, next to which pieces are not exact.
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget is spent.
     """
     if scan.n_faint:
         return 0
@@ -112,11 +100,6 @@ def kink_normals(
         Unit rows; NaN where kinks are not single or too faint.
     errors : ndarray, shape (n,)
         Standard error of the entries.
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget is spent.
     """
     gradients, errors = _gradients(oracle, noise, scan, axis)
     d = oracle.dim_in

@@ -143,11 +143,6 @@ def add_line(
         With the neurons found, coincident ones merged.
     n_unresolved : int
         Kinks seen whose neurons were not recovered.
-
-    Raises
-    ------
-    LimitReachedError
-        If the budget ends before the line is understood.
     """
     line = random_line(rng, oracle.dim_in, through)
     # The known part errs by more than the noise floor: what is fainter than that is its

@@ -70,13 +70,7 @@ class BendTest:
     def __call__(
         self, oracle: Oracle, network: Network, noise: NoiseFloor, rng: np.random.Generator
     ) -> str:
-        """Return the evidence that hyperplanes end or bend, as a deeper network's do.
-
-        Raises
-        ------
-        LimitReachedError
-            If the budget ends first.
-        """
+        """Return the evidence that hyperplanes end or bend, as a deeper network's do."""
         W, b = network.weights[0], network.biases[0]
         error = noise.nu * noise.scale
         blurred = (error > self.blur * noise.spread) & (noise.spread > 0)
