@@ -7,6 +7,7 @@ import revelu
 from revelu import Status
 from revelu.numerics.matching import match_rows
 from revelu.recover.rare.firing import estimate_tan_alpha
+from revelu.recover.rare.units import Units
 from revelu.recover.rare.version_space import version_space
 from revelu.tasks.learn.samples import gather
 from revelu.tasks.rules.firing import with_rare_ones_apart
@@ -185,9 +186,10 @@ def test_a_border_that_is_met_at_an_angle_is_soft(angle):
     X = normal(60_000, 4)
     z = np.cos(angle) * E[0, :4] + np.sin(angle) * E[1, :4]
     fires = X[:, 0] >= 1.5
-    tan = estimate_tan_alpha(X, fires, z[None], np.array([1.5]), 0)
+    one = Units.one(z, 1.5, 0.0, 0.0)
+    tan = estimate_tan_alpha(X, fires, one, 0)
     assert tan == pytest.approx(np.tan(angle), rel=0.5)
-    assert estimate_tan_alpha(X, ~fires & fires, z[None], np.array([1.5]), 0) == np.inf
+    assert estimate_tan_alpha(X, ~fires & fires, one, 0) == np.inf
 
 
 # -- layers ---------------------------------------------------------------------------------

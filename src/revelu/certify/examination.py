@@ -7,8 +7,12 @@ import numpy as np
 from scipy.special import logsumexp
 
 from revelu.certify.borders import border_inputs
-from revelu.certify.boxes import corner_inputs, crossing_inputs
-from revelu.certify.checks import heavy_tailed_inputs, hyperplane_inputs
+from revelu.certify.checks import (
+    corner_inputs,
+    crossing_inputs,
+    heavy_tailed_inputs,
+    hyperplane_inputs,
+)
 from revelu.certify.tolerances import Agreement
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle, log_ratios

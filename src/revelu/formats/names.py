@@ -1,6 +1,7 @@
 """How the arrays of a network are named in a file.
 
-``schema``, a whole number, tells these files from those of other programs.
+``schema``, a whole number, tells these files from those of other programs: a state dict of
+another module does not say what is between its layers.
 """
 
 import re
@@ -84,3 +85,35 @@ def check_schema(path: Path, schema: np.ndarray) -> None:
     """
     if schema.shape != () or schema.dtype.kind not in "iu" or int(schema) != SCHEMA:
         raise FormatError(f"{path}: schema {schema!r} is not the one known, {SCHEMA}")
+
+
+# State dicts of ``ReluNetwork`` in torch: ``layers.0.weight (k, d)``, ``layers.0.bias (k,)``, ...
+_STATE = Names("layers.{}.weight", "layers.{}.bias", ("skip.weight", "skip.bias"))
+
+
+def to_state(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> dict[str, np.ndarray]:
+    """Name the arrays of a network as a state dict does."""
+    named = _STATE.to_named(path, arrays, dtype, softmax)
+    return {"schema": np.array(SCHEMA, dtype=np.int64), **named}
+
+
+def from_state(path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
+    """Return the arrays of a network from a state dict.
+
+    Raises
+    ------
+    FormatError
+        If it is of another module, of a later schema, or lacks an array.
+    """
+    if "schema" not in named:
+        raise FormatError(
+            f"{path}: not a network that revelu wrote: without a schema nothing says which "
+            "activations are between the layers"
+        )
+    check_schema(path, named["schema"])
+    rest = {name: array for name, array in named.items() if name != "schema"}
+    arrays = _STATE.from_named(path, rest)
+    for name, array in rest.items():
+        if array.dtype not in (np.float64, np.float32):
+            raise FormatError(f"{path}: {name} holds {array.dtype}, not float64 or float32")
+    return arrays

@@ -8,7 +8,7 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
-from revelu.formats.state import from_state, to_state
+from revelu.formats.names import from_state, to_state
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:

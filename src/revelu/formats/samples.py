@@ -14,7 +14,7 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.extras import import_extra
-from revelu.formats.arrays import naming_damage, naming_system_errors
+from revelu.formats.arrays import check_is_file, naming_damage, naming_system_errors
 from revelu.formats.npz import read_archive
 from revelu.types import FloatArray
 
@@ -93,8 +93,7 @@ def _files(path: Path) -> list[Path]:
     if path.suffix.lower() not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
         raise FormatError(f"{path}: unknown suffix of samples; known: {known}")
-    if not path.is_file():
-        raise FormatError(f"{path}: no such file")
+    check_is_file(path)
     return [path]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from revelu.errors import FormatError, UntrustedError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
-from revelu.formats.state import from_state, to_state
+from revelu.formats.names import from_state, to_state
 
 # Most bytes of the pickle, which has some 200 for each tensor.
 _MAX_PICKLE = 2**20

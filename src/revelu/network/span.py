@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import FormatError, InputError
 from revelu.formats import check_writable
-from revelu.formats.arrays import naming_system_errors
+from revelu.formats.arrays import check_is_file, naming_system_errors
 from revelu.formats.npz import read_archive, write_archive
 from revelu.formats.pictures import draw_singular_values
 from revelu.network.network import frozen_array
@@ -168,8 +168,7 @@ class Span:
         """
         path = _archive(path)
         with naming_system_errors(path, "read"):
-            if not path.is_file():
-                raise FormatError(f"{path}: no such file")
+            check_is_file(path)
         named = read_archive(path)
         if "span" not in named:
             raise FormatError(f"{path}: holds no span")

@@ -260,7 +260,8 @@ class Oracle:
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
         batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
-        answers = self._known(batches)
+        known = self.journal
+        answers = [None if known is None else known.find(batch) for batch in batches]
         fresh = [i for i, answer in enumerate(answers) if answer is None]
         self._check_fresh(sum(len(batches[i]) for i in fresh))
         self._n_rounds += not self._in_round
@@ -306,12 +307,6 @@ class Oracle:
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
         sentinels.check(self.name, Y)
-
-    def _known(self, batches: list[FloatArray]) -> list[FloatArray | None]:
-        """What the journal has for these batches."""
-        if self.journal is None:
-            return [None] * len(batches)
-        return [self.journal.find(batch) for batch in batches]
 
     def _ask_fresh(
         self, batches: list[FloatArray], fresh: list[int], answers: list[FloatArray | None]

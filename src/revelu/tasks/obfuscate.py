@@ -11,7 +11,7 @@ from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
-from revelu.oracle import Ledger, Oracle, checked_inputs, softmax, whole_number
+from revelu.oracle import Oracle, checked_inputs, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.job import random_seeds
 from revelu.tasks.progress import Listener
@@ -253,7 +253,10 @@ def obfuscate_target(
         given = span if isinstance(span, Span) else Span.load(span)
         if given.dim_in != oracle.dim_in:
             raise InputError(f"the span has {given.dim_in} inputs, {oracle.name} {oracle.dim_in}")
-        recovery = _given(given, oracle.ledger())
+        # What is known of a span from elsewhere is what it says of itself.
+        recovery = SpanRecovery(Status.RECOVERED, given, ledger=oracle.ledger(), method="given")
+        if given.certified is False:
+            recovery = replace(recovery, status=Status.PARTIAL, evidence=(_MARKED,))
     if not recovery.span.rank:
         return Obfuscation(recovery, rows, None)
     outputs = obfuscate(rows, recovery.span, norm, box, seed)
@@ -267,15 +270,6 @@ def obfuscate_target(
     notes = () if oracle.journal is None else oracle.journal.notes()
     recovery = replace(recovery, ledger=oracle.ledger(), warnings=notes)
     return Obfuscation(recovery, outputs, answers)
-
-
-def _given(span: Span, ledger: Ledger) -> SpanRecovery:
-    """What is known of a span from elsewhere: what it says of itself."""
-    if span.certified is False:
-        return SpanRecovery(
-            Status.PARTIAL, span, ledger=ledger, evidence=(_MARKED,), method="given"
-        )
-    return SpanRecovery(Status.RECOVERED, span, ledger=ledger, method="given")
 
 
 _MARKED = "the span that was given is marked as not certified: answers may change"

@@ -86,7 +86,7 @@ def with_start(
     units = replace(start, threshold_errors=start.errors).where(failed, fitted)
     many = unexplained.sum() > max_unexplained * fires.sum()
     for i in np.flatnonzero(failed | many):
-        tan = estimate_tan_alpha(X, fires, units.directions, units.thresholds, int(i))
+        tan = estimate_tan_alpha(X, fires, units, int(i))
         for errors in (units.errors, units.threshold_errors):
             errors[i] = max(errors[i], np.arctan(tan))
     notes = []
@@ -98,7 +98,7 @@ def with_start(
 
 
 def estimate_tan_alpha(
-    X: FloatArray, fires: BoolArray, W: FloatArray, t: FloatArray, i: int, *, window: int = 40
+    X: FloatArray, fires: BoolArray, units: Units, i: int, *, window: int = 40
 ) -> float:
     """How far a unit's direction may be off, by how softly samples begin to fire along it.
 
@@ -110,8 +110,6 @@ def estimate_tan_alpha(
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    W : ndarray, shape (k, d)
-    t : ndarray, shape (k,)
     i : int
         The unit.
     window : int
@@ -124,7 +122,7 @@ def estimate_tan_alpha(
         Infinite where the share never passes 0.6.
     """
     low, high = 0.4, 0.6
-    margins = X @ W.T - t
+    margins = units.margins(X)
     alone = largest_other(margins, i) < 0
     order = np.argsort(margins[alone, i])
     places, count = margins[alone, i][order], np.cumsum(np.append(0, fires[alone][order]))

@@ -16,7 +16,7 @@ from revelu.recover.rare.facets import recover_facets
 from revelu.recover.rare.rare_samples import Constant, find_constant, no_constant
 from revelu.recover.rare.smooth_layer import ask_smooth_layer
 from revelu.recover.rare.units import Units, UnitsCandidate
-from revelu.types import BoolArray, FloatArray
+from revelu.types import FloatArray
 
 
 def recover_layer(
@@ -61,12 +61,8 @@ def recover_layer(
             constant = constant.widened(oracle(np.tile(quiet, (n, 1))))
     except LimitReachedError as error:
         return UnitsCandidate.none(d, Why.LIMIT, str(error))
-
-    def inside(X: FloatArray) -> BoolArray:
-        return constant.is_answer(oracle(X))
-
     # 2. The faces of the region where f is that constant.
-    found = recover_facets(inside, d, rng, tell)
+    found = recover_facets(lambda X: constant.is_answer(oracle(X)), d, rng, tell)
     units = found.units
     if activation == "relu" and constant.tolerance and len(units):
         late = _late(oracle, units, constant)

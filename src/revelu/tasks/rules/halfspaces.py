@@ -121,11 +121,8 @@ def _from_queries(job: Job, combine: str, checks: int) -> HalfspaceRecovery:
     def fires(points: FloatArray) -> BoolArray:
         return np.asarray(as_labels(oracle(points), oracle.name) == (combine == "or"))
 
-    def inside(points: FloatArray) -> BoolArray:
-        return ~fires(points)
-
     rng = np.random.default_rng(for_search)
-    candidate = recover_facets(inside, oracle.dim_in, rng, job.tell)
+    candidate = recover_facets(lambda X: ~fires(X), oracle.dim_in, rng, job.tell)
     details = {
         "centre": candidate.centre,
         "rays_without_news": candidate.n_quiet,

@@ -170,11 +170,10 @@ def _from_queries(job: Job, activation: str, n_neurons: int | None, checks: int)
     if candidate.why is Why.EXPLAINED and n_neurons not in (None, len(candidate.units)):
         note = f"{len(candidate.units)} units were found, not {n_neurons}"
         found = replace(found, evidence=(*found.evidence, note))
-
-    def fires(points: FloatArray) -> BoolArray:
-        return ~constant.is_answer(oracle(points))
-
-    return checked_by_queries(job, found, candidate, fires, checks, for_checks)
+    is_quiet = constant.is_answer
+    return checked_by_queries(
+        job, found, candidate, lambda X: ~is_quiet(oracle(X)), checks, for_checks
+    )
 
 
 def _from_samples(
