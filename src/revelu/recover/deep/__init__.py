@@ -5,20 +5,19 @@ the lowest layers that are exact even where what is above them was not understoo
 
 ``narrow`` takes two hidden layers, the first no wider than the input: ``first_layer`` tells
 which hyperplanes of a line are the first layer's, and the upper layers are asked through a right
-inverse of its rows.  ``driver`` climbs from the input, whatever the widths:
+inverse of its rows.  ``climb`` goes up from the input, whatever the widths:
 
-1. ``segments`` finds critical points on many segments, ``witnesses`` the gradients beside them;
-   ``state`` is what is known so far, on a ``stack`` of the layers below;
-2. ``kink_equations`` states what a critical point says of a row, ``rows_from_kinks`` finds the
-   rows on which critical points agree, ``gradient_rows`` those that none shows, ``hypotheses``
-   keeps the ones that predict kinks; together they are a ``layer_estimate``;
-3. ``gradient_signs`` tells the side of every neuron, on ``gradient_spans``, and ``always_active``
-   the neurons that are always on: that completes a ``layer``;
-4. ``output_layer`` fits the outputs where the layer is the last, ``missing_weights`` the weights
-   that no critical point has determined, and ``test_inputs`` asks where an error would show.
+1. ``first_rows`` finds the first layer on a few lines; what bends elsewhere is a seed of a neuron
+   above (``segments`` finds critical points, ``seeds`` the gradients beside them);
+2. a ``walk`` reads a neuron's row off its surface, ray by ray: ``frame`` is what is known below it,
+   on a ``stack`` of layers, ``estimate`` what its equations say, ``surface`` where it is by those,
+   ``kink_lines`` the questions that find it;
+3. ``layer_rows`` are the rows of all walks, and tell the signs of the layer below;
+4. ``output_layer`` fits the outputs where the layer is the last; all layers are fitted at once, and
+   where fresh answers begin to disagree are the seeds of what is missing.
 """
 
-from revelu.recover.deep.driver import Deep
+from revelu.recover.deep.climb import Deep
 from revelu.recover.deep.narrow import TwoHidden
 
 __all__ = ["Deep", "TwoHidden"]

@@ -112,6 +112,9 @@ class FirstLayerSearch:
             If the budget ends.
         """
         self._test(peeled)
+        if len(self.rows) > 2 * self.oracle.dim_in:
+            # A few may be false, but whatever else there is, the layer cannot be set at will.
+            return self._unsigned()
         for t in peeled.unresolved:
             if self.n_blurred == self.max_blurred:
                 break
@@ -125,7 +128,7 @@ class FirstLayerSearch:
         self._sharpen()
         W, b = self.rows[:, :-1], self.rows[:, -1]
         if len(W) > self.oracle.dim_in:
-            return FirstLayer(W, b, 0, np.ones(len(W), dtype=bool), self.n_candidates)
+            return self._unsigned()
         n_missing = len(self._left_out(peeled.jacobians))
         signs = self._signs_by_gradients(W, b, peeled)
         for j in np.flatnonzero(signs == 0.0):
@@ -133,6 +136,10 @@ class FirstLayerSearch:
         turned = np.where(signs < 0, -1.0, 1.0)
         W, b = W * turned[:, None], b * turned
         return FirstLayer(W, b, n_missing, signs == 0.0, self.n_candidates)
+
+    def _unsigned(self) -> FirstLayer:
+        W, b = self.rows[:, :-1], self.rows[:, -1]
+        return FirstLayer(W, b, 0, np.ones(len(W), dtype=bool), self.n_candidates)
 
     def _peel(self, line: Line, interval: tuple[float, float]) -> Peeling | None:
         nu = float(self.noise.nu.max())

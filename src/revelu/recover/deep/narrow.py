@@ -245,6 +245,10 @@ class LayeredSearch(Search):
         """What is known without an upper layer."""
         if self.first is None or not len(self.first.W):
             return Candidate(None, why, obstacles=obstacles)
+        n_unsigned = int(self.first.unsigned.sum())
+        if n_unsigned:
+            told = f"of {n_unsigned} rows of the first layer the hyperplane is known, not the sign"
+            obstacles = (*obstacles, told)
         layer = (self.first.W, self.first.b)
         figures = {"first_layer": layer, "condition": self.first.condition}
         return Candidate(None, why, layers=(layer,), obstacles=obstacles, figures=figures)

@@ -5,16 +5,14 @@ Above the last hidden layer ``f = A relu(z) + c`` with ``z = W h + b``, and what
 few rare neurons are missing, and few do if there is another layer.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
-from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep.kink_equations import PRECISION
-from revelu.recover.deep.layer_estimate import FoundLayer
+from revelu.oracle import NoiseFloor
+from revelu.probe.line import Ask
 from revelu.recover.deep.stack import Stack
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -45,15 +43,22 @@ class OutputFit:
     known: float = 0.02
     """Of an input with undetermined weights answers tell if it is on at this share of the
     points."""
+    near: float = 1e-5
+    """A point fits if it is off by no more than this share of the largest answer: what errors of
+    the rows leave."""
+    skip: float = 1e-4
+    """A skip smaller than this share of what the neurons do is none."""
     faint: float = 1e-11
     """Columns fainter than this share of the strongest are left out."""
 
     def find(
         self,
-        oracle: Oracle,
+        ask: Ask,
         noise: NoiseFloor,
         stack: Stack,
-        layer: FoundLayer,
+        W: FloatArray,
+        b: FloatArray,
+        undetermined: BoolArray,
         rng: np.random.Generator,
     ) -> Network | None:
         """Take a layer for the last hidden one, and solve for the outputs.
@@ -62,18 +67,21 @@ class OutputFit:
         ----------
         stack : Stack
             The layers below.
+        W, b : ndarray, shape (m, stack.dim_out) and (m,)
+            The layer's rows, of either sign.
+        undetermined : ndarray of bool, shape (m, stack.dim_out)
+            Weights that are not known.
 
         Returns
         -------
         Network or None
             The whole network; None where most points do not fit.
         """
-        W, b = layer.W, layer.b
-        (m, k), is_known = W.shape, np.asarray(~layer.undetermined.any(axis=0))
+        (m, k), is_known = W.shape, np.asarray(~undetermined.any(axis=0))
         n = self.ratio * (m + k + 1) + self.spare
-        plain = rng.standard_normal((n, oracle.dim_in))
+        plain = rng.standard_normal((n, stack.dim_in))
         X = np.vstack([plain, self._rarer_states(stack, W, b, is_known, rng)])
-        Y, h = oracle(X), stack.outputs(X)
+        Y, h = ask(X), stack.outputs(X)
         # Points at which an undetermined weight counts are wrong: no skip is to stand for it.
         told = h.any(axis=0) & (is_known | ((h[:n] > 0).mean(axis=0) >= self.known))
         alive = np.asarray(np.isfinite(Y).all(axis=1))  # a target may be saturated
@@ -85,7 +93,7 @@ class OutputFit:
         live = np.linalg.norm(F, axis=0) > 0
         sizes = np.where(live, np.sqrt((F**2).mean(axis=0)), 1.0)
         mixed = Y @ (rng.standard_normal(len(noise.unit)) / noise.unit)
-        exact = least_deviations((F / sizes)[:, live], mixed).exact
+        exact = least_deviations((F / sizes)[:, live], mixed, exact_rtol=self.near).exact
         if exact[:n].mean() < self.fits:
             return None
         solution = np.zeros((F.shape[1], Y.shape[1]))
@@ -97,10 +105,10 @@ class OutputFit:
         V, c = V - half @ W, c - half @ b
         size = np.linalg.norm(half, axis=0) @ np.linalg.norm(W, axis=1)
         top = Network([W[:, told], 2.0 * half], [b, c], skip=(V[:, told], np.zeros(len(c))))
-        if np.linalg.norm(V[:, told]) <= PRECISION * size:
+        if np.linalg.norm(V[:, told]) <= self.skip * size:
             top = Network(top.weights, top.biases)
         else:
-            top = signs_of_low_rank(resolve_signs(top, PRECISION)[0])
+            top = signs_of_low_rank(resolve_signs(top, self.skip)[0])
         signs = np.where((top.weights[0] * W[:, told]).sum(axis=1) < 0, -1.0, 1.0)
         skip = None
         if top.skip is not None:
@@ -132,7 +140,7 @@ class OutputFit:
         return np.asarray(X[np.unique(np.concatenate([np.empty(0, dtype=np.intp), *chosen]))])
 
 
-def signs_of_low_rank(network: Network) -> Network:
+def signs_of_low_rank(network: Network, rtol: float = 1e-5) -> Network:
     """Turn last hidden neurons round where that leaves a skip of lower rank.
 
     Neurons that are always on leave a skip of as many dimensions, and one of the wrong sign adds
@@ -144,7 +152,7 @@ def signs_of_low_rank(network: Network) -> Network:
     size = float(np.linalg.norm(A, axis=0) @ np.linalg.norm(W, axis=1))
 
     def rank_of(V: FloatArray) -> int:
-        return int((np.linalg.svd(V, compute_uv=False) > PRECISION * size).sum())
+        return int((np.linalg.svd(V, compute_uv=False) > rtol * size).sum())
 
     flip: list[int] = []
     rank = rank_of(V)
@@ -171,32 +179,9 @@ def is_faint(network: Network, rtol: float = 1e-8) -> BoolArray:
     return np.asarray(sizes <= rtol * sizes.max(initial=0.0))
 
 
-def within_neurons(network: Network) -> Iterator[Network]:
-    """Take a skip of rank one for weights of one neuron that is on wherever they count.
-
-    Where such a neuron rests, its inputs are off: no critical point has shown the weights, and the
-    answers have them in the skip.  It is a neuron with outputs along the skip's; one output says
-    nothing of which, and answers tell.
-
-    Yields
-    ------
-    Network
-        Without a skip.
-    """
-    if network.skip is None:
-        return
-    (V, e), (W, A) = network.skip, network.weights[-2:]
-    sizes = (A**2).sum(axis=0)
-    for j in np.flatnonzero(sizes > 0):
-        weights = A[:, j] @ V / sizes[j]
-        if np.linalg.norm(V - np.outer(A[:, j], weights)) <= PRECISION * np.linalg.norm(V):
-            more = W.copy()
-            more[j] += weights
-            biases = [*network.biases[:-1], network.biases[-1] + e]
-            yield Network([*network.weights[:-2], more, A], biases)
-
-
-def without_skip(network: Network, rng: np.random.Generator, *, max_neurons: int = 2) -> Network:
+def without_skip(
+    network: Network, rng: np.random.Generator, *, max_neurons: int = 2, rtol: float = 1e-5
+) -> Network:
     """Take a skip of low rank for neurons of the last layer that are always on.
 
     ``V h = A (U h + b) - A b``, with one neuron for each dimension of V's rows.
@@ -210,7 +195,7 @@ def without_skip(network: Network, rng: np.random.Generator, *, max_neurons: int
         return network
     (V, e), (W, A) = network.skip, network.weights[-2:]
     _, sizes, rows = np.linalg.svd(V, full_matrices=False)
-    rank = int((sizes > PRECISION * sizes[0]).sum())
+    rank = int((sizes > rtol * sizes[0]).sum())
     if max_neurons < rank >= min(V.shape):
         return network
     stack = Stack(network.dim_in, network.weights[:-2], network.biases[:-2])

@@ -6,6 +6,7 @@ where they meet, proves that the interval has this one kink, else it is cut ther
 of all segments are asked together, round by round (DG21, Algorithm 1, for all kinks at once).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,6 @@ from revelu.errors import CurvedError
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
-from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -64,18 +64,18 @@ class SegmentScan:
         self,
         ask: Ask,
         noise: NoiseFloor,
-        stack: Stack,
         starts: FloatArray,
         ends: FloatArray,
+        breaks: Sequence[FloatArray],
         rng: np.random.Generator,
     ) -> CriticalPoints:
-        """Find the critical points on segments that known layers do not make.
+        """Find the critical points on segments that known neurons do not make.
 
         Parameters
         ----------
-        stack : Stack
-            The known layers.
         starts, ends : ndarray, shape (m, d)
+        breaks : sequence of ndarray
+            Where known neurons bend each segment, as shares of it, in order.
         rng : numpy.random.Generator
             Mixes the outputs, and cuts where nothing else says where.
 
@@ -85,7 +85,6 @@ class SegmentScan:
             If the function curves wherever kinks are looked for.
         """
         arms = ends - starts
-        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, arms, strict=True)]
         cuts = [np.concatenate([[0.0], t, [1.0]]) for t in breaks]
         rows = np.repeat(np.arange(len(cuts)), [len(t) - 1 for t in cuts])
         lo = np.concatenate([t[:-1] for t in cuts])

@@ -80,7 +80,10 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     if last.why is Why.LIMIT:
         return last
     layered = [a for a in attempts if a.candidate.layers]
-    return layered[-1] if layered else attempts[0]
+    if layered:
+        return layered[-1]
+    # What a deeper method could not tell is not refuted by a shallower one.
+    return last if last.why is Why.UNRESOLVED else attempts[0]
 
 
 def _worth(tried: Attempt) -> tuple[float, int, float]:

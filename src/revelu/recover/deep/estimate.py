@@ -1,0 +1,120 @@
+"""The unknowns of one neuron, known up to a subspace, and how far they may be off.
+
+Every critical point of a neuron is a linear equation for them.  Along a walk each new equation has
+one direction that no other has told, and gives it; errors are carried by *members*, solutions of
+the same equations with other noise, whose spread at an input is what the sum there may be off by.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.types import FloatArray
+
+
+@dataclass
+class Estimate:
+    """What equations say of ``theta (size,)``.
+
+    Attributes
+    ----------
+    members : ndarray, shape (1 + n_members, size)
+        The first one is the solution; none has a part in what is undetermined.
+    undetermined : ndarray, shape (size, q)
+        Orthonormal columns: directions that no equation has told.
+    rows, values, errors : list
+        The equations, ``row @ theta = value`` up to a standard error.
+    """
+
+    size: int
+    rng: np.random.Generator
+    n_members: int = 6
+    informative: float = 1e-9
+    """A row tells of what is undetermined where at least this share of it lies there."""
+    max_steps: int = 8
+    """Steps of least deviations, where some equations contradict the rest."""
+    members: FloatArray = field(init=False)
+    undetermined: FloatArray = field(init=False)
+    rows: list[FloatArray] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.members = np.zeros((1 + self.n_members, self.size))
+        self.undetermined = np.eye(self.size)
+
+    @property
+    def theta(self) -> FloatArray:
+        """The solution, shape (size,)."""
+        return np.asarray(self.members[0])
+
+    @property
+    def n_undetermined(self) -> int:
+        """Dimensions that no equation has told."""
+        return int(self.undetermined.shape[1])
+
+    @property
+    def spread(self) -> float:
+        """The largest standard error of an unknown, relative to all of them."""
+        size = float(np.linalg.norm(self.theta))
+        return float(self.members[1:].std(axis=0).max()) / size if size else 0.0
+
+    def add(self, row: FloatArray, value: float, error: float) -> None:
+        """Take an equation in."""
+        self.rows.append(row)
+        self.values.append(value)
+        self.errors.append(error)
+        a = row @ self.undetermined
+        size = np.linalg.norm(a)
+        if size <= self.informative * np.linalg.norm(row):
+            return
+        noise = np.append(0.0, self.rng.standard_normal(self.n_members)) * error
+        left = value + noise - self.members @ row
+        self.members += np.outer(left, self.undetermined @ a) / size**2
+        # Householder: the reflection that takes a to a multiple of one axis, which is then dropped.
+        j = int(np.abs(a).argmax())
+        a[j] += np.copysign(size, a[j])
+        N = self.undetermined - np.outer(self.undetermined @ a, a) * (2.0 / (a @ a))
+        self.undetermined = np.delete(N, j, axis=1)
+
+    def drawn(self, scale: float) -> FloatArray:
+        """Members with parts in what is undetermined, drawn at a scale, (1 + n_members, size)."""
+        draws = self.rng.standard_normal((self.n_members, self.n_undetermined))
+        members = self.members.copy()
+        members[1:] += scale * draws @ self.undetermined.T
+        return members
+
+    def solve(self) -> None:
+        """Solve all equations at once by least squares, without those that contradict the rest."""
+        A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
+        noise = self.rng.standard_normal((len(y), self.n_members)) * e[:, None]
+        basis = scipy.linalg.null_space(self.undetermined.T) if self.n_undetermined else None
+        weights = np.ones(len(y))
+        M = A if basis is None else A @ basis
+        sizes = np.linalg.norm(M / e[:, None], axis=0)
+        sizes[sizes == 0] = 1.0
+        for i in range(self.max_steps):
+            w = (weights / e)[:, None]
+            left = np.column_stack([y, y[:, None] + noise]) - A @ self.members.T
+            step = scipy.linalg.lstsq(
+                w * M / sizes,
+                w * left,
+                cond=1e-14,
+                check_finite=False,
+                lapack_driver="gelsy",
+            )[0]
+            step /= sizes[:, None]
+            self.members += (step if basis is None else basis @ step).T
+            rest = np.abs(A @ self.theta - y) / e
+            typical = max(1.0, float(np.median(rest)) / 0.6745)
+            if rest.max() <= SIGMAS * typical or i == self.max_steps - 1:
+                break
+            # Of least deviations, and in the end without what they leave out.
+            last = i >= self.max_steps - 2
+            weights = (
+                (rest <= SIGMAS * typical) * 1.0
+                if last
+                else 1.0 / np.sqrt(np.maximum(1.0, rest / typical))
+            )

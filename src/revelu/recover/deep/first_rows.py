@@ -1,0 +1,130 @@
+"""The first layer, of any width, from a few long lines (DG21, Algorithm 7, for more rows).
+
+A hyperplane of the first layer bends the function wherever it goes; one of a later layer ends or
+turns.  Rows that one line has shown are looked past on the next: what is new there is tested alike,
+and what is no first layer's is a seed of what lies above.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.hyperplane import bend_everywhere
+from revelu.recover.deep.first_layer import FirstLayerSearch
+from revelu.recover.deep.kink_lines import sharpened
+from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.stack import Stack
+from revelu.recover.line import Peeling
+from revelu.recover.method import Layer
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The search for the rows of a first layer, and what tunes it."""
+
+    seeds: SeedSearch = field(default_factory=SeedSearch)
+    segments: tuple[int, ...] = (1, 2, 2, 4, 4, 4)
+    """Long segments of one round after the other."""
+    quiet: int = 1
+    """Rounds without a new row that end the search."""
+    reach: float = 5.0
+    """How far they go to either side, in standard deviations of an input."""
+    start: float = 0.5
+    """The standard deviation of their middles."""
+    wanted: int = 4
+    mostly: float = 0.9
+    """Points at which a row has to bend the function, and the share of all that are looked at."""
+    same: float = 1e-5
+    """Rows of norm 1 that differ by less are one."""
+    sharp: float = 1e-13
+    """A row whose standard error is larger is measured again."""
+
+    def find(
+        self, oracle: Oracle, noise: NoiseFloor, line: Peeling, rng: np.random.Generator
+    ) -> tuple[Layer, list[Seed]]:
+        """Find the rows, whose signs are not known, and seeds of neurons above.
+
+        Parameters
+        ----------
+        line : Peeling
+            The kinks of one line, with a hyperplane each.
+
+        Raises
+        ------
+        LimitReachedError, SaturatedError, CurvedError
+        """
+        search, d = FirstLayerSearch(oracle, noise, rng), oracle.dim_in
+        if line.scan.complete:
+            first = search.find(line)
+            if len(first.W) < d:
+                return (first.W, first.b), []
+        rows, errors = search.rows, search.errors
+        if len(rows):
+            # One line's hyperplanes have passed a lighter test.
+            sure = bend_everywhere(
+                oracle,
+                noise,
+                rows[:, :-1],
+                rows[:, -1],
+                rng,
+                wanted=self.wanted,
+                mostly=self.mostly,
+            )
+            rows, errors = rows[sure], errors[sure]
+        seeds: list[Seed] = []
+        quiet = 0
+        for n in self.segments:
+            x = self.start * rng.standard_normal((n, d))
+            v = rng.standard_normal((n, d))
+            v *= self.reach * np.sqrt(d) / np.linalg.norm(v, axis=1)[:, None]
+            known = Stack(d, [rows[:, :-1]], [rows[:, -1]])
+            breaks = [known.breaks(a, b, 0.0, 1.0) for a, b in zip(x - v, 2.0 * v, strict=True)]
+            found = self.seeds.find(oracle, noise, x - v, x + v, breaks, rng)
+            chosen = self._new_rows(oracle, noise, rows, found, rng)
+            more = [seed for seed, is_row in zip(found, chosen, strict=True) if is_row]
+            seeds += [seed for seed, is_row in zip(found, chosen, strict=True) if not is_row]
+            rows = np.vstack([rows, *(_row(seed)[None] for seed in more)])
+            errors = np.append(errors, [seed.error for seed in more])
+            quiet = 0 if more else quiet + 1
+            if quiet == self.quiet:
+                break
+        W, b = rows[:, :-1].copy(), rows[:, -1].copy()
+        vague = np.flatnonzero(errors > self.sharp)
+        W[vague], b[vague], _ = sharpened(oracle, noise, W[vague], b[vague], errors[vague], rng)
+        log.info("first layer: %d rows, %d queries", len(b), oracle.n_queries)
+        return (W, b), seeds
+
+    def _new_rows(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rows: FloatArray,
+        found: list[Seed],
+        rng: np.random.Generator,
+    ) -> BoolArray:
+        """Which seeds are new rows of the first layer, one of each, the most precise."""
+        kept: list[int] = []
+        new = np.array([_row(seed) for seed in found]).reshape(-1, rows.shape[1])
+        for i in np.argsort([seed.error for seed in found]):
+            others = np.vstack([rows, new[kept]])
+            apart = cdist(new[[i]], np.vstack([others, -others]), "chebyshev")
+            if not (apart < self.same).any():
+                kept.append(int(i))
+        chosen = np.zeros(len(found), dtype=bool)
+        if kept:
+            W, b = new[kept, :-1], new[kept, -1]
+            chosen[kept] = bend_everywhere(
+                oracle, noise, W, b, rng, wanted=self.wanted, mostly=self.mostly
+            )
+        return chosen
+
+
+def _row(seed: Seed) -> FloatArray:
+    """The hyperplane through a seed, shape (d + 1,)."""
+    return np.append(seed.normal, -seed.normal @ seed.x)

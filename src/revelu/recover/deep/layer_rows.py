@@ -1,0 +1,192 @@
+"""The rows of a layer as walks give them, and the signs of the layer below.
+
+A walk knows the layer below it up to sign.  Of the true sum of a neuron only the neurons below
+count, and no linear part: with ``phi_i = 1`` where row ``i`` below has the wrong sign,
+
+    z = sum_i v_i relu(+-u_i) + c' = sum_i v_i relu(u_i) - sum_i phi_i v_i u_i + c,
+
+so that the linear part which the walk has found is ``l = -sum_i phi_i v_i w_i``.  The same signs
+hold for all rows, and are 0 or 1: least squares, rounded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.walk import Walk
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRows:
+    """Sums ``v . relu(u) + l . h + c`` in a frame, one a row.
+
+    Attributes
+    ----------
+    v : ndarray, shape (n, m)
+    l : ndarray, shape (n, dim)
+    c : ndarray, shape (n,)
+    undetermined : ndarray of bool, shape (n, m + dim)
+    """
+
+    v: FloatArray
+    l: FloatArray  # noqa: E741 - the name in the derivation
+    c: FloatArray
+    undetermined: BoolArray
+
+    @classmethod
+    def of(cls, frame: Frame, walks: Sequence[Walk]) -> "LayerRows":
+        """Return the rows of walks, every row below with the sign it has in the frame."""
+        n, m = len(walks), len(frame.b)
+        theta = np.array([walk.estimate.theta for walk in walks]).reshape(n, frame.size)
+        is_open = np.array([walk.is_open for walk in walks]).reshape(n, frame.size)
+        turned = np.array([walk.signs < 0 for walk in walks]).reshape(n, m)
+        v = theta[:, :m]
+        # relu(-u) = relu(u) - u
+        moved = np.where(turned, v, 0.0)
+        linear, constant = theta[:, m:-1] - moved @ frame.W, theta[:, -1] - moved @ frame.b
+        return cls(v, linear, constant, is_open[:, :-1])
+
+    def take(self, rows: BoolArray | IntArray) -> "LayerRows":
+        """Return some of them."""
+        return LayerRows(self.v[rows], self.l[rows], self.c[rows], self.undetermined[rows])
+
+    @property
+    def theta(self) -> FloatArray:
+        """All unknowns, shape (n, frame.size)."""
+        return np.column_stack([self.v, self.l, self.c])
+
+    def sums(self, frame: Frame, X: FloatArray) -> FloatArray:
+        """Sums at inputs, shape (len(X), n)."""
+        return frame.features(frame.region(X), np.ones(len(frame.b))) @ self.theta.T
+
+    def explain(self, frame: Frame, X: FloatArray, rtol: float) -> BoolArray:
+        """Which points lie on a row's surface, up to ``rtol`` of their size, shape (len(X),)."""
+        at, s = frame.region(X), np.ones(len(frame.b))
+        near = rtol * (1.0 + np.linalg.norm(X, axis=1))
+        explained = np.zeros(len(X), dtype=bool)
+        for theta, z in zip(self.theta, self.sums(frame, X).T, strict=True):
+            slope = np.linalg.norm(frame.gradients(at, s, theta), axis=1)
+            explained |= np.abs(z) <= near * slope
+        return explained
+
+    def alike(self, rtol: float, *, fewest: int = 3) -> IntArray:
+        """Which of the others are the first row, as far as both are known.
+
+        Parameters
+        ----------
+        rtol : float
+            How far off 1 the cosine may be.
+        fewest : int
+            Unknowns that both must know: two rows agree on fewer by chance, up to scale.
+        """
+        V, known = np.column_stack([self.v, self.l]), ~self.undetermined
+        both = known & known[0]
+        A, B = np.where(both, V, 0.0), np.where(both, V[0], 0.0)
+        sizes = np.linalg.norm(A, axis=1) * np.linalg.norm(B, axis=1)
+        same = np.abs((A * B).sum(axis=1)) > (1.0 - rtol) * sizes
+        same &= both.sum(axis=1) >= min(fewest, V.shape[1])
+        return np.flatnonzero(same[1:]) + 1
+
+    def signs(
+        self,
+        frame: Frame,
+        open_weights: BoolArray,
+        *,
+        faint: float = 1e-9,
+        rank: float = 1e-7,
+        off: float = 0.1,
+        fit: float = 1e-4,
+        max_rounds: int = 3,
+    ) -> tuple[FloatArray, BoolArray, BoolArray, FloatArray]:
+        """Find the signs of the rows on top of the frame.
+
+        Parameters
+        ----------
+        open_weights : ndarray of bool, shape (m, dim)
+            Which of their weights are not known: what is in linear parts through a row of the
+            wrong sign tells them.
+        faint, rank : float
+            Unknowns of columns that are this share of the largest have no say, nor have singular
+            values.
+        off : float
+            How far an unknown may be from 0 or 1.
+        fit : float
+            What may be left of a row's linear part, relative to all that adds to it.
+        max_rounds : int
+            Times that rows which do not fit are left out.
+
+        Returns
+        -------
+        s : ndarray, shape (m,)
+            1 or -1.
+        known : ndarray of bool, shape (m,)
+        fits : ndarray of bool, shape (n,)
+            Rows whose linear part is what the signs say.
+        missing : ndarray, shape (m, dim)
+            What is to be added to the frame's rows.
+        """
+        m, fits = len(frame.b), np.ones(len(self.c), dtype=bool)
+        i, p = np.nonzero(open_weights)
+        phi, known = np.zeros(m), np.zeros(m, dtype=bool)
+        missing = np.zeros(frame.W.shape)
+        used = ~self.undetermined.any(axis=1)
+        used = used if used.any() else fits
+        for _ in range(max_rounds):
+            A = (self.v[used][:, None, :] * frame.W.T[None]).reshape(-1, m)
+            units = np.eye(frame.W.shape[1])[p].T
+            extra = (self.v[used][:, None, i] * units[None]).reshape(len(A), len(i))
+            A = np.hstack([A, extra])
+            sizes = np.linalg.norm(A, axis=0)
+            live = sizes > faint * sizes.max(initial=0.0)
+            U, s, Vt = np.linalg.svd(A[:, live] / sizes[live], full_matrices=False)
+            n = int((s > rank * s.max(initial=0.0)).sum())
+            x = Vt[:n].T @ (U[:, :n].T @ -self.l[used].ravel() / s[:n]) / sizes[live]
+            # What the system does not tell has a part outside its row space.
+            told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - 1e-6
+            # The unknowns that are live are signs, then what is missing of weights.
+            found, is_told = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
+            found[live], is_told[live] = x, told
+            phi = np.round(found[:m]).clip(0.0, 1.0)
+            known = is_told[:m] & (np.abs(found[:m] - phi) < off)
+            missing = np.zeros(frame.W.shape)
+            missing[i, p] = np.where(is_told[m:] & (phi[i] > 0.5), found[m:], 0.0)
+            left = np.linalg.norm(self.l + (self.v * phi) @ (frame.W + missing), axis=1)
+            size = np.abs(self.v) @ np.linalg.norm(frame.W, axis=1)
+            fits = left <= fit * size
+            if known[live[:m]].all() or fits[used].all() or not (used & fits).any():
+                break
+            used = used & fits
+        return np.where(phi > 0.5, -1.0, 1.0), known, fits, missing
+
+    def signs_of_low_rank(
+        self, frame: Frame, *, rtol: float = 1e-6
+    ) -> tuple[FloatArray, FloatArray]:
+        """Find the signs that leave linear parts of the lowest rank.
+
+        A neuron below that is always on has no wall: its weights are in the linear parts, and
+        leave one dimension of them.  Each wrong sign adds one, while rows and inputs are more.
+
+        Returns
+        -------
+        s : ndarray, shape (m,)
+        directions : ndarray, shape (r, dim)
+            What is left of the linear parts, one row for every neuron that is always on.
+        """
+        whole = ~self.undetermined.any(axis=1)
+        whole = whole if whole.any() else ~whole
+        v, left = self.v[whole], self.l[whole]
+        size = float(np.linalg.norm(np.abs(v) @ np.linalg.norm(frame.W, axis=1)))
+        s = np.ones(len(frame.b))
+
+        def rank(A: FloatArray) -> int:
+            return int((np.linalg.svd(A, compute_uv=False) > rtol * size).sum())
+
+        now = rank(left)
+        for i in range(len(s)):
+            turned = left + np.outer(v[:, i], frame.W[i])
+            if now and (lower := rank(turned)) < now:
+                left, now, s[i] = turned, lower, -1.0
+        return s, np.linalg.svd(left)[2][:now]

@@ -1,0 +1,154 @@
+"""Seeds: critical points of unknown neurons, with what the gradients do there.
+
+Across a neuron's hyperplane the gradients change by ``c n^T``, n being the unit normal: all that a
+critical point says of the neuron without a walk.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor
+from revelu.probe.gradient import Stencil, measure, unit_rows
+from revelu.probe.line import Ask
+from revelu.recover.deep.segments import CriticalPoints, SegmentScan
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """A critical point that no known neuron makes.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    normal : ndarray, shape (d,)
+        Unit.
+    column : ndarray, shape (k,)
+        By how much the outputs' derivatives along the normal change where it is crossed.
+    error : float
+        Standard error of the normal.
+    """
+
+    x: FloatArray
+    normal: FloatArray
+    column: FloatArray
+    error: float
+
+
+@dataclass(frozen=True)
+class SeedSearch:
+    """The search for seeds on segments."""
+
+    scan: SegmentScan = field(default_factory=SegmentScan)
+    steps: tuple[float, ...] = (0.04, 0.006, 0.001)
+    """Steps of a difference, as shares of the way to the critical point: where a derivative in
+    a random direction, over twice the step, shows that a hyperplane was crossed, the next is
+    taken."""
+    single: float = 1e-4
+    """A change of gradients is one neuron's if its second singular value is so much smaller."""
+    precise: float = 1e-3
+    """A change of gradients is known if its error is so much smaller."""
+
+    def find(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        starts: FloatArray,
+        ends: FloatArray,
+        breaks: list[FloatArray],
+        rng: np.random.Generator,
+        is_known: Callable[[FloatArray], BoolArray] | None = None,
+    ) -> list[Seed]:
+        """Find seeds on segments.
+
+        Parameters
+        ----------
+        starts, ends : ndarray, shape (n, d)
+        breaks : list of ndarray
+            Where known neurons bend each segment, as shares of it, in order.
+        is_known : callable, (m, d) -> (m,), optional
+            Which critical points are those of known neurons nevertheless.
+
+        Raises
+        ------
+        CurvedError
+            If the function curves wherever critical points are looked for.
+        """
+        found = self.scan.find(ask, noise, starts, ends, breaks, rng)
+        if is_known is not None and len(found.X):
+            new = ~is_known(found.X)
+            found = CriticalPoints(found.X[new], found.left[new], found.right[new])
+        return self.measure(ask, noise, found, rng)
+
+    def measure(
+        self, ask: Ask, noise: NoiseFloor, found: CriticalPoints, rng: np.random.Generator
+    ) -> list[Seed]:
+        """Measure what the gradients do at critical points; leave out what is not one neuron's."""
+        n = len(found.X)
+        if not n:
+            return []
+        # Two neighbouring critical points share the piece between them, and its gradient.
+        sides = np.concatenate([found.left, found.right])
+        points, first, place = np.unique(sides, axis=0, return_index=True, return_inverse=True)
+        left, right = place.reshape(2, n)
+        reach = np.linalg.norm(points - np.concatenate([found.X, found.X])[first], axis=1)
+        J, errors = self._gradients(ask, noise, points, reach, rng)
+        measured = np.isfinite(errors)
+        unit = noise.unit
+        seeds = []
+        for x, i, j in zip(found.X, left, right, strict=True):
+            if not (measured[i] and measured[j]):
+                continue
+            U, sizes, Vt = np.linalg.svd((J[j] - J[i]) / unit[:, None], full_matrices=False)
+            error = errors[i] + errors[j]
+            if sizes[0] * self.precise <= error:
+                continue
+            if len(sizes) > 1 and sizes[1] > self.single * sizes[0] + SIGMAS * error:
+                continue
+            # Along its normal a hyperplane is crossed from left to right.
+            side = 1.0 if (points[j] - points[i]) @ Vt[0] > 0 else -1.0
+            column = U[:, 0] * sizes[0] * unit * side
+            seeds.append(Seed(x, Vt[0] * side, column, float(error / sizes[0])))
+        return seeds
+
+    def _gradients(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        points: FloatArray,
+        reach: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Gradients by checked differences, shape (n, k, d), and their errors, shape (n,).
+
+        ``reach (n,)`` is how far each point is from the nearest hyperplane, about.  Errors are
+        standard ones, in units of the outputs' scales; infinite where every step crossed one.
+        """
+        n, d = points.shape
+        unit, Q = noise.unit, np.eye(points.shape[1])
+        J, errors = np.zeros((n, len(unit), d)), np.full(n, np.inf)
+        sigma = float((noise.nu * noise.scale / unit).max()) * noise.growth(points)
+        todo: IntArray = np.arange(n)
+        for share in self.steps:
+            if not len(todo):
+                break
+            aside = unit_rows(rng, len(todo), d)
+            stencils = [
+                Stencil(
+                    points[i], Q, np.full(d, share * reach[i]), aside=2.0 * share * reach[i] * w
+                )
+                for i, w in zip(todo, aside, strict=True)
+            ]
+            failed = []
+            for i, found in zip(todo, measure(ask, stencils), strict=True):
+                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + d) * unit
+                if found.is_finite and (found.apart <= atol).all():
+                    J[i] = found.values.T
+                    errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(d)
+                else:
+                    failed.append(i)
+            todo = np.array(failed, dtype=np.intp)
+        return J, errors

@@ -1,0 +1,302 @@
+"""Walks, the rows they give, the signs these tell, and the rows of a first layer."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from revelu.network import zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.first_rows import FirstRows
+from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.layer_rows import LayerRows
+from revelu.recover.deep.seeds import SeedSearch
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.walk import Walk
+from revelu.recover.shallow.lines import first_line
+
+
+def stack_of(truth, n_layers):
+    return Stack(truth.dim_in, truth.weights[:n_layers], truth.biases[:n_layers])
+
+
+def unit_rows(W, b):
+    return np.column_stack([W, b]) / np.linalg.norm(W, axis=1)[:, None]
+
+
+def apart_up_to_sign(A, B):
+    """Largest differences of all pairs of rows, up to sign, shape (len(A), len(B))."""
+    return np.minimum(np.abs(A[:, None] - B).max(axis=2), np.abs(A[:, None] + B).max(axis=2))
+
+
+def owners_of(truth, X):
+    """Layer and neuron whose sum is 0 at each point, and how far it is off."""
+    h, layers, neurons, near = X, [], [], []
+    for n, (W, b) in enumerate(zip(truth.weights[:-1], truth.biases[:-1], strict=True)):
+        z = h @ W.T + b
+        layers.append(np.full(z.shape, n))
+        neurons.append(np.broadcast_to(np.arange(z.shape[1]), z.shape))
+        near.append(np.abs(z))
+        h = np.maximum(z, 0.0)
+    layers, neurons, near = map(np.hstack, (layers, neurons, near))
+    i, best = np.arange(len(X)), near.argmin(axis=1)
+    return layers[i, best], neurons[i, best], near[i, best]
+
+
+@cache
+def seeds_of(widths, n_known, seed, n=4):
+    """A random network, an oracle of it, and seeds of what is above its first layers."""
+    truth = zoo.random_network(list(widths), seed=seed)
+    oracle = Oracle(truth, widths[0])
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(seed)
+    starts, ends = 2.0 * rng.standard_normal((2, n, widths[0]))
+    stack = stack_of(truth, n_known)
+    cuts = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
+    seeds = SeedSearch().find(oracle, noise, starts, ends, cuts, rng)
+    return truth, oracle, noise, seeds
+
+
+def frame_of(truth, n_known, rng):
+    """The frame above some layers, the last of them with random signs."""
+    W, b = truth.weights[n_known - 1], truth.biases[n_known - 1]
+    turned = rng.choice([-1.0, 1.0], len(b))
+    return Frame(stack_of(truth, n_known - 1), W * turned[:, None], b * turned), turned
+
+
+def all_known(frame):
+    """Which weights of the rows on top of a frame are not known: none."""
+    return np.zeros(frame.W.shape, dtype=bool)
+
+
+def run(walk, oracle):
+    """Answer what a walk asks."""
+    step = walk.run()
+    X = next(step, None)
+    while X is not None:
+        try:
+            X = step.send(oracle(X))
+        except StopIteration:
+            return
+
+
+@cache
+def walks_of(widths, n_known, seed, per_neuron=1, deeper=False):
+    """Walks from seeds of the next layer, or of layers above it, and their neurons."""
+    truth, oracle, noise, seeds = seeds_of(widths, n_known, seed, 8)
+    rng = np.random.default_rng(seed)
+    frame, turned = frame_of(truth, n_known, rng)
+    sigma = float((noise.nu * noise.scale / noise.unit).max())
+    layers, neurons, _ = owners_of(truth, np.array([s.x for s in seeds]))
+    walks = []
+    for layer in range(n_known + deeper, len(truth.biases) - 1 if deeper else n_known + 1):
+        for j in range(len(truth.biases[layer])):
+            for i in np.flatnonzero((layers == layer) & (neurons == j))[:per_neuron]:
+                walk = Walk(frame, seeds[i], noise.unit, sigma, rng)
+                before = oracle.n_queries
+                run(walk, oracle)
+                walks.append((walk, j, oracle.n_queries - before))
+    return truth, frame, turned, walks
+
+
+def true_theta(frame, turned, signs, w, bias):
+    """A neuron's unknowns for a walk's signs, from the definition."""
+    wrong = w * turned * (signs != turned)
+    return np.concatenate([w, wrong @ frame.W, [bias + wrong @ frame.b]])
+
+
+@pytest.mark.parametrize(
+    ("widths", "n_known", "seed"),
+    [((6, 8, 5, 1), 1, 0), ((5, 8, 6, 3), 0, 1), ((6, 6, 5, 4, 2), 1, 2)],
+)
+def test_every_seed_is_one_neurons_kink_and_has_its_gradients(widths, n_known, seed):
+    truth, _, _, seeds = seeds_of(widths, n_known, seed)
+    X = np.array([s.x for s in seeds])
+    layers, _, near = owners_of(truth, X)
+    assert len(seeds) > 10
+    assert (near < 1e-6).all()
+    assert (layers >= n_known).all()
+    for s in seeds:
+        step = 1e-5 * np.eye(widths[0])
+        sides = [
+            truth(s.x + side * 3e-5 * s.normal + step) - truth(s.x + side * 3e-5 * s.normal - step)
+            for side in (1.0, -1.0)
+        ]
+        jump = (sides[0] - sides[1]) / 2e-5
+        # Across the hyperplane the gradients change by the normal times the column.
+        size = np.linalg.norm(s.column)
+        if np.linalg.matrix_rank(jump, tol=1e-3 * size) == 1:
+            np.testing.assert_allclose(jump, np.outer(s.normal, s.column), atol=1e-3 * size)
+
+
+# Seeds, walks accepted of neurons begun, and queries an unknown of one walk on average.
+@pytest.mark.parametrize(
+    ("widths", "floor"), [((6, 18, 10, 1), 0.85), ((5, 24, 12, 2), 0.85), ((10, 14, 12, 1), 0.85)]
+)
+def test_walks_read_the_rows_of_the_next_layer(widths, floor):
+    n, n_right, costs = 0, 0, []
+    for seed in range(3):
+        truth, frame, turned, walks = walks_of(widths, 1, seed)
+        for walk, j, cost in walks:
+            n += 1
+            costs.append(cost / frame.size)
+            theta = true_theta(frame, turned, walk.signs, truth.weights[1][j], truth.biases[1][j])
+            found, known = walk.estimate.theta, ~walk.is_open
+            if not walk.is_accepted:
+                continue
+            true, found = theta[known], found[known]
+            scale = (found @ true) / (true @ true)
+            off = np.linalg.norm(found - scale * true) / np.linalg.norm(found)
+            # What has been accepted is true.
+            assert off < 1e-7, (seed, j)
+            n_right += bool(known.all())
+    assert n >= 8 * 3
+    assert n_right >= floor * n
+    assert np.mean(costs) < 25.0
+
+
+@pytest.mark.parametrize("widths", [(6, 10, 8, 6, 1), (8, 8, 8, 8, 3)])
+def test_walks_from_seeds_of_deeper_layers_are_not_accepted(widths):
+    n = n_accepted = 0
+    for seed in range(6):
+        _, _, _, walks = walks_of(widths, 1, seed, deeper=True)
+        n += len(walks)
+        n_accepted += sum(walk.is_accepted for walk, _, _ in walks)
+        # Where all of a row is known no deeper neuron passes for one of this layer.
+        assert not any(w.is_accepted and not w.estimate.n_undetermined for w, _, _ in walks)
+    assert n >= 20
+    # Some hold up to unknowns that they lack: 1 of 29 and 4 of 38.
+    assert n_accepted <= 0.15 * n
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_walks_through_two_known_layers_read_the_third(seed):
+    truth, frame, turned, walks = walks_of((6, 9, 8, 6, 1), 2, seed)
+    n_right = 0
+    for walk, j, _ in walks:
+        theta = true_theta(frame, turned, walk.signs, truth.weights[2][j], truth.biases[2][j])
+        known = ~walk.is_open
+        if walk.is_accepted:
+            true, found = theta[known], walk.estimate.theta[known]
+            cosine = abs(true @ found) / np.linalg.norm(true) / np.linalg.norm(found)
+            assert 1.0 - cosine < 1e-12, j
+            n_right += 1
+    assert len(walks) >= 3
+    assert n_right >= 0.7 * len(walks)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_walks_are_sums_and_explain_their_points(seed):
+    truth, frame, turned, walks = walks_of((6, 18, 10, 1), 1, seed)
+    good = [(w, j) for w, j, _ in walks if w.is_accepted and not w.estimate.n_undetermined]
+    rows = LayerRows.of(frame, [w for w, _ in good])
+    X = np.random.default_rng(3).standard_normal((200, 6))
+    h = np.maximum(X @ truth.weights[0].T + truth.biases[0], 0.0)
+    Z = h @ truth.weights[1].T + truth.biases[1]
+    for (_, j), z in zip(good, rows.sums(frame, X).T, strict=True):
+        assert abs(np.corrcoef(z, Z[:, j])[0, 1]) > 1 - 1e-12
+    points = np.vstack([w.points.X for w, _ in good])
+    assert rows.explain(frame, points, 1e-6).all()
+    assert not rows.explain(frame, X, 1e-6).any()
+    signs, known, fits, *_ = rows.signs(frame, all_known(frame))
+    assert known.all()
+    assert fits.all()
+    assert (signs == turned).all()
+    # In a frame of the right signs the linear part is gone.
+    right = Frame.of(frame.stack.with_layer(frame.W * signs[:, None], frame.b * signs))
+    for walk, j in good:
+        points = walk.points.X
+        other = Walk(right, walk.seed, walk.unit, walk.sigma, np.random.default_rng(0))
+        other.points, other.errors = walk.points, walk.errors
+        other.rebase(right)
+        assert other.estimate.n_undetermined == 0
+        true = np.append(truth.weights[1][j], truth.biases[1][j])
+        cosine = other.estimate.theta @ true / np.linalg.norm(true)
+        assert abs(cosine) / np.linalg.norm(other.estimate.theta) > 1 - 1e-12
+        assert len(other.points) == len(points)
+
+
+def planted(rng, n, m, d, n_false=0):
+    """Rows above others of planted signs, some of them of no neuron."""
+    frame = Frame(Stack(d), rng.standard_normal((m, d)), rng.standard_normal(m))
+    phi, v = rng.integers(0, 2, m), rng.standard_normal((n, m))
+    linear = -(v * phi) @ frame.W
+    linear[:n_false] = rng.standard_normal((n_false, d))
+    rows = LayerRows(v, linear, rng.standard_normal(n), np.zeros((n, m + d), dtype=bool))
+    return frame, rows, np.where(phi, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(4, 6, 8), (10, 20, 5), (6, 30, 10), (3, 4, 2)])
+def test_planted_signs_are_found(n, m, d):
+    for seed in range(10):
+        frame, rows, true = planted(np.random.default_rng(seed), n, m, d)
+        signs, known, fits, *_ = rows.signs(frame, all_known(frame))
+        assert known.all()
+        assert fits.all()
+        assert (signs == true).all()
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(8, 6, 8), (12, 20, 5)])
+def test_a_false_row_is_told_and_does_not_spoil_the_signs(n, m, d):
+    n_right = 0
+    for seed in range(10):
+        frame, rows, true = planted(np.random.default_rng(seed), n, m, d, n_false=1)
+        signs, known, fits, *_ = rows.signs(frame, all_known(frame))
+        n_right += bool((signs == true).all() and known.all())
+        # Never is it said to fit where the others do.
+        assert not (fits[0] and fits[1:].all())
+        if (signs == true).all():
+            assert fits.tolist() == [False] + [True] * (n - 1)
+    assert n_right >= 8
+
+
+def test_rows_that_are_too_few_leave_signs_open():
+    rng = np.random.default_rng(5)
+    frame, rows, _ = planted(rng, 1, 12, 4)
+    _, known, *_ = rows.signs(frame, all_known(frame))
+    assert not known.any()
+    # A row below that no row takes anything of is not told, the others are.
+    frame, rows, true = planted(rng, 9, 6, 5)
+    v, linear = rows.v.copy(), rows.l.copy()
+    v[:, 2] = 0.0
+    linear = -(v * (true < 0)) @ frame.W
+    signs, known, fits, *_ = LayerRows(v, linear, rows.c, rows.undetermined).signs(
+        frame, all_known(frame)
+    )
+    assert known.tolist() == [True, True, False, True, True, True]
+    assert (signs == true)[known].all()
+    assert fits.all()
+
+
+def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():
+    rng = np.random.default_rng(6)
+    v, other = rng.standard_normal((2, 8))
+    V = np.array([v, -2.0 * v, other, np.where(np.arange(8) < 3, 0.0, v), v])
+    undetermined = np.zeros((5, 8), dtype=bool)
+    undetermined[3, :3] = True
+    undetermined[4, 2:] = True  # knows too few
+    rows = LayerRows(V[:, :6], V[:, 6:], np.zeros(5), undetermined)
+    assert rows.alike(1e-8).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("widths", [(5, 16, 8, 1), (4, 24, 10, 2), (10, 30, 12, 1)])
+def test_the_rows_of_a_wide_first_layer_are_found_and_no_others(widths):
+    n_found = n_all = 0
+    costs = []
+    for seed in range(4):
+        truth = zoo.random_network(list(widths), seed=seed)
+        oracle = Oracle(truth, widths[0])
+        noise, rng = measure_noise(oracle, 1), np.random.default_rng(seed)
+        line = first_line(oracle, noise, rng)
+        (W, b), seeds = FirstRows().find(oracle, noise, line, rng)
+        true = unit_rows(truth.weights[0], truth.biases[0])
+        apart = apart_up_to_sign(unit_rows(W, b), true)
+        # Every row is one of the truth, to rounding, and none is twice there.
+        assert apart.min(axis=1).max() < 1e-9, seed
+        assert len(set(apart.argmin(axis=1))) == len(b), seed
+        n_found, n_all = n_found + len(b), n_all + len(true)
+        layers, _, near = owners_of(truth, np.array([s.x for s in seeds]))
+        assert (near < 1e-6).all()
+        assert ((layers > 0).mean() if len(layers) else 1.0) > 0.95
+        costs.append(oracle.n_queries / truth.weights[0].size)
+    assert n_found >= 0.97 * n_all
+    assert np.mean(costs) < 60.0
