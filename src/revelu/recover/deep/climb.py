@@ -48,8 +48,10 @@ class Level:
         What is known below.
     walks : list of Walk
         One a neuron.
-    is_sure : bool
-        Whether the walks tell all signs below, and agree.
+    is_signed, is_sure : bool
+        Whether the walks tell all signs below; and whether all of them agree.
+    is_mended : bool
+        Whether neurons were inserted where a network was wrong.
     open_weights : ndarray of bool, shape (m, dim)
         Weights of the rows on top of the frame that are not known.
     """
@@ -57,7 +59,9 @@ class Level:
     frame: Frame
     open_weights: BoolArray
     walks: list[Walk] = field(default_factory=list)
+    is_signed: bool = True
     is_sure: bool = True
+    is_mended: bool = False
 
     @property
     def rows(self) -> LayerRows:
@@ -162,7 +166,7 @@ class Climb(Search):
             self._sign(level, surely=False)
             self._drop_unread(level)
             self.levels.append(level)
-            if sum(not level.is_sure for level in self.levels) > self.method.max_unsure:
+            if sum(not level.is_signed for level in self.levels) > self.method.max_unsure:
                 break
             frame, undetermined = level.above, level.rows.undetermined
             self.network = self._outputs(frame, undetermined)
@@ -329,6 +333,7 @@ class Climb(Search):
         is_sure = bool(known.all() and fits.mean() > self.method.agree)
         if surely and not is_sure:
             return
+        level.is_signed, level.is_sure = is_sure, bool(is_sure and fits.all())
         log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), fits.sum(), len(fits))
         W, b = (frame.W + missing) * s[:, None], frame.b * s
         if not is_sure:
@@ -341,7 +346,6 @@ class Climb(Search):
             W = np.vstack([frame.W * s[:, None], *(row[None, :-1] for row in always_on)])
             b = np.append(frame.b * s, [row[-1] for row in always_on])
         level.frame = Frame.of(frame.stack.with_layer(W, b))
-        level.is_sure = is_sure
         self._rebase(level.walks, level.frame)
 
     def _drop_unread(self, level: Level) -> None:
@@ -414,6 +418,7 @@ class Climb(Search):
             self._walk(level, set())
             if len(level.walks) == n:
                 continue
+            level.is_mended = True
             # What is above has new neurons below.
             for lower, upper in zip(self.levels[i:], self.levels[i + 1 :], strict=False):
                 upper.frame, upper.open_weights = lower.above, lower.rows.undetermined
@@ -520,11 +525,13 @@ class Climb(Search):
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
         layers: list[Layer] = []
         for level in self.levels:
-            rows = level.rows
-            if not level.is_sure or rows.undetermined.any():
+            if not level.is_sure or level.rows.undetermined.any():
                 break
             W, b = level.frame.stack.weights[-1], level.frame.stack.biases[-1]
             layers.append((W if layers else W @ self.basis, b))
+            # Neurons that were found late may be one of those that are there, or a deeper one's.
+            if level.is_mended or why is Why.EXPLAINED:
+                break
         worst = 0.0
         if why is Why.UNRESOLVED and self.network is not None and len(self.X):
             worst = float(np.abs(self.network(self.X) - self.Y).max())

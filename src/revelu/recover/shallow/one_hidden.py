@@ -209,6 +209,8 @@ class OneHidden(Method):
         Hyperplanes that are looked for elsewhere before a second line is paid for.
     ending : float
         Share of them found again that speaks against one hidden layer.
+    bends : BendTest
+        Of the hyperplanes of a first line, elsewhere.
     """
 
     name = "one_hidden"
