@@ -52,6 +52,8 @@ class Level:
         Whether the walks tell all signs below; and whether all of them agree.
     is_mended : bool
         Whether neurons were inserted where a network was wrong.
+    is_exhausted : bool
+        Whether they have been looked for twice.
     open_weights : ndarray of bool, shape (m, dim)
         Weights of the rows on top of the frame that are not known.
     """
@@ -62,6 +64,7 @@ class Level:
     is_signed: bool = True
     is_sure: bool = True
     is_mended: bool = False
+    is_exhausted: bool = False
 
     @property
     def rows(self) -> LayerRows:
@@ -160,15 +163,17 @@ class Climb(Search):
         self.network = self._outputs(frame, undetermined)
         while self.network is None and len(self.levels) < self.method.max_layers:
             level = Level(frame, undetermined)
-            self._find_rows(level)
-            if not level.walks:
+            self._find_rows(level, self.method.segments)
+            if not level.walks and not self._find_more():
                 break
-            self._sign(level, surely=False)
-            self._drop_unread(level)
-            self.levels.append(level)
+            if level.walks:
+                self._sign(level, surely=False)
+                self._drop_unread(level)
+                self.levels.append(level)
             if sum(not level.is_signed for level in self.levels) > self.method.max_unsure:
                 break
-            frame, undetermined = level.above, level.rows.undetermined
+            top = self.levels[-1]
+            frame, undetermined = top.above, top.rows.undetermined
             self.network = self._outputs(frame, undetermined)
         return self._explain()
 
@@ -178,12 +183,23 @@ class Climb(Search):
         """Ask in the coordinates of the first layer's row space."""
         return self.oracle(X @ self.basis)
 
-    def _find_rows(self, level: Level) -> None:
+    def _find_more(self) -> bool:
+        """Look again for neurons of the highest level, above which none was found; say if any."""
+        if not self.levels or self.levels[-1].is_exhausted:
+            return False
+        top = self.levels.pop()
+        n = len(top.walks)
+        self._find_rows(top, self.method.more_segments)
+        top.is_exhausted = True
+        self.levels.append(top)
+        return len(top.walks) > n
+
+    def _find_rows(self, level: Level, segments: tuple[int, ...]) -> None:
         """Find the neurons whose surfaces turn at the frame's walls and nowhere else."""
         tried: set[Seed] = set()
         n_layer = len(self.levels) + 2
         quiet, d = 0, len(self.basis)
-        for n in self.method.segments:
+        for n in segments:
             if n:
                 x, y = self.method.spread * self.rng.standard_normal((2, n, d))
                 self.seeds += self._new_seeds(level, x, y)
@@ -335,6 +351,12 @@ class Climb(Search):
             return
         level.is_signed, level.is_sure = is_sure, bool(is_sure and fits.all())
         log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), fits.sum(), len(fits))
+        if is_sure and not surely:
+            # Rows of which all is known, and which say other signs, are none.
+            false = ~fits & ~level.rows.undetermined.any(axis=1)
+            level.walks = [
+                w for w, is_false in zip(level.walks, false, strict=True) if not is_false
+            ]
         W, b = (frame.W + missing) * s[:, None], frame.b * s
         if not is_sure:
             s, directions = level.rows.signs_of_low_rank(frame)
@@ -401,7 +423,8 @@ class Climb(Search):
                 self._hold_against(self._around(self.X[wrong]))
             network = self._fit(inserted or network)
             wrong = self._wrong(network, self.X, self.Y)
-            in_vain = in_vain + 1 if wrong[:seen].sum() >= fewest else 0
+            helps = wrong[:seen].sum() <= (1.0 - self.method.helps) * fewest
+            in_vain = 0 if helps else in_vain + 1
             if not wrong.any():
                 network = self._look(network)
                 wrong = self._wrong(network, self.X, self.Y)
@@ -557,6 +580,8 @@ class Deep(Method):
         Of the first layer.
     segments : tuple of int
         Segments of one round after the other, on which seeds are looked for; 0 for those known.
+    more_segments : tuple of int
+        Of rounds that look again, where nothing above a layer can be found.
     spread : float
         Standard deviation of their ends.
     patience : int
@@ -597,6 +622,8 @@ class Deep(Method):
         Networks of more parameters are fitted to what is right alone.
     n_steps : int
         Steps of that fit.
+    helps : float
+        The share of wrong points that a round has to mend, not to be in vain.
     max_repairs : int
         Searches after failed certificates.
     n_wrong, n_near : int
@@ -623,6 +650,7 @@ class Deep(Method):
     max_layers: int = 12
     first: FirstRows = field(default_factory=FirstRows)
     segments: tuple[int, ...] = (0, 4, 6, 8, 12, 16, 24, 32)
+    more_segments: tuple[int, ...] = (0, 24, 32, 48)
     spread: float = 1.5
     patience: int = 3
     at_once: int = 8
@@ -641,6 +669,7 @@ class Deep(Method):
     unusual: float = 100.0
     dense: int = 1500
     n_steps: int = 30
+    helps: float = 0.1
     max_repairs: int = 4
     n_wrong: int = 12
     n_near: int = 3

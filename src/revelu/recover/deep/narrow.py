@@ -251,7 +251,8 @@ class LayeredSearch(Search):
             obstacles = (*obstacles, told)
         layer = (self.first.W, self.first.b)
         figures = {"first_layer": layer, "condition": self.first.condition}
-        return Candidate(None, why, layers=(layer,), obstacles=obstacles, figures=figures)
+        layers = () if n_unsigned else (layer,)
+        return Candidate(None, why, layers=layers, obstacles=obstacles, figures=figures)
 
 
 @dataclass(frozen=True)
