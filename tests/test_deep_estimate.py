@@ -35,7 +35,7 @@ def test_what_is_undetermined_is_the_null_space_of_the_equations(seed, size, ran
     rank = min(rank, size)
     A = rng.standard_normal((size + 3, rank)) @ rng.standard_normal((rank, size))
     theta = rng.standard_normal(size)
-    estimate = told(A, A @ theta, 1e-13, rng, informative=1e-7)
+    estimate = told(A, A @ theta, 1e-13, rng, rounding=1e-9)
     N = estimate.undetermined
     assert estimate.n_undetermined == size - rank
     np.testing.assert_allclose(N.T @ N, np.eye(size - rank), atol=1e-10)
@@ -81,7 +81,7 @@ def test_equations_that_contradict_the_rest_are_left_out_where_some_unknowns_are
     A, theta = rng.standard_normal((80, 6)) @ B, rng.standard_normal(15)
     y = A @ theta + 1e-9 * rng.standard_normal(80)
     y[::9] += 0.1
-    estimate = told(A, y, 1e-9, rng, informative=1e-7)
+    estimate = told(A, y, 1e-9, rng, rounding=1e-9)
     estimate.solve()
     assert estimate.n_undetermined == 9
     fresh = rng.standard_normal((20, 6)) @ B

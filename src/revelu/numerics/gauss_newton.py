@@ -8,7 +8,7 @@ multiply by ``J`` and its transpose.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -45,6 +45,9 @@ class Derivative(Protocol):
 
     def matrix(self) -> FloatArray:
         """Return ``J`` written out."""
+
+    def normal(self) -> FloatArray:
+        """Return the upper triangle of ``J'J``; ``J`` is not written out."""
 
     def coordinates(self, *, white: bool) -> Coordinates:
         """Return units in which columns have norm 1, or coordinates near an isometry."""
@@ -196,6 +199,34 @@ def normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
         return np.zeros_like(right) if failed else np.asarray(solution / sizes)
 
     return step
+
+
+@dataclass
+class Chord:
+    """Solve by the normal equations of the first derivative, all steps with the same factors.
+
+    Steps are those of the chord method (Kantorovich 1948): near a solution each takes away all
+    but what the derivative has changed since.  One fit takes one of these.
+    """
+
+    _factors: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
+
+    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
+        """Return the step, which takes no damping."""
+        if self._factors is None:
+            normal = derivative.normal()
+            sizes = _nonzero(np.sqrt(np.diag(normal)))
+            normal /= sizes
+            normal /= sizes[:, None]
+            # Free directions, such as a neuron's scale, have eigenvalues of rounding's size.
+            normal[np.diag_indices_from(normal)] += np.finfo(np.float64).eps * len(sizes)
+            check_cancelled()
+            factor, _ = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+            self._factors = factor, sizes
+        factor, sizes = self._factors
+        right = derivative.gradient(residual) / sizes
+        change = scipy.linalg.cho_solve((factor, False), right, check_finite=False) / sizes
+        return lambda _: np.asarray(change)
 
 
 @dataclass(frozen=True)

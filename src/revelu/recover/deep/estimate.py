@@ -31,8 +31,10 @@ class Estimate:
     size: int
     rng: np.random.Generator
     n_members: int = 6
-    informative: float = 1e-9
-    """A row tells of what is undetermined where at least this share of it lies there."""
+    loose: float = 1e-2
+    """A direction is undetermined if its standard error is larger: gradients have norm 1."""
+    rounding: float = 1e-11
+    """What rows are known to, relative to their size: the layers below have errors, too."""
     max_steps: int = 8
     """Steps of least deviations, where some equations contradict the rest."""
     members: FloatArray = field(init=False)
@@ -68,7 +70,7 @@ class Estimate:
         self.errors.append(error)
         a = row @ self.undetermined
         size = np.linalg.norm(a)
-        if size <= self.informative * np.linalg.norm(row):
+        if self.loose * size <= max(error, self.rounding * float(np.linalg.norm(row))):
             return
         noise = np.append(0.0, self.rng.standard_normal(self.n_members)) * error
         left = value + noise - self.members @ row
@@ -90,9 +92,10 @@ class Estimate:
         """Solve all equations at once by least squares, without those that contradict the rest."""
         A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
         noise = self.rng.standard_normal((len(y), self.n_members)) * e[:, None]
-        basis = scipy.linalg.null_space(self.undetermined.T) if self.n_undetermined else None
+        basis = self._determined()
+        self.members = self.members @ basis @ basis.T
         weights = np.ones(len(y))
-        M = A if basis is None else A @ basis
+        M = A @ basis
         sizes = np.linalg.norm(M / e[:, None], axis=0)
         sizes[sizes == 0] = 1.0
         for i in range(self.max_steps):
@@ -106,7 +109,7 @@ class Estimate:
                 lapack_driver="gelsy",
             )[0]
             step /= sizes[:, None]
-            self.members += (step if basis is None else basis @ step).T
+            self.members += (basis @ step).T
             rest = np.abs(A @ self.theta - y) / e
             typical = max(1.0, float(np.median(rest)) / 0.6745)
             if rest.max() <= SIGMAS * typical or i == self.max_steps - 1:
@@ -118,3 +121,36 @@ class Estimate:
                 if last
                 else 1.0 / np.sqrt(np.maximum(1.0, rest / typical))
             )
+
+    def uncertain(self, least: float) -> FloatArray:
+        """Directions in which the solution may be off by more, shape (q, size).
+
+        Those whose standard error is larger, and those that no more than one equation tells, which
+        may be another neuron's: as long as that, or 1.
+        """
+        U, s, V = self._singular()
+        errors = 1.0 / np.maximum(np.append(s, np.zeros(V.shape[1] - len(s))), 1e-3 * self.loose)
+        vague = V[:, errors > least] * np.minimum(errors[errors > least], 1.0)
+        known = self.loose * s > 1.0
+        U, s, V = U[:, : len(s)][:, known], s[known], V[:, : len(s)][:, known]
+        # Without an equation of leverage h the error along its direction is |C b| / sqrt(1 - h).
+        moves = V @ (U / s).T
+        alone = np.sqrt(np.maximum(1.0 - (U**2).sum(axis=1), np.finfo(float).eps))
+        sizes = np.linalg.norm(moves, axis=0)
+        single = np.flatnonzero(sizes > self.loose * alone)
+        directions = moves[:, single] / sizes[single] * np.minimum(sizes / alone, 1.0)[single]
+        return np.hstack([vague, directions]).T
+
+    def _singular(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Singular vectors and values of the equations over their errors, whole V."""
+        A, errors = np.array(self.rows), np.array(self.errors)
+        errors = np.maximum(errors, self.rounding * np.linalg.norm(A, axis=1))
+        U, s, Vt = scipy.linalg.svd(A / errors[:, None], check_finite=False)
+        return U, s, Vt.T
+
+    def _determined(self) -> FloatArray:
+        """Orthonormal columns of what equations tell, shape (size, size - q); the rest is kept."""
+        _, s, V = self._singular()
+        n = int((self.loose * s > 1.0).sum())
+        self.undetermined = V[:, n:]
+        return V[:, :n]

@@ -8,11 +8,15 @@ few rare neurons are missing, and few do if there is another layer.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.optimize
+import scipy.sparse
 
 from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
+from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.stack import Stack
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -48,6 +52,8 @@ class OutputFit:
     the rows leave."""
     skip: float = 1e-4
     """A skip smaller than this share of what the neurons do is none."""
+    hint: float = 1e-8
+    """What gradients say weighs so little beside answers."""
     faint: float = 1e-11
     """Columns fainter than this share of the strongest are left out."""
 
@@ -55,29 +61,30 @@ class OutputFit:
         self,
         ask: Ask,
         noise: NoiseFloor,
-        stack: Stack,
-        W: FloatArray,
-        b: FloatArray,
-        undetermined: BoolArray,
+        frame: Frame,
+        open_weights: OpenWeights,
+        columns: FloatArray | None,
         rng: np.random.Generator,
     ) -> Network | None:
         """Take a layer for the last hidden one, and solve for the outputs.
 
         Parameters
         ----------
-        stack : Stack
-            The layers below.
-        W, b : ndarray, shape (m, stack.dim_out) and (m,)
-            The layer's rows, of either sign.
-        undetermined : ndarray of bool, shape (m, stack.dim_out)
-            Weights that are not known.
+        frame : Frame
+            Of known signs, and on top of it the layer's rows, of either sign.
+        open_weights : OpenWeights
+            What is not known of those.
+        columns : ndarray, shape (m, k), optional
+            What gradients say of the outputs' weights, but for their sign: they decide where
+            answers do not.
 
         Returns
         -------
         Network or None
             The whole network; None where most points do not fit.
         """
-        (m, k), is_known = W.shape, np.asarray(~undetermined.any(axis=0))
+        stack, W, b = frame.stack, frame.W, frame.b
+        (m, k), is_known = W.shape, np.asarray(~open_weights.weights(len(b)).any(axis=0))
         n = self.ratio * (m + k + 1) + self.spare
         plain = rng.standard_normal((n, stack.dim_in))
         X = np.vstack([plain, self._rarer_states(stack, W, b, is_known, rng)])
@@ -97,8 +104,12 @@ class OutputFit:
         if exact[:n].mean() < self.fits:
             return None
         solution = np.zeros((F.shape[1], Y.shape[1]))
-        columns = (F / sizes)[exact][:, live]
-        solution[live] = np.linalg.lstsq(columns, Y[exact], rcond=self.faint)[0]
+        A, B = (F / sizes)[exact], Y[exact]
+        if columns is not None:
+            weight = self.hint * np.sqrt(len(A))
+            A = np.vstack([A, weight * np.eye(m, F.shape[1])])
+            B = np.vstack([B, weight * sizes[:m, None] * columns / 2.0])
+        solution[live] = np.linalg.lstsq(A[:, live], B, rcond=self.faint)[0]
         solution /= sizes[:, None]
         half, V, c = solution[:m].T, solution[m:-1].T, solution[-1]
         # a |z| = 2 a relu(z) - a z
@@ -108,13 +119,18 @@ class OutputFit:
         if np.linalg.norm(V[:, told]) <= self.skip * size:
             top = Network(top.weights, top.biases)
         else:
-            top = signs_of_low_rank(resolve_signs(top, self.skip)[0])
+            top = resolve_signs(top, self.skip)[0]
+            if top.skip is not None and len(open_weights):
+                top = signs_of_least_deviations(top, open_weights.on_inputs(told), self.skip)
+            top = signs_of_low_rank(top)
         signs = np.where((top.weights[0] * W[:, told]).sum(axis=1) < 0, -1.0, 1.0)
         skip = None
         if top.skip is not None:
             skip = np.zeros(V.shape), top.skip[1]
             skip[0][:, told] = top.skip[0]
-        weights = [*stack.weights, W * signs[:, None], top.weights[1]]
+        W = W * signs[:, None]
+        W[:, told] = top.weights[0]
+        weights = [*stack.weights, W, top.weights[1]]
         return Network(weights, [*stack.biases, *top.biases], skip=skip)
 
     def _rarer_states(
@@ -138,6 +154,54 @@ class OutputFit:
         columns = np.flatnonzero(rarer.mean(axis=0) < self.rare)
         chosen = [np.flatnonzero(rarer[:, j])[: self.n_rare] for j in columns]
         return np.asarray(X[np.unique(np.concatenate([np.empty(0, dtype=np.intp), *chosen]))])
+
+
+def signs_of_least_deviations(
+    network: Network, open_weights: OpenWeights, rtol: float, rounding: float = 0.1
+) -> Network:
+    """Turn last hidden neurons round where what is left of the skip is of unknown weights.
+
+    Signs between 0 and 1 of the least absolute deviation are a linear program, whose solution is a
+    choice of signs if enough equations have no unknown weight.
+
+    Parameters
+    ----------
+    network : Network
+        One hidden layer, with a skip.
+    open_weights : ndarray of bool, shape (m, d)
+    rtol : float
+        A rest of the skip that counts as none, relative to the neurons' affine maps.
+
+    Returns
+    -------
+    Network
+        As given where no choice explains the skip.
+    """
+    (W, A), (V, _) = network.weights, network.affine
+    m = len(W)
+    G = (A[:, None, :] * W.T[None]).reshape(-1, m)
+    n, size = len(G), float(np.sqrt((G**2).sum()))
+    F = A[:, None, open_weights.rows] * open_weights.directions[:, :-1].T[None]
+    F = F.reshape(n, len(open_weights))
+    # Unknowns: signs, weights, then the two parts of what each equation leaves.
+    rest = scipy.sparse.eye_array(n)
+    found = scipy.optimize.linprog(
+        np.concatenate([np.zeros(m + len(open_weights)), np.ones(2 * n)]),
+        A_eq=scipy.sparse.hstack([scipy.sparse.csr_array(np.hstack([G, F]) / size), rest, -rest]),
+        b_eq=-V.ravel() / size,
+        bounds=[(0.0, 1.0)] * m + [(None, None)] * len(open_weights) + [(0.0, None)] * (2 * n),
+    )
+    if found.x is None or np.abs(found.x[:m] - np.round(found.x[:m])).max() > rounding:
+        return network
+    turned = network.folded().turn_round(found.x[:m] > 0.5)
+    (W, A), (V, _) = turned.weights, turned.affine
+    F = A[:, None, open_weights.rows] * open_weights.directions[:, :-1].T[None]
+    F = F.reshape(n, len(open_weights))
+    more = np.asarray(-np.linalg.lstsq(F, V.ravel(), rcond=1e-9)[0])
+    if np.linalg.norm(F @ more + V.ravel()) > rtol * size:
+        return network
+    dW, db = open_weights.moves(-more, m)
+    return Network([W + dW, A], [turned.biases[0] + db, turned.biases[1] - A @ db])
 
 
 def signs_of_low_rank(network: Network, rtol: float = 1e-5) -> Network:

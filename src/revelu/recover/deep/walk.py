@@ -161,7 +161,7 @@ class Walk:
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
             yield from self._advance()
-            in_vain = in_vain + 1 if estimate.n_undetermined == before else 0
+            in_vain = in_vain + 1 if estimate.n_undetermined >= before else 0
             if in_vain and before == todo:
                 break
             if not is_tested:

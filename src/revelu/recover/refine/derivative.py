@@ -10,10 +10,12 @@ last bias does.
 from typing import Self
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Coordinates
-from revelu.recover.refine.whitening import Whitening, inverse
+from revelu.numerics.interruption import check_cancelled
+from revelu.recover.refine.whitening import NeuronWhitening, Whitening, inverse
 from revelu.types import FloatArray
 
 
@@ -137,6 +139,15 @@ class NetworkDerivative:
         back = u.reshape(len(self.X), -1).astype(self.dtype, copy=False) * self.inverse_errors
         return self._pulled_back(back, self.at, self.hs)
 
+    def _squares_of_paths(self, errors: FloatArray) -> list[FloatArray]:
+        """Squared derivatives of the answers by each layer's sums, outputs added, (n, k_i)."""
+        back = (np.eye(self.dim_out) * np.sqrt(errors)[:, :, None]).swapaxes(0, 1)
+        squares = [(back**2).sum(axis=0)]
+        for i in range(len(self.on), 0, -1):
+            back = (back @ self.at.weights[i]) * self.on[i - 1]
+            squares.insert(0, (back**2).sum(axis=0))
+        return squares
+
     def _pulled_back(self, back: FloatArray, at: Arrays, hs: list[FloatArray]) -> FloatArray:
         """The gradient of ``sum(back * answers)`` by the parameters."""
         below = None if at.skip is None else back @ at.skip[0]
@@ -176,18 +187,32 @@ class NetworkDerivative:
                 back *= self.on[i - 1]
         return J.reshape(self.shape)
 
+    def normal(self, *, n_rows: int = 256) -> FloatArray:
+        """Return the upper triangle of ``J'J``, from so many inputs at a time."""
+        p = self.shape[1]
+        normal = np.zeros((p, p), order="F")
+        errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
+        for i in range(0, len(self.X), n_rows):
+            part = slice(i, i + n_rows)
+            check_cancelled()
+            J = NetworkDerivative(self.at, self.X[part], errors[part]).matrix()
+            normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
+        return np.asarray(normal)
+
     def coordinates(self, *, white: bool) -> Coordinates:
         """Return units of the parameters, or coordinates that undo neurons' correlations.
 
         Parameters
         ----------
         white : bool
-            Known for one hidden layer; parameters of deeper networks get units.
+            All neurons' of one hidden layer, each neuron's own in deeper networks.
         """
         errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out)) ** 2
         if white and len(self.on) == 1:
             X, H = self.hs
             return Whitening(X, H, self.at.weights[1], np.sqrt(errors.mean(axis=0)))
+        if white and self.at.skip is None:
+            return NeuronWhitening(self.hs, self._squares_of_paths(errors))
         # Squares of the columns' norms; of lower layers, as if the paths through the layers
         # above were uncorrelated.
         squares = Arrays(self.at.layout, self.at.vector**2)

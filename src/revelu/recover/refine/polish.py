@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
-from revelu.numerics.gauss_newton import UNDAMPED, Iterative, Orthogonal, Stop
+from revelu.numerics.gauss_newton import UNDAMPED, Chord, Iterative, Orthogonal, Solver, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom, fit
@@ -79,7 +79,13 @@ def polish_network(
 
 
 def polish_to_known(
-    network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor, *, most: float = 6.0
+    network: Network,
+    X: FloatArray,
+    Y: FloatArray,
+    noise: NoiseFloor,
+    *,
+    most: float = 8.0,
+    most_of_large: float = 2.0,
 ) -> Network:
     """Refine a recovered network by answers that were asked anyway.
 
@@ -89,8 +95,8 @@ def polish_to_known(
         Right at these points but for small errors.
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
-    most : float
-        Equations a parameter that are used, of a small network; of a large one 1.3.
+    most, most_of_large : float
+        Equations a parameter that are used, of a small network and of a large one.
 
     Returns
     -------
@@ -100,12 +106,20 @@ def polish_to_known(
     n_each = network.n_parameters / network.dim_out
     if len(X) < _EQUATIONS * n_each:
         return network
-    n = int(np.ceil(n_each * (most if network.n_parameters <= _MOST_DENSE else _EQUATIONS)))
-    return fit_to_last_digits(network, X[:n], Y[:n], noise)
+    most = most if network.n_parameters <= _MOST_DENSE else most_of_large
+    n = min(len(X), int(np.ceil(n_each * most)))
+    # Evenly: what was asked last was asked because it says something else.
+    rows = np.linspace(0, len(X) - 1, n).astype(np.intp)
+    return fit_to_last_digits(network, X[rows], Y[rows], noise)
 
 
 def fit_to_last_digits(
-    network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor
+    network: Network,
+    X: FloatArray,
+    Y: FloatArray,
+    noise: NoiseFloor,
+    *,
+    most_square: int = 8500,
 ) -> Network:
     """Fit all weights of a network that is right but for small errors.
 
@@ -114,6 +128,9 @@ def fit_to_last_digits(
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
         ``n k`` should exceed the number of weights.
+    most_square : int
+        Parameters of a deep network up to which normal equations are factorised, of half a GiB;
+        larger ones are solved for by iterations.
 
     Returns
     -------
@@ -126,7 +143,8 @@ def fit_to_last_digits(
     network's are solved for by an orthogonal factorisation, since weights that few answers
     show are as good as free beside the others, and from a residual in extended precision,
     whose rounding is what the last digits would be lost to (iterative refinement, Wilkinson
-    1963).
+    1963).  A larger deep network's weights are those of rare neurons, too, which iterations hardly
+    move: normal equations do, and what their squared condition loses the next steps give back.
     """
     errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
     samples = Samples(X, Y, errors)
@@ -139,11 +157,14 @@ def fit_to_last_digits(
             damping=UNDAMPED,
             extended=True,
         )
-    else:
-        solver = Iterative(iterations=80, white=True)
-        stop = Stop(8, rtol=0.3, patience=1)
-        found = fit(network, samples, stop, solver=solver, damping=UNDAMPED)
-    return found.network
+        return found.network
+    stop = Stop(8, rtol=0.3, patience=1)
+    solver: Solver = Iterative(iterations=80, white=True)
+    if network.n_hidden > 1:
+        solver = Iterative(iterations=200, rtol=1e-4, white=True)
+        if network.n_parameters <= most_square:
+            solver = Chord()
+    return fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
 
 
 def choose_inputs(network: Network, X: FloatArray) -> IntArray:

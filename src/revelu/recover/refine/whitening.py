@@ -1,4 +1,6 @@
-"""Coordinates of a two-layer network in which its derivative is near an isometry.
+"""Coordinates of a network in which its derivative is nearer an isometry.
+
+Of a two-layer network:
 
     d f(x) = sum_j a_j 1[z_j > 0] (dw_j x + db_j) + dA relu(z) + dc + dV x
 
@@ -7,6 +9,9 @@ rows of ``W`` only, so that the Gram matrix of the first sum's columns is close 
 matrix ``(A^T A) * (S^T S)`` of the neurons, entry by entry, for every input alike; that
 of ``dA`` and ``dc`` is one matrix of the activations for every output alike.  Their
 Cholesky factors make what LSMR solves nearly as well conditioned as random equations.
+
+Of a deeper one the columns of each neuron's own weights are made orthonormal, which undoes what
+inputs on one side of a hyperplane have in common.
 """
 
 import numpy as np
@@ -65,6 +70,75 @@ class Whitening:
         inner = np.column_stack([W.reshape(len(b), len(self.columns) - 1), b])
         outer = np.column_stack([A.reshape(len(c), len(b)), c])
         return inner, outer, V.reshape(-1, len(self.columns) - 1), e
+
+
+class NeuronWhitening:
+    """Maps coordinates to changes of the parameters, in which each neuron's columns are white.
+
+    Both are in the order of :meth:`revelu.Network.to_vector`.
+
+    Parameters
+    ----------
+    hs : list of ndarray, shape (n, d_i)
+        What each layer reads.
+    squares : list of ndarray, shape (n, k_i)
+        Squared derivatives of the answers by its sums.
+    widest : int
+        Neurons that read more get units: the inputs of a first layer are about white.
+    ridge : float
+        What is added to the squares of singular values, relative to the largest.
+    """
+
+    def __init__(
+        self,
+        hs: list[FloatArray],
+        squares: list[FloatArray],
+        *,
+        widest: int = 300,
+        ridge: float = 1e-12,
+    ) -> None:
+        self.factors = [
+            self._factors(np.column_stack([h, np.ones(len(h))]), s, widest, ridge)
+            for h, s in zip(hs, squares, strict=True)
+        ]
+        sizes = [(len(R), R.shape[-1]) for R in self.factors]
+        n_weights = [k * (d - 1) for k, d in sizes]
+        self.ends = np.cumsum([*n_weights, *(k for k, _ in sizes)])[:-1]
+
+    @staticmethod
+    def _factors(h: FloatArray, squares: FloatArray, widest: int, ridge: float) -> FloatArray:
+        """Inverse roots of the neurons' Gram matrices, (k, d, d); or of their diagonals, (k, d)."""
+        if h.shape[1] > widest:
+            return inverse(np.sqrt(squares.T @ h**2))
+        found = np.zeros((squares.shape[1], h.shape[1], h.shape[1]))
+        for R, s in zip(found, squares.T, strict=True):
+            rows = s > 0
+            A = h[rows] * np.sqrt(s[rows])[:, None]
+            units = inverse(np.linalg.norm(A, axis=0))
+            A *= units
+            values, V = np.linalg.eigh(A.T @ A)
+            most = values[-1] if len(A) else 0.0
+            if most > 0:
+                R[:] = units[:, None] * V / np.sqrt(np.maximum(values, 0.0) + ridge * most)
+        return found
+
+    def to_change(self, v: FloatArray) -> FloatArray:
+        """Flat change of the parameters for white coordinates."""
+        return self._mapped(v, "jab,jb->ja")
+
+    def adjoint(self, g: FloatArray) -> FloatArray:
+        """White coordinates of a flat gradient."""
+        return self._mapped(g, "jba,jb->ja")
+
+    def _mapped(self, v: FloatArray, product: str) -> FloatArray:
+        n, weights, biases = len(self.factors), [], []
+        parts = np.split(v, self.ends)
+        for R, w, b in zip(self.factors, parts[:n], parts[n:], strict=True):
+            rows = np.column_stack([w.reshape(len(b), -1), b])
+            rows = rows * R if R.ndim == 2 else np.einsum(product, R, rows, optimize=True)
+            weights.append(rows[:, :-1].ravel())
+            biases.append(rows[:, -1])
+        return np.concatenate([*weights, *biases])
 
 
 def inverse(sizes: FloatArray) -> FloatArray:

@@ -1,0 +1,384 @@
+"""The layers found so far, from the input up, and the next one found by walks.
+
+Seeds that no known neuron explains are walked from, a few at a time; the rows that stand their
+tests are the layer's, and tell the signs of the layer below.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.layer_rows import LayerRows
+from revelu.recover.deep.open_weights import OpenWeights
+from revelu.recover.deep.output_layer import OutputFit, without_skip
+from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.walk import Walk, WalkTuning
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Level:
+    """The rows found above some layers.
+
+    Attributes
+    ----------
+    frame : Frame
+        What is known below.
+    walks : list of Walk
+        One a neuron.
+    is_signed, is_sure : bool
+        Whether the walks tell all signs below; and whether all of them agree.
+    is_mended : bool
+        Whether neurons were inserted where a network was wrong.
+    is_exhausted : bool
+        Whether they have been looked for twice.
+    unknown_below : ndarray of bool, shape (m, dim)
+        Weights of the rows on top of the frame that are not known.
+    """
+
+    frame: Frame
+    unknown_below: BoolArray
+    walks: list[Walk] = field(default_factory=list)
+    is_signed: bool = True
+    is_sure: bool = True
+    is_mended: bool = False
+    is_exhausted: bool = False
+
+    @property
+    def rows(self) -> LayerRows:
+        """The rows of all walks in the frame."""
+        return LayerRows.of(self.frame, self.walks)
+
+    @property
+    def columns(self) -> FloatArray:
+        """What the outputs make of the rows of ``above`` around each seed, shape (n, k)."""
+        columns = np.array([walk.seed.column for walk in self.walks])
+        return np.asarray(columns * np.linalg.norm(self.rows.l, axis=1)[:, None])
+
+    @property
+    def open_weights(self) -> OpenWeights:
+        """What is not known of the rows of ``above``."""
+        return OpenWeights.of([walk.estimate for walk in self.walks], self.frame.size - 1)
+
+    @property
+    def above(self) -> Frame:
+        """The frame of the next layer: these rows on top, their signs not known."""
+        rows = self.rows
+        sizes = np.linalg.norm(rows.l, axis=1)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        return Frame(self.frame.stack, rows.l / sizes[:, None], rows.c / sizes)
+
+
+@dataclass(frozen=True)
+class LayerSearch:
+    """What tunes the search for the neurons of a layer, for its signs, and for the outputs."""
+
+    segments: tuple[int, ...] = (0, 4, 6, 8, 12, 16, 24, 32)
+    """Segments of one round after the other, on which seeds are looked for; 0 for those known."""
+    more_segments: tuple[int, ...] = (0, 24, 32, 48)
+    """Of rounds that look again, where nothing above a layer can be found."""
+    spread: float = 1.5
+    """Standard deviation of their ends."""
+    patience: int = 3
+    """Rounds in vain that end the search of a layer of which no neuron is known."""
+    at_once: int = 8
+    """Seeds that are walked from side by side, at most."""
+    close: float = 1e-6
+    """A critical point is a known neuron's if it is this near its surface, relative to its size."""
+    same: float = 1e-8
+    """Rows are those of one neuron if the cosine of what both know is off 1 by less."""
+    faint: float = 1e-6
+    """A weight is none if it is smaller, relative to the largest of its row."""
+    max_always_on: int = 2
+    """Neurons of one layer that are always on, at most; where more seem to be, signs are not
+    known."""
+    agree: float = 0.7
+    """The share of rows whose linear parts must fit before signs are taken for sure."""
+    narrow: float = 0.15
+    """With so many inputs for each row below, at least, walks use its signs as soon as they are
+    sure: a gradient then tells that many entries.  With fewer it tells them poorly."""
+    seeds: SeedSearch = field(default_factory=SeedSearch)
+    walk: WalkTuning = field(default_factory=WalkTuning)
+    outputs: OutputFit = field(default_factory=OutputFit)
+
+
+@dataclass
+class Layers:
+    """The layers found so far.
+
+    Attributes
+    ----------
+    oracle : Oracle
+    noise : NoiseFloor
+    rng : numpy.random.Generator
+    search : LayerSearch
+    tell : callable
+        Takes a line about what is done now.
+    basis : ndarray, shape (r, d)
+        Orthonormal rows: what is not in their span the first layer does not see.
+    levels : list of Level
+        The second hidden layer first.
+    seeds : list of Seed
+        Of neurons that are not known.
+    """
+
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+    search: LayerSearch
+    tell: Callable[[str], None]
+    basis: FloatArray = field(init=False)
+    levels: list[Level] = field(default_factory=list, init=False)
+    seeds: list[Seed] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.basis = np.eye(self.oracle.dim_in)
+        self.sigma = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+
+    def ask(self, X: FloatArray) -> FloatArray:
+        """Ask in the coordinates of the first layer's row space."""
+        return self.oracle(X @ self.basis)
+
+    def find_more(self) -> bool:
+        """Look again for neurons of the highest level, above which none was found; say if any."""
+        if not self.levels or self.levels[-1].is_exhausted:
+            return False
+        top = self.levels.pop()
+        n = len(top.walks)
+        self.find_rows(top, self.search.more_segments)
+        top.is_exhausted = True
+        self.levels.append(top)
+        return len(top.walks) > n
+
+    def find_rows(self, level: Level, segments: tuple[int, ...] | None = None) -> None:
+        """Find the neurons whose surfaces turn at the frame's walls and nowhere else."""
+        tried: set[Seed] = set()
+        n_layer = len(self.levels) + 2
+        quiet, d = 0, len(self.basis)
+        for n in segments or self.search.segments:
+            if n:
+                x, y = self.search.spread * self.rng.standard_normal((2, n, d))
+                self.seeds += self._new_seeds(level, x, y)
+            before = len(level.walks)
+            self.walk_from(level, tried)
+            self._move_down(level)
+            self.tell(
+                f"layer {n_layer}: {len(level.walks)} neurons, {len(self.seeds)} critical points "
+                "not explained"
+            )
+            log.info(
+                "layer %d: %d rows, %d seeds left, %d queries",
+                n_layer,
+                len(level.walks),
+                len(self.seeds),
+                self.oracle.n_queries,
+            )
+            if n:
+                quiet = quiet + 1 if len(level.walks) == before else 0
+            if quiet == (1 if level.walks else self.search.patience):
+                return
+
+    def _move_down(self, level: Level) -> None:
+        """Move neurons that turn at no row on top of the frame to the layer of those rows."""
+        m, rows = len(level.frame.b), level.rows
+        if not m or not level.walks:
+            return
+        size = np.linalg.norm(rows.theta[:, :-1], axis=1, keepdims=True)
+        is_open = rows.undetermined[:, :m]
+        flat = (is_open | (np.abs(rows.v) <= self.search.faint * size)).all(axis=1)
+        flat &= ~is_open.all(axis=1)
+        if not flat.any():
+            return
+        log.info("%d neurons belong to the layer below", flat.sum())
+        moved = [walk for walk, is_flat in zip(level.walks, flat, strict=True) if is_flat]
+        level.walks = [walk for walk, is_flat in zip(level.walks, flat, strict=True) if not is_flat]
+        if self.levels:
+            lower = self.levels[-1]
+            self.rebase(moved, lower.frame)
+            for walk in moved:
+                self._take(lower, walk)
+            level.frame, level.unknown_below = lower.above, lower.rows.undetermined
+        else:
+            # A hyperplane that turns nowhere is the first layer's.
+            rows = rows.take(flat)
+            sizes = np.linalg.norm(rows.l, axis=1)
+            W = np.vstack([level.frame.W, rows.l / sizes[:, None]])
+            level.frame = Frame(level.frame.stack, W, np.append(level.frame.b, rows.c / sizes))
+            level.unknown_below = np.zeros(W.shape, dtype=bool)
+        self.rebase(level.walks, level.frame)
+
+    def rebase(self, walks: Sequence[Walk], frame: Frame) -> None:
+        """Write walks in another frame, and go on where that leaves something open."""
+        for walk in walks:
+            walk.rebase(frame)
+        self._run([walk for walk in walks if walk.estimate.n_undetermined])
+
+    def _new_seeds(self, level: Level, starts: FloatArray, ends: FloatArray) -> list[Seed]:
+        """Seeds on segments, of no known neuron."""
+        frame, rows = level.frame, level.rows
+        stack = frame.stack.with_layer(frame.W, frame.b) if len(frame.b) else frame.stack
+        breaks = []
+        for x, v in zip(starts, ends - starts, strict=True):
+            t = np.concatenate([[0.0], stack.breaks(x, v, 0.0, 1.0), [1.0]])
+            Z = rows.sums(frame, x + t[:, None] * v)
+            i, j = np.nonzero(Z[:-1] * Z[1:] < 0)
+            own = t[i] + (t[i + 1] - t[i]) * Z[i, j] / (Z[i, j] - Z[i + 1, j])
+            breaks.append(np.sort(np.concatenate([t[1:-1], own])))
+        find = self.search.seeds.find
+        return find(
+            self.ask,
+            self.noise,
+            starts,
+            ends,
+            breaks,
+            self.rng,
+            lambda X: rows.explain(frame, X, self.search.close),
+        )
+
+    def walk_from(self, level: Level, tried: set[Seed]) -> None:
+        """Walk from seeds, a few at a time: many are those of one neuron."""
+        n = self.search.at_once
+        while True:
+            self._forget_known(level)
+            todo = [seed for seed in self.seeds if seed not in tried]
+            if not todo:
+                return
+            chosen = [todo[i] for i in self.rng.permutation(len(todo))[:n]]
+            tried.update(chosen)
+            walks = [
+                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, self.search.walk)
+                for seed in chosen
+            ]
+            self._run(walks)
+            before = len(level.walks)
+            for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
+                if walk.is_accepted:
+                    self._take(level, walk)
+            # The more of them were new, the more others are.
+            n = max(2, min(self.search.at_once, len(level.walks) - before + 1))
+            narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)
+            if len(level.walks) > before and narrow:
+                self.sign(level, surely=True)
+
+    def _forget_known(self, level: Level) -> None:
+        """Forget seeds on the surfaces of known neurons."""
+        if self.seeds and level.walks:
+            X = np.array([seed.x for seed in self.seeds])
+            known = level.rows.explain(level.frame, X, self.search.close)
+            self.seeds = [s for s, is_known in zip(self.seeds, known, strict=True) if not is_known]
+
+    def _take(self, level: Level, walk: Walk) -> None:
+        """Take a neuron in, unless it is one of those that are there; then the better one stays."""
+        if level.walks:
+            alike = LayerRows.of(level.frame, [walk, *level.walks]).alike(self.search.same)
+            if len(alike):
+                j = int(alike[0]) - 1
+                if walk.estimate.n_undetermined < level.walks[j].estimate.n_undetermined:
+                    level.walks[j] = walk
+                return
+            explained = level.rows.explain(level.frame, walk.points.X, self.search.close)
+            if explained.mean() > 0.5:
+                return
+        level.walks.append(walk)
+
+    def _run(self, walks: Sequence[Walk]) -> None:
+        """Run walks side by side: what they ask goes in one round."""
+        steps = [walk.run() for walk in walks]
+        asked = [next(step, None) for step in steps]
+        while running := [i for i, X in enumerate(asked) if X is not None]:
+            parts = [X for X in asked if X is not None]
+            answers = np.split(self.ask(np.concatenate(parts)), np.cumsum([len(X) for X in parts]))
+            for i, Y in zip(running, answers, strict=False):
+                try:
+                    asked[i] = steps[i].send(Y)
+                except StopIteration:
+                    asked[i] = None
+
+    def sign(self, level: Level, *, surely: bool) -> None:
+        """Give the rows on top of the frame the signs that the walks' linear parts tell."""
+        frame = level.frame
+        if not len(frame.b):
+            return
+        s, known, fits, missing = level.rows.signs(frame, level.unknown_below)
+        # A row says nothing of signs where a weight is missing of it.
+        whole = ~level.rows.undetermined.any(axis=1)
+        voters = whole if whole.any() else ~whole
+        is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
+        if surely and not is_sure:
+            return
+        level.is_signed, level.is_sure = is_sure, bool(is_sure and fits.all())
+        n_fit, n_voters = int(fits[voters].sum()), int(voters.sum())
+        log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), n_fit, n_voters)
+        if is_sure and not surely:
+            # Rows of which all is known, and which say other signs, are none.
+            false = ~fits & whole
+            level.walks = [
+                w for w, is_false in zip(level.walks, false, strict=True) if not is_false
+            ]
+        W, b = (frame.W + missing) * s[:, None], frame.b * s
+        if not is_sure:
+            s, directions = level.rows.signs_of_low_rank(frame)
+            log.info("signs: linear parts of rank %d are left", len(directions))
+            if len(directions) > self.search.max_always_on:
+                # The signs are not known: all that is below is passed on, and any will do.
+                directions = np.eye(frame.stack.dim_out)
+            always_on = [frame.stack.always_on(u, self.rng) for u in directions]
+            W = np.vstack([frame.W * s[:, None], *(row[None, :-1] for row in always_on)])
+            b = np.append(frame.b * s, [row[-1] for row in always_on])
+        level.frame = Frame.of(frame.stack.with_layer(W, b))
+        self.rebase(level.walks, level.frame)
+        # More is known of each: some were one neuron's.
+        walks, level.walks = level.walks, []
+        for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
+            self._take(level, walk)
+
+    def drop_unread(self, level: Level) -> None:
+        """Drop neurons below that no row reads: they were none of that layer's."""
+        rows, stack = level.rows, level.frame.stack
+        sizes = np.abs(rows.l).max(axis=1, keepdims=True)
+        reads = (np.abs(rows.l) > self.search.faint * sizes) & ~rows.undetermined
+        kept = reads.any(axis=0)
+        if kept.all() or not kept.any():
+            return
+        log.info("%d neurons below are read by none", (~kept).sum())
+        stack = stack[:-1].with_layer(stack.weights[-1][kept], stack.biases[-1][kept])
+        level.frame = Frame.of(stack)
+        for walk in level.walks:
+            walk.rebase(level.frame)
+        if self.levels:
+            below = self.levels[-1]
+            below.walks = [
+                walk for walk, is_read in zip(below.walks, kept, strict=False) if is_read
+            ]
+
+    def outputs(self, level: Level) -> tuple[Network, OpenWeights] | None:
+        """The network, if the rows of a level are the last hidden layer's."""
+        return self.outputs_above(level.above, level.open_weights, level.columns)
+
+    def outputs_above(
+        self, frame: Frame, open_weights: OpenWeights, columns: FloatArray | None = None
+    ) -> tuple[Network, OpenWeights] | None:
+        """The network, if the rows on top of a frame are the last hidden layer's.
+
+        With it comes what is not known of that layer.
+        """
+        self.tell("fitting the outputs")
+        found = self.search.outputs.find(
+            self.ask, self.noise, frame, open_weights, columns, self.rng
+        )
+        if found is None:
+            return None
+        if found.skip is not None:
+            # What stands for neurons that are always on is as good as what has shown it.
+            n, found = len(frame.b), without_skip(found, self.rng)
+            open_weights += OpenWeights.free(found.weights[-2], range(n, len(found.biases[-2])))
+        log.info("outputs: %s, %d queries", found, self.oracle.n_queries)
+        weights = [found.weights[0] @ self.basis, *found.weights[1:]]
+        return Network(weights, found.biases, skip=found.skip), open_weights
