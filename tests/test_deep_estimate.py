@@ -119,3 +119,15 @@ def test_a_spread_is_relative_and_shrinks_with_more_equations():
     larger.solve()
     assert larger.spread < 1e-2 * many.spread
     assert Estimate(3, rng).spread == 0.0
+
+
+def test_a_direction_that_equations_tell_poorly_is_undetermined():
+    rng = np.random.default_rng(11)
+    A, theta = rng.standard_normal((20, 5)), rng.standard_normal(5)
+    A[:, 4] *= 1e-11  # an error of 1e-12 leaves the last one off by a tenth
+    estimate = told(A, A @ theta, 1e-12, rng)
+    estimate.solve()
+    assert estimate.n_undetermined == 1
+    assert abs(estimate.undetermined[4, 0]) > 0.999
+    assert np.abs(estimate.theta[:4] - theta[:4]).max() < 1e-9
+    assert abs(estimate.theta[4]) < 1e-6

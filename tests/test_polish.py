@@ -16,6 +16,7 @@ from revelu.recover.refine import polish
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import degrees_of_freedom
 from revelu.recover.refine.polish import choose_inputs, fit_to_last_digits, polish_to_known
+from revelu.recover.refine.whitening import NeuronWhitening
 from revelu.recovery import Status
 
 
@@ -140,6 +141,46 @@ def test_both_ways_restore_a_perturbed_network(widths, most_dense, with_skip, mo
     assert error_of(start, truth) > 1e-10
     found = fit_to_last_digits(start, X, truth(X), noise)
     assert error_of(found, truth) < (1e-13 if most_dense else 1e-12)
+
+
+@pytest.mark.parametrize("most_square", [0, 8500])
+def test_both_ways_restore_a_large_deep_network(most_square, monkeypatch):
+    monkeypatch.setattr(polish, "_MOST_DENSE", 0)
+    truth = zoo.random_network([6, 14, 9, 7, 2], seed=4)
+    start, rng = perturbed(truth, 1e-9, 1), np.random.default_rng(0)
+    X = rng.standard_normal((3 * truth.n_parameters, 6))
+    noise = measure_noise(Oracle(truth, 6), 0)
+    assert error_of(start, truth) > 1e-10
+    found = fit_to_last_digits(start, X, truth(X), noise, most_square=most_square)
+    fresh = rng.standard_normal((2000, 6))
+    errors = np.abs(found(fresh) - truth(fresh)).max(axis=1)
+    # A few have patterns that no answer shows.
+    assert np.quantile(errors, 0.99) < (1e-12 if most_square else 1e-11)
+
+
+@pytest.mark.parametrize("widest", [0, 300])
+def test_coordinates_of_neurons_are_white_and_have_an_adjoint(widest):
+    truth, rng = zoo.random_network([5, 9, 7, 2], seed=2), np.random.default_rng(3)
+    X = rng.standard_normal((400, 5))
+    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones(2))
+    squares = derivative._squares_of_paths(np.ones((400, 2)))
+    white = NeuronWhitening(derivative.hs, squares, widest=widest)
+    v, g = rng.standard_normal((2, truth.n_parameters))
+    assert white.to_change(v) @ g == pytest.approx(v @ white.adjoint(g))
+    J = derivative.matrix() @ np.column_stack([white.to_change(e) for e in np.eye(len(v))])
+    sizes = np.linalg.norm(J, axis=0)
+    assert np.isclose(sizes, 1.0, atol=1e-3).mean() > 0.9
+    if widest:
+        first = J[:, :5]  # of the first neuron
+        np.testing.assert_allclose(first.T @ first, np.eye(5), atol=1e-6)
+
+
+def test_normal_equations_of_parts_are_those_of_the_whole():
+    truth = zoo.random_network([5, 6, 4, 3], seed=1)
+    X = np.random.default_rng(0).standard_normal((70, 5))
+    derivative = NetworkDerivative(Arrays.of(truth), X, np.array([1.0, 2.0, 0.5]))
+    J = derivative.matrix()
+    np.testing.assert_allclose(np.triu(derivative.normal(n_rows=16)), np.triu(J.T @ J), atol=1e-9)
 
 
 def test_known_answers_give_the_last_digits_and_too_few_say_nothing():

@@ -98,7 +98,8 @@ class Answers:
         for _ in range(judging.n_draws):
             X = np.vstack([best, self.drawn(judging.n_drawn)])
             found = scores(X)
-            rows = np.argsort(-found, axis=0)[: judging.n_each]
+            n = min(judging.n_each, len(X))
+            rows = np.argpartition(-found, n - 1, axis=0)[:n]
             best = X[np.unique(rows[np.take_along_axis(found, rows, axis=0) > 0])]
         return best
 

@@ -75,6 +75,9 @@ class Climb(Search):
         """Look for what is missing at inputs where the network was wrong."""
         if self.network is None or self.n_repairs == self.method.max_repairs:
             return None
+        if self.n_repairs and not self.answers.is_wrong_plainly(self.network):
+            # What is left lies far out, and was looked for in vain.
+            return None
         self.n_repairs += 1
         network = self.network
         self.tell("looking for neurons that fire where the network was wrong")
@@ -223,6 +226,8 @@ class Climb(Search):
         # Most answers are right, and small errors say nothing; or hardly any, and they say all.
         typical, right = float(np.median(answers.errors(network))), self.method.judging.right
         target, n_wrong = (answers.X, answers.Y, self.noise.unit), int(answers.wrong(network).sum())
+        if not n_wrong:
+            return network
         noises = {max(typical, right): None, right: None}
         filled = [open_weights.fill(network, *target, noise=noise) for noise in noises]
         network = answers.best([network, *filled])
@@ -243,7 +248,7 @@ class Climb(Search):
         before = [replace(level, walks=list(level.walks)) for level in layers.levels]
         for i, level in enumerate(layers.levels):
             n = len(level.walks)
-            layers.walk_from(level, set())
+            layers.walk_from(level, set(), self.method.layers.mending_walk)
             if len(level.walks) == n:
                 continue
             level.is_mended = True
@@ -371,7 +376,7 @@ class Deep(Method):
     n_look: int = 2000
     equations: float = 1.5
     dense: int = 1500
-    vague: float = 1e-7
+    vague: float = 1e-6
     n_steps: int = 30
     max_repairs: int = 4
     n_wrong: int = 12

@@ -135,10 +135,11 @@ class Estimate:
         U, s, V = U[:, : len(s)][:, known], s[known], V[:, : len(s)][:, known]
         # Without an equation of leverage h the error along its direction is |C b| / sqrt(1 - h).
         moves = V @ (U / s).T
-        alone = np.sqrt(np.maximum(1.0 - (U**2).sum(axis=1), np.finfo(float).eps))
-        sizes = np.linalg.norm(moves, axis=0)
-        single = np.flatnonzero(sizes > self.loose * alone)
-        directions = moves[:, single] / sizes[single] * np.minimum(sizes / alone, 1.0)[single]
+        rest, sizes = 1.0 - (U**2).sum(axis=1), np.linalg.norm(moves, axis=0)
+        is_told = rest > 1e3 * np.finfo(float).eps
+        without = np.where(is_told, sizes / np.sqrt(np.where(is_told, rest, 1.0)), 1.0)
+        single = np.flatnonzero(without > self.loose)
+        directions = moves[:, single] / sizes[single] * np.minimum(without[single], 1.0)
         return np.hstack([vague, directions]).T
 
     def _singular(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -106,6 +106,8 @@ class LayerSearch:
     sure: a gradient then tells that many entries.  With fewer it tells them poorly."""
     seeds: SeedSearch = field(default_factory=SeedSearch)
     walk: WalkTuning = field(default_factory=WalkTuning)
+    mending_walk: WalkTuning = field(default_factory=lambda: WalkTuning(most_open=0.75))
+    """Of walks from where a network is wrong: whether a neuron mends it tells if it is one."""
     outputs: OutputFit = field(default_factory=OutputFit)
 
 
@@ -242,8 +244,9 @@ class Layers:
             lambda X: rows.explain(frame, X, self.search.close),
         )
 
-    def walk_from(self, level: Level, tried: set[Seed]) -> None:
+    def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
+        tuning = tuning or self.search.walk
         n = self.search.at_once
         while True:
             self._forget_known(level)
@@ -253,7 +256,7 @@ class Layers:
             chosen = [todo[i] for i in self.rng.permutation(len(todo))[:n]]
             tried.update(chosen)
             walks = [
-                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, self.search.walk)
+                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, tuning)
                 for seed in chosen
             ]
             self._run(walks)

@@ -32,11 +32,18 @@ class OpenWeights:
     directions: FloatArray
 
     @classmethod
-    def of(cls, rows: Sequence[Estimate], dim: int, least: float = 1e-8) -> "OpenWeights":
-        """Return what is not known of rows in a frame of known signs, up to standard errors."""
+    def of(
+        cls, rows: Sequence[Estimate], dim: int, *, least: float = 1e-8, most: int = 200
+    ) -> "OpenWeights":
+        """Return what is not known of rows in a frame of known signs, up to standard errors.
+
+        Of more directions than can be solved for those that matter most are returned.
+        """
         parts = [row.uncertain(least) for row in rows]
         owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        return cls(owners, np.vstack([np.empty((0, dim + 1)), *parts]))
+        directions = np.vstack([np.empty((0, dim + 1)), *parts])
+        largest = np.sort(np.argsort(-np.linalg.norm(directions, axis=1), kind="stable")[:most])
+        return cls(owners[largest], directions[largest])
 
     @classmethod
     def free(cls, W: FloatArray, rows: Sequence[int]) -> "OpenWeights":
@@ -81,7 +88,7 @@ class OpenWeights:
         unit: FloatArray,
         *,
         noise: float,
-        max_steps: int = 4,
+        max_steps: int = 3,
         settled: float = 1e-9,
     ) -> Network:
         """Solve for what is open of the last hidden layer.
@@ -166,30 +173,37 @@ class OpenWeights:
         parts = h @ self.directions[:, :-1].T + self.directions[:, -1]
         return np.asarray(parts * on[:, self.rows])
 
-    def _telling(self, parts: FloatArray, left: FloatArray, *, n_each: int = 8) -> IntArray:
+    def _telling(self, parts: FloatArray, left: FloatArray, *, most: int = 800) -> IntArray:
         """Points that show each direction best, those that are off most, and some others."""
         n, p = parts.shape
+        n_each = max(2, min(8, most // p))
         best = np.argsort(-np.abs(parts), axis=0)[:n_each].ravel()
         worst = np.argsort(-left)[: n_each * p]
-        evenly = np.linspace(0, n - 1, min(n, n_each * p)).astype(np.intp)
+        evenly = np.linspace(0, n - 1, min(n, 4 * n_each * p)).astype(np.intp)
         some = np.unique(np.concatenate([best, worst, evenly]))
         return np.asarray(some[np.abs(parts[some]).max(axis=1) > 0])
 
 
-def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int = 8) -> FloatArray:
+def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int = 6) -> FloatArray:
     """Minimise ``sum |F x - y|``.
 
     Unknowns are of size 1 or smaller, and what they leave at most points is no less than noise:
     that decides where the equations do not.
     """
-    n, x = F.shape[1], np.zeros(F.shape[1])
+    x = np.zeros(F.shape[1])
     delta = max(float(np.median(np.abs(y))), noise)
     for i in range(n_steps):
         left = np.abs(F @ x - y) * (i > 0)
         if i:
             delta = max(0.3 * float(np.median(left)), noise)
-        root = 1.0 / np.sqrt(left + delta)
-        A = np.vstack([F * root[:, None], noise / np.sqrt(delta) * np.eye(n)])
-        right = np.append(y * root, np.zeros(n))
-        x = scipy.linalg.lstsq(A, right, lapack_driver="gelsy", check_finite=False)[0]
-    return np.asarray(x)
+        x = _likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
+    left = np.abs(F @ x - y)
+    usual = left <= 10.0 * max(float(np.median(left)), noise)
+    return _likeliest(F[usual], y[usual], np.ones(int(usual.sum())), noise)
+
+
+def _likeliest(F: FloatArray, y: FloatArray, root: FloatArray, ridge: float) -> FloatArray:
+    """Weighted least squares for unknowns of size 1."""
+    n = F.shape[1]
+    A, right = np.vstack([F * root[:, None], ridge * np.eye(n)]), np.append(y * root, np.zeros(n))
+    return np.asarray(scipy.linalg.lstsq(A, right, lapack_driver="gelsy", check_finite=False)[0])
