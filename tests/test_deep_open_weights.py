@@ -33,7 +33,7 @@ def test_open_weights_follow_from_answers_that_show_them(widths):
     truth, rng = zoo.random_network(list(widths), seed=3), np.random.default_rng(1)
     entries = [(0, 2), (1, 0), (3, 4), (3, 5)]
     found, X = without(truth, entries, 0.05), rng.standard_normal((3000, widths[0]))
-    assert np.median(errors(found, truth, X)) > 1e-3
+    assert np.quantile(errors(found, truth, X), 0.8) > 1e-3
     open_weights = axes(entries, widths[-3])
     for _ in range(3):  # neurons may change their states
         unit = np.ones(widths[-1])
@@ -64,7 +64,7 @@ def test_a_neuron_that_is_on_where_the_network_has_it_off_tells_its_weights():
     truth = Network([W1, W2, A], [b1, -0.1 * np.ones(5), np.zeros(2)])
     found, X = without(truth, [(0, 3)]), rng.standard_normal((2000, 3))
     wrong = errors(found, truth, X) > 1e-9
-    assert 50 < wrong.sum()
+    assert wrong.sum() > 50
     assert (found.preactivations(X[wrong])[1][:, 0] < 0).all()
     open_weights = axes([(0, 3)], 8, size=10.0)
     X_, Y = X[wrong], truth(X[wrong])

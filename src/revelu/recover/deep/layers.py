@@ -382,6 +382,8 @@ class Layers:
             # What stands for neurons that are always on is as good as what has shown it.
             n, found = len(frame.b), without_skip(found, self.rng)
             open_weights += OpenWeights.free(found.weights[-2], range(n, len(found.biases[-2])))
+        if not len(frame.stack):
+            open_weights = open_weights.through(self.basis)
         log.info("outputs: %s, %d queries", found, self.oracle.n_queries)
         weights = [found.weights[0] @ self.basis, *found.weights[1:]]
         return Network(weights, found.biases, skip=found.skip), open_weights

@@ -69,6 +69,11 @@ class OpenWeights:
         """Return what is open of the weights of some of the layer's inputs."""
         return OpenWeights(self.rows, self.directions[:, np.append(told, True)])
 
+    def through(self, basis: FloatArray) -> "OpenWeights":
+        """Return them for a layer that reads what ``basis (dim, d)`` makes its inputs."""
+        weights = self.directions[:, :-1] @ basis
+        return OpenWeights(self.rows, np.column_stack([weights, self.directions[:, -1]]))
+
     def take(self, kept: BoolArray) -> "OpenWeights":
         """Return those of some of the layer's rows."""
         some = kept[self.rows]
