@@ -205,6 +205,8 @@ class Climb(Search):
 
     def _polished(self, network: Network, wrong: BoolArray) -> Network:
         """The network to its last digits, from the answers that it has right."""
+        if wrong.all():
+            return network
         right = self.answers.X[~wrong], self.answers.Y[~wrong]
         polished = polish_to_known(network, *right, self.noise)
         before, after = (
@@ -307,7 +309,9 @@ class Climb(Search):
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
         layers: list[Layer] = []
         for level in self.layers.levels:
-            if not level.is_sure or level.rows.undetermined.any():
+            # Rows with open weights may be deeper neurons', unless the network is explained.
+            is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
+            if not level.is_sure or not is_whole:
                 break
             W, b = level.frame.stack.weights[-1], level.frame.stack.biases[-1]
             layers.append((W if layers else W @ self.layers.basis, b))
