@@ -120,3 +120,13 @@ def test_what_one_equation_alone_tells_is_uncertain():
     assert abs(uncertain[0, 5]) == pytest.approx(np.linalg.norm(uncertain[0]), rel=1e-3)
     estimate.add(alone + A[0], float((alone + A[0]) @ theta), 1e-12)
     assert len(estimate.uncertain(1e-8)) == 0
+
+
+def test_what_no_answer_shows_is_left_as_it_is():
+    truth, rng = zoo.random_network([4, 6, 5, 2], seed=1), np.random.default_rng(5)
+    W, b = truth.weights[1], truth.biases[1].copy()
+    b[0] = -1e3  # never on
+    truth = Network(truth.weights, [truth.biases[0], b, truth.biases[2]])
+    X = rng.standard_normal((200, 4))
+    found = axes([(0, 1)], 6).fill(truth, X, truth(X) + 1.0, np.ones(2), noise=1e-9)
+    np.testing.assert_array_equal(found.weights[1], W)

@@ -221,7 +221,11 @@ class Chord:
             # Free directions, such as a neuron's scale, have eigenvalues of rounding's size.
             normal[np.diag_indices_from(normal)] += np.finfo(np.float64).eps * len(sizes)
             check_cancelled()
-            factor, _ = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+            try:
+                factor, _ = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+            except scipy.linalg.LinAlgError:
+                # Indefinite by rounding: no step, which ends the fit where it is.
+                return lambda _: np.zeros(len(sizes))
             self._factors = factor, sizes
         factor, sizes = self._factors
         right = derivative.gradient(residual) / sizes

@@ -118,6 +118,8 @@ class OpenWeights:
             parts = self.shown(network, X)
             left = (Y - network(X)) / unit
             some = self._telling(parts, np.abs(left).max(axis=1))
+            if not len(some):
+                break
             F = (parts[some][:, None, :] * A[:, self.rows]).reshape(-1, len(self))
             x = robust_solution(F, left[some].ravel(), noise)
             network = self._changed(network, x)
@@ -149,6 +151,8 @@ class OpenWeights:
         """
         mine = self.rows == row
         D, a = self.directions[mine], network.weights[-1][:, row] / unit
+        if not a.any():
+            return network
         left = (Y - network(X)) / unit
         share = left @ a / (a @ a)
         z = network.preactivations(X)[network.n_hidden - 1][:, row]

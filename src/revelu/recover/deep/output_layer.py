@@ -168,7 +168,8 @@ def signs_of_least_deviations(
     ----------
     network : Network
         One hidden layer, with a skip.
-    open_weights : ndarray of bool, shape (m, d)
+    open_weights : OpenWeights
+        What is not known of its neurons' rows.
     rtol : float
         A rest of the skip that counts as none, relative to the neurons' affine maps.
 
@@ -194,9 +195,7 @@ def signs_of_least_deviations(
     if found.x is None or np.abs(found.x[:m] - np.round(found.x[:m])).max() > rounding:
         return network
     turned = network.folded().turn_round(found.x[:m] > 0.5)
-    (W, A), (V, _) = turned.weights, turned.affine
-    F = A[:, None, open_weights.rows] * open_weights.directions[:, :-1].T[None]
-    F = F.reshape(n, len(open_weights))
+    (W, _), (V, _) = turned.weights, turned.affine
     more = np.asarray(-np.linalg.lstsq(F, V.ravel(), rcond=1e-9)[0])
     if np.linalg.norm(F @ more + V.ravel()) > rtol * size:
         return network
