@@ -185,10 +185,20 @@ def normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
     This squares the condition number: for steps that the next one corrects.
     """
     J = derivative.matrix()
-    normal, right = J.T @ J, J.T @ residual
+    return _damped(J.T @ J, J.T @ residual)
+
+
+def summed_normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
+    """The same for many parameters: ``J`` is not written out."""
+    return _damped(derivative.normal(), derivative.gradient(residual))
+
+
+def _damped(normal: FloatArray, right: FloatArray) -> Step:
+    """Solve the normal equations, of which the upper triangle is given, for any damping."""
     sizes = _nonzero(np.sqrt(np.diag(normal)))
-    normal /= sizes[:, None] * sizes
-    right /= sizes
+    normal /= sizes
+    normal /= sizes[:, None]
+    right = right / sizes
     # Free directions, such as a neuron's scale, have eigenvalues of rounding's size.
     floor = np.finfo(np.float64).eps * len(right)
 
@@ -207,8 +217,15 @@ class Chord:
 
     Steps are those of the chord method (Kantorovich 1948): near a solution each takes away all
     but what the derivative has changed since.  One fit takes one of these.
+
+    Attributes
+    ----------
+    ridge : float
+        What is added to squared singular values, in units in which columns have norm 1: fainter
+        directions would be led astray by what rounding leaves of others.
     """
 
+    ridge: float = 1e-9
     _factors: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
 
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
@@ -218,8 +235,7 @@ class Chord:
             sizes = _nonzero(np.sqrt(np.diag(normal)))
             normal /= sizes
             normal /= sizes[:, None]
-            # Free directions, such as a neuron's scale, have eigenvalues of rounding's size.
-            normal[np.diag_indices_from(normal)] += np.finfo(np.float64).eps * len(sizes)
+            normal[np.diag_indices_from(normal)] += self.ridge
             check_cancelled()
             try:
                 factor, _ = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)

@@ -31,7 +31,7 @@ from revelu.recover.deep.output_layer import is_faint
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Candidate, Disagreement, Layer, Method, Search, Why
-from revelu.recover.refine.network_fit import Samples, fit
+from revelu.recover.refine.network_fit import Samples, fit, fit_top, top_of
 from revelu.recover.refine.polish import polish_to_known
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
@@ -51,6 +51,8 @@ class Climb(Search):
         What the network is held against.
     network : Network, optional
         The best so far.
+    is_explained : bool
+        Whether it was wrong nowhere in the end.
     open_weights : OpenWeights
         What no walk has told of its last hidden layer.
     """
@@ -59,6 +61,7 @@ class Climb(Search):
     layers: Layers = field(init=False)
     answers: Answers = field(init=False)
     network: Network | None = field(default=None, init=False)
+    is_explained: bool = field(default=False, init=False)
     open_weights: OpenWeights = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +78,8 @@ class Climb(Search):
         """Look for what is missing at inputs where the network was wrong."""
         if self.network is None or self.n_repairs == self.method.max_repairs:
             return None
-        if self.n_repairs and not self.answers.is_wrong_plainly(self.network):
+        is_in_vain = self.n_repairs > 0 and not self.is_explained
+        if is_in_vain and not self.answers.is_wrong_plainly(self.network):
             # What is left lies far out, and was looked for in vain.
             return None
         self.n_repairs += 1
@@ -145,16 +149,25 @@ class Climb(Search):
         answers, self.network = self.answers, network
         self._look(network)
         network = self._filled(network)
-        is_looked_at, in_vain, patience = True, 0, self.method.patience
+        is_looked_at, is_polished, in_vain, patience = True, False, 0, self.method.patience
         for _ in range(self.method.max_rounds):
             if in_vain >= patience:
                 break
             network = self.network = self._fitted(network)
             wrong = answers.wrong(network)
-            log.info("%d of %d wrong, %d queries", wrong.sum(), len(wrong), self.oracle.n_queries)
+            log.info(
+                "%d of %d wrong, by %.0e, typically %.0e, %d queries",
+                wrong.sum(),
+                len(wrong),
+                answers.errors(network).max(),
+                np.median(answers.errors(network)),
+                self.oracle.n_queries,
+            )
             if wrong.any():
                 self.tell(f"{wrong.sum():,} of {len(wrong):,} inputs are not explained")
-                network = self._mended(network, wrong)
+                is_faint = answers.errors(network).max() <= self.method.judging.wrong
+                mend = self._sharpened if is_polished and is_faint else self._mended
+                network = mend(network, wrong)
                 left = answers.wrong(network)[: len(wrong)].sum()
                 in_vain = 0 if left <= (1.0 - self.method.helps) * wrong.sum() else in_vain + 1
                 # What no plain input shows hardly counts.
@@ -165,7 +178,7 @@ class Climb(Search):
                 network = self.network = self._polished(network, wrong)
                 if not answers.wrong(network).any():
                     return self._candidate(Why.EXPLAINED)
-                is_looked_at = False
+                is_looked_at, is_polished = False, True
             else:
                 self._look(network)
                 is_looked_at = True
@@ -193,10 +206,12 @@ class Climb(Search):
                 network, self.open_weights = plain, self.open_weights.take(kept)
         wrong = answers.wrong(network)
         is_small = network.n_parameters <= self.method.dense
-        if wrong.any() and is_small:
+        if wrong.any() and (is_small or top_of(network).n_parameters <= self.method.dense_top):
             # A few weights may be off that most inputs do not show.
-            samples = Samples(answers.X, answers.Y, self.noise.errors)
-            fitted = fit(network, samples, Stop(self.method.n_steps)).network
+            samples, stop = Samples(answers.X, answers.Y, self.noise.errors), self.method.steps
+            fitted = (
+                fit(network, samples, stop).network if is_small else fit_top(network, samples, stop)
+            )
             network = answers.best([fitted, network])
             wrong = answers.wrong(network)
         if is_small or float(np.median(answers.errors(network))) > self.method.vague:
@@ -207,12 +222,19 @@ class Climb(Search):
         """The network to its last digits, from the answers that it has right."""
         if wrong.all():
             return network
-        right = self.answers.X[~wrong], self.answers.Y[~wrong]
+        answers = self.answers
+        right = answers.X[~wrong], answers.Y[~wrong]
         polished = polish_to_known(network, *right, self.noise)
-        before, after = (
-            float(np.median(self.answers.errors(n, right))) for n in (network, polished)
-        )
-        return polished if after < before else network
+        before, after = (float(np.median(answers.errors(n, right))) for n in (network, polished))
+        # What no answer shows has no reason to move.
+        X = answers.drawn(answers.judging.n_drawn)
+        apart = answers.errors(polished, (X, network(X)))
+        return polished if after < before and apart.max() <= answers.judging.wrong else network
+
+    def _sharpened(self, network: Network, wrong: BoolArray) -> Network:
+        """The network fitted to more answers like those that rare weights make faintly wrong."""
+        self.answers.add(self.answers.around(self.answers.X[wrong]))
+        return self._polished(network, np.zeros(len(self.answers), dtype=bool))
 
     # What is missing.
 
@@ -241,12 +263,13 @@ class Climb(Search):
         filled = [open_weights.fill(network, *target, noise=noise) for noise in noises]
         network = answers.best([network, *filled])
         for row in np.unique(open_weights.rows):
-            wrong = answers.wrong(network)
+            errors, wrong = answers.errors(network), answers.wrong(network)
             if not wrong.any():
                 break
-            at = answers.X[wrong], answers.Y[wrong], self.noise.unit
-            filled = [open_weights.fill_row(network, int(row), *at, noise=right)]
-            network = answers.best([network, *filled])
+            at = answers.X[wrong], answers.Y[wrong]
+            other = open_weights.fill_row(network, int(row), *at, self.noise.unit, noise=right)
+            if (answers.errors(other, at) < errors[wrong]).any():
+                network = answers.best([network, other])
         left = int(answers.wrong(network).sum())
         log.info("%d open directions: wrong at %d, now %d", len(open_weights), n_wrong, left)
         return network
@@ -307,6 +330,7 @@ class Climb(Search):
         return find(layers.ask, self.noise, starts, ends, none, self.rng)
 
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
+        self.is_explained = why is Why.EXPLAINED
         layers: list[Layer] = []
         for level in self.layers.levels:
             # Rows with open weights may be deeper neurons', unless the network is explained.
@@ -361,8 +385,10 @@ class Deep(Method):
         Networks of more parameters are fitted to what is right alone, and at last;
     vague : float
         or where the error at most points is larger.
-    n_steps : int
-        Steps of the fit.
+    dense_top : int
+        Of those the last two layers are fitted to all if they have no more parameters.
+    steps : Stop
+        When the steps of the fit end.
     max_repairs : int
         Searches after failed certificates.
     n_wrong, n_near : int
@@ -391,7 +417,8 @@ class Deep(Method):
     equations: float = 1.5
     dense: int = 1500
     vague: float = 1e-6
-    n_steps: int = 30
+    dense_top: int = 5500
+    steps: Stop = field(default_factory=lambda: Stop(30, rtol=0.02))
     max_repairs: int = 4
     n_wrong: int = 12
     n_near: int = 3

@@ -106,7 +106,7 @@ class LayerSearch:
     sure: a gradient then tells that many entries.  With fewer it tells them poorly."""
     seeds: SeedSearch = field(default_factory=SeedSearch)
     walk: WalkTuning = field(default_factory=WalkTuning)
-    mending_walk: WalkTuning = field(default_factory=lambda: WalkTuning(most_open=0.75))
+    mending_walk: WalkTuning = field(default_factory=lambda: WalkTuning(most_open=1.0))
     """Of walks from where a network is wrong: whether a neuron mends it tells if it is one."""
     outputs: OutputFit = field(default_factory=OutputFit)
 
@@ -316,7 +316,7 @@ class Layers:
         is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
         if surely and not is_sure:
             return
-        level.is_signed, level.is_sure = is_sure, bool(is_sure and fits.all())
+        level.is_signed, level.is_sure = is_sure, bool(is_sure and fits[voters].all())
         n_fit, n_voters = int(fits[voters].sum()), int(voters.sum())
         log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), n_fit, n_voters)
         if is_sure and not surely:

@@ -205,14 +205,26 @@ def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int 
         left = np.abs(F @ x - y) * (i > 0)
         if i:
             delta = max(0.3 * float(np.median(left)), noise)
-        x = _likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
+        x = _nearly_likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
     left = np.abs(F @ x - y)
     usual = left <= 10.0 * max(float(np.median(left)), noise)
-    return _likeliest(F[usual], y[usual], np.ones(int(usual.sum())), noise)
-
-
-def _likeliest(F: FloatArray, y: FloatArray, root: FloatArray, ridge: float) -> FloatArray:
-    """Weighted least squares for unknowns of size 1."""
-    n = F.shape[1]
-    A, right = np.vstack([F * root[:, None], ridge * np.eye(n)]), np.append(y * root, np.zeros(n))
+    A = np.vstack([F[usual], noise * np.eye(F.shape[1])])
+    right = np.append(y[usual], np.zeros(F.shape[1]))
     return np.asarray(scipy.linalg.lstsq(A, right, lapack_driver="gelsy", check_finite=False)[0])
+
+
+def _nearly_likeliest(
+    F: FloatArray, y: FloatArray, root: FloatArray, ridge: float, *, rounding: float = 1e-12
+) -> FloatArray:
+    """Weighted least squares for unknowns of size 1, good enough for the weights of a next one.
+
+    Normal equations take a tenth of the time of an orthogonal factorisation.
+    """
+    A = F * root[:, None]
+    normal = A.T @ A
+    normal[np.diag_indices_from(normal)] += ridge**2
+    sizes = np.sqrt(np.diag(normal))
+    normal /= sizes[:, None] * sizes
+    normal[np.diag_indices_from(normal)] += rounding
+    right = A.T @ (y * root) / sizes
+    return np.asarray(scipy.linalg.solve(normal, right, assume_a="pos") / sizes)

@@ -6,7 +6,7 @@ sought again, and where it is says what the entry is.  That it is this neuron's 
 the change of slope across it, which only layers above can alter.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,8 @@ class WalkTuning:
     """How far beyond a wall the surface is sought, as a share of half the way to the next one;
     and in which range, in standard deviations of what the turn may be.  Entries of trained rows
     have heavy tails: a range is widened nearer the wall, where it is short."""
+    n_tries: int = 2
+    """Of these, as long as other walls bring new entries."""
     clear: float = 0.7
     """It is sought no further than where the range is this share of the way to other walls."""
     narrowest: float = 1e-5
@@ -160,7 +162,8 @@ class Walk:
         in_vain, is_tested = 0, False
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
-            yield from self._advance()
+            is_going_well = before < todo and not in_vain
+            yield from self._advance(t.tries[: t.n_tries] if is_going_well else t.tries)
             in_vain = in_vain + 1 if estimate.n_undetermined >= before else 0
             if in_vain and before == todo:
                 break
@@ -186,14 +189,14 @@ class Walk:
             self.scale = float(np.median(np.abs(known))) + 1e-3 / np.sqrt(self.frame.size)
         return Surface(self.frame, self.signs, self.estimate.drawn(self.scale))
 
-    def _advance(self) -> Questions:
+    def _advance(self, tries: Sequence[tuple[float, float]]) -> Questions:
         """Follow rays to walls whose entries are not known, and find the surface beyond each."""
         surface = self._surface()
         stops = surface.trace(*self._rays(aimed=True), self.tuning.rays)
         if stops is None:
             return
         stops = stops.best()
-        for share, range_ in self.tuning.tries:
+        for share, range_ in tries:
             if not len(stops):
                 return
             normals = self.frame.normals(stops.at, stops.layers, stops.neurons)

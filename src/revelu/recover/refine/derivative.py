@@ -189,6 +189,9 @@ class NetworkDerivative:
 
     def normal(self, *, n_rows: int = 256) -> FloatArray:
         """Return the upper triangle of ``J'J``, from so many inputs at a time."""
+        is_shallow = len(self.on) == 1 and self.at.skip is None
+        if is_shallow and self.inverse_errors.ndim == 1:
+            return self._normal_by_pairs()
         p = self.shape[1]
         normal = np.zeros((p, p), order="F")
         errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
@@ -198,6 +201,46 @@ class NetworkDerivative:
             J = NetworkDerivative(self.at, self.X[part], errors[part]).matrix()
             normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
         return np.asarray(normal)
+
+    def _normal_by_pairs(self) -> FloatArray:
+        """The same for one hidden layer, neuron by neuron.
+
+        With ``e`` the inverse errors, neurons ``i`` and ``j`` have
+        ``sum_k (e_k A_ki)(e_k A_kj)`` times the Gram matrix of the inputs at which both are on:
+        all outputs at once.
+        """
+        p, A, squares = self.shape[1], self.at.weights[1], self.inverse_errors**2
+        m, d = len(self.at.biases[0]), self.X.shape[1]
+        _, outer, bias, constant = self.at.layout.places
+        pairs, on = (A.T * squares) @ A, self.on[0] > 0.0
+        inputs = np.column_stack([self.X, np.ones(len(self.X))])
+        outputs = np.column_stack([self.hs[1], np.ones(len(self.X))])
+        normal = np.zeros((p, p), order="F")
+        for i in range(m):
+            check_cancelled()
+            mine = inputs[on[:, i]]
+            W = slice(i * d, (i + 1) * d)
+            for j in range(i, m):
+                both = inputs[on[:, i] & on[:, j]] if i != j else mine
+                gram = pairs[i, j] * (both.T @ both)
+                normal[W, j * d : (j + 1) * d] = gram[:d, :d]
+                normal[W, bias.start + j] = gram[:d, d]
+                normal[j * d : (j + 1) * d, bias.start + i] = gram[:d, d]
+                normal[bias.start + i, bias.start + j] = gram[d, d]
+            gram = mine.T @ outputs[on[:, i]]
+            for q, weight in enumerate(A[:, i] * squares):
+                A_q = slice(outer.start + q * m, outer.start + (q + 1) * m)
+                normal[W, A_q] = weight * gram[:d, :m]
+                normal[A_q, bias.start + i] = weight * gram[d, :m]
+                normal[W, constant.start + q] = weight * gram[:d, m]
+                normal[bias.start + i, constant.start + q] = weight * gram[d, m]
+        gram = outputs.T @ outputs
+        for q, square in enumerate(squares):
+            A_q = slice(outer.start + q * m, outer.start + (q + 1) * m)
+            normal[A_q, A_q] = square * gram[:m, :m]
+            normal[A_q, constant.start + q] = square * gram[:m, m]
+            normal[constant.start + q, constant.start + q] = square * gram[m, m]
+        return normal
 
     def coordinates(self, *, white: bool) -> Coordinates:
         """Return units of the parameters, or coordinates that undo neurons' correlations.

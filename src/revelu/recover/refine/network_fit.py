@@ -16,6 +16,7 @@ from revelu.numerics.gauss_newton import (
     Stop,
     minimise,
     normal_equations,
+    summed_normal_equations,
 )
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
 from revelu.types import FloatArray
@@ -154,6 +155,28 @@ def fit(
     problem = _NetworkProblem(start, samples, extended=extended)
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
     return Fit(start.like(vector), cost)
+
+
+def top_of(network: Network) -> Network:
+    """The last two layers, as a network of what those below make of the inputs."""
+    weights, biases = network.weights, network.biases
+    return Network(weights[-2:], biases[-2:], skip=network.skip)
+
+
+def fit_top(
+    start: Network,
+    samples: Samples,
+    stop: Stop = STOP,
+    *,
+    solver: Solver = summed_normal_equations,
+    damping: Damping = DAMPED,
+) -> Network:
+    """Fit the last two layers to samples; those below stay as they are."""
+    H = start.activations(samples.X)[-2]
+    above = Samples(H, samples.Y, samples.sigma)
+    top = fit(top_of(start), above, stop, solver=solver, damping=damping).network
+    weights, biases = [*start.weights[:-2], *top.weights], [*start.biases[:-2], *top.biases]
+    return Network(weights, biases, skip=top.skip)
 
 
 class _NetworkProblem:

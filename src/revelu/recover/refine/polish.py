@@ -19,7 +19,13 @@ from revelu.network import Network
 from revelu.numerics.gauss_newton import UNDAMPED, Chord, Iterative, Orthogonal, Solver, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
-from revelu.recover.refine.network_fit import Samples, degrees_of_freedom, fit
+from revelu.recover.refine.network_fit import (
+    Samples,
+    degrees_of_freedom,
+    fit,
+    fit_top,
+    top_of,
+)
 from revelu.types import FloatArray, IntArray
 
 # Networks of more parameters than this have derivatives that are not written out: their
@@ -85,7 +91,7 @@ def polish_to_known(
     noise: NoiseFloor,
     *,
     most: float = 8.0,
-    most_of_large: float = 2.0,
+    most_of_all: float = 2.0,
 ) -> Network:
     """Refine a recovered network by answers that were asked anyway.
 
@@ -95,22 +101,35 @@ def polish_to_known(
         Right at these points but for small errors.
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
-    most, most_of_large : float
-        Equations a parameter that are used, of a small network and of a large one.
+    most, most_of_all : float
+        Equations a parameter that are used, and for all layers of a large deep network.
 
     Returns
     -------
     Network
         As given where there are fewer than 1.3 equations a parameter.
     """
-    n_each = network.n_parameters / network.dim_out
-    if len(X) < _EQUATIONS * n_each:
+    if Y.size < _EQUATIONS * network.n_parameters:
         return network
-    most = most if network.n_parameters <= _MOST_DENSE else most_of_large
-    n = min(len(X), int(np.ceil(n_each * most)))
-    # Evenly: what was asked last was asked because it says something else.
-    rows = np.linspace(0, len(X) - 1, n).astype(np.intp)
-    return fit_to_last_digits(network, X[rows], Y[rows], noise)
+    rows = _telling(network, X, Y, noise, most)
+    return fit_to_last_digits(network, X[rows], Y[rows], noise, most=most_of_all)
+
+
+def _telling(
+    network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor, most: float
+) -> IntArray:
+    """Choose so many equations a parameter.
+
+    Where the network errs most, for few inputs show a rare neuron's weights; and evenly: what was
+    asked last was asked because it says something else.
+    """
+    n = int(np.ceil(most * network.n_parameters / network.dim_out))
+    if n >= len(X):
+        return np.arange(len(X))
+    errors = (np.abs(network(X) - Y) / noise.unit).max(axis=1)
+    order = np.argsort(-errors, kind="stable")
+    worst, rest = order[: n // 2], np.sort(order[n // 2 :])
+    return np.union1d(worst, rest[np.linspace(0, len(rest) - 1, n - n // 2).astype(np.intp)])
 
 
 def fit_to_last_digits(
@@ -119,7 +138,9 @@ def fit_to_last_digits(
     Y: FloatArray,
     noise: NoiseFloor,
     *,
-    most_square: int = 8500,
+    most_square: int = 9000,
+    settled: float = 300.0,
+    most: float = np.inf,
 ) -> Network:
     """Fit all weights of a network that is right but for small errors.
 
@@ -129,8 +150,12 @@ def fit_to_last_digits(
     Y : ndarray, shape (n, k)
         ``n k`` should exceed the number of weights.
     most_square : int
-        Parameters of a deep network up to which normal equations are factorised, of half a GiB;
-        larger ones are solved for by iterations.
+        Parameters up to which normal equations are factorised, of half a GiB; larger networks
+        are solved for by iterations.
+    settled : float
+        Errors of an answer that end the fit of a large deep network: about what rounding makes.
+    most : float
+        Equations a parameter that are used for all layers of one.
 
     Returns
     -------
@@ -145,6 +170,7 @@ def fit_to_last_digits(
     whose rounding is what the last digits would be lost to (iterative refinement, Wilkinson
     1963).  A larger deep network's weights are those of rare neurons, too, which iterations hardly
     move: normal equations do, and what their squared condition loses the next steps give back.
+    Of the last two layers they are quick, and the layers below may be right as they are.
     """
     errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
     samples = Samples(X, Y, errors)
@@ -161,6 +187,13 @@ def fit_to_last_digits(
     stop = Stop(8, rtol=0.3, patience=1)
     solver: Solver = Iterative(iterations=80, white=True)
     if network.n_hidden > 1:
+        if top_of(network).n_parameters <= most_square:
+            network = fit_top(network, samples, stop, solver=Chord(), damping=UNDAMPED)
+        if samples.cost(network) <= settled:
+            return network
+        n = min(len(X), most * network.n_parameters / network.dim_out)
+        rows = np.linspace(0, len(X) - 1, int(np.ceil(n))).astype(np.intp)
+        samples = Samples(X[rows], Y[rows], errors)
         solver = Iterative(iterations=200, rtol=1e-4, white=True)
         if network.n_parameters <= most_square:
             solver = Chord()

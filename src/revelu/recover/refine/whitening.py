@@ -95,7 +95,7 @@ class NeuronWhitening:
         squares: list[FloatArray],
         *,
         widest: int = 300,
-        ridge: float = 1e-12,
+        ridge: float = 1e-8,
     ) -> None:
         self.factors = [
             self._factors(np.column_stack([h, np.ones(len(h))]), s, widest, ridge)

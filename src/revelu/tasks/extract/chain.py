@@ -38,7 +38,7 @@ def recover(
         chain = _run(job, noise, methods, phase)
         attempts += chain
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
-        in_vain = any(a.why is Why.REFUTED for a in chain)
+        in_vain = any(a.why is Why.REFUTED for a in chain) or _is_off_in_tails(chain[-1])
         if ended or in_vain or start >= min(a.method.max_starts for a in chain):
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
@@ -62,6 +62,12 @@ def _run(
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts
+
+
+def _is_off_in_tails(tried: Attempt) -> bool:
+    """Whether a network is wrong far out only, where a deep one is nearly always left so."""
+    agrees = tried.certificate is not None and tried.share == 1.0
+    return agrees and tried.method.hidden[1] is None and tried.why is not Why.LIMIT
 
 
 def _reported(attempts: Sequence[Attempt]) -> Attempt:
