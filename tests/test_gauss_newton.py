@@ -14,9 +14,10 @@ from revelu.numerics.gauss_newton import (
     Stop,
     minimise,
     normal_equations,
+    summed_normal_equations,
 )
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
-from revelu.recover.refine.network_fit import Samples, fit
+from revelu.recover.refine.network_fit import Samples, fit, fit_top
 
 SHAPES = [(5, 4, 2), (4, 0, 1), (4, 6, 1), (5, 4, 6, 1), (6, 5, 3, 2), (5, 4, 4, 3, 2)]
 
@@ -70,6 +71,18 @@ def test_the_gradient_and_the_matrix_are_those_of_the_derivative(widths, with_sk
 
 @settings(max_examples=40)
 @given(st.sampled_from(SHAPES), st.booleans(), st.booleans(), st.integers(0, 10**6))
+def test_normal_equations_are_those_of_the_matrix(widths, with_skip, each_has_an_error, seed):
+    network = network_of(widths, seed, with_skip=with_skip)
+    derivative, X, inverse_errors = derivative_of(network, seed, n=37)
+    if not each_has_an_error:
+        derivative = NetworkDerivative(Arrays.of(network), X, inverse_errors[0])
+    J = derivative.matrix()
+    normal = np.triu(derivative.normal(n_rows=16))
+    np.testing.assert_allclose(normal, np.triu(J.T @ J), atol=1e-9)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(SHAPES), st.booleans(), st.booleans(), st.integers(0, 10**6))
 def test_coordinates_and_their_adjoint_are_transposes(widths, with_skip, white, seed):
     network = network_of(widths, seed, with_skip=with_skip)
     coordinates = derivative_of(network, seed)[0].coordinates(white=white)
@@ -100,7 +113,13 @@ def test_in_white_coordinates_the_derivative_is_better_conditioned():
     assert white < 0.7 * plain
 
 
-SOLVERS = [normal_equations, Orthogonal(), Iterative(80, 1e-9), Iterative(80, 1e-9, white=True)]
+SOLVERS = [
+    normal_equations,
+    summed_normal_equations,
+    Orthogonal(),
+    Iterative(80, 1e-9),
+    Iterative(80, 1e-9, white=True),
+]
 
 
 @settings(max_examples=20)
@@ -117,7 +136,8 @@ def test_perturbed_weights_are_restored(widths, with_skip, solver, seed):
     p = truth.to_vector()
     start = truth.like(p + 1e-7 * rng.standard_normal(len(p)))
     samples = Samples(X, truth(X), np.ones(widths[-1]))
-    damping = DAMPED if solver is normal_equations else UNDAMPED
+    is_damped = solver in {normal_equations, summed_normal_equations}
+    damping = DAMPED if is_damped else UNDAMPED
     found = fit(start, samples, Stop(8, rtol=0.5, patience=1), solver=solver, damping=damping)
     assert found.cost < 1e-2 * samples.cost(start)
     fresh = rng.standard_normal((500, widths[0]))
@@ -190,3 +210,21 @@ def test_damped_steps_arrive_where_whole_ones_fail():
     np.testing.assert_allclose(p, 1.0, atol=1e-6)
     assert cost < 1e-6
     assert minimise(Rosenbrock(), start, normal_equations, UNDAMPED, Stop(100))[1] > 1.0
+
+
+@pytest.mark.parametrize("with_skip", [False, True])
+def test_the_top_is_fitted_and_what_is_below_stays(with_skip):
+    truth = network_of((6, 12, 9, 7, 2), 3, with_skip=with_skip)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 6))
+    weights = [
+        *truth.weights[:-2],
+        *(W + 1e-3 * rng.standard_normal(W.shape) for W in truth.weights[-2:]),
+    ]
+    start = Network(weights, truth.biases, truth.skip)
+    found = fit_top(start, Samples(X, truth(X), np.ones(2)), Stop(20, rtol=0.1))
+    for a, b in zip(found.weights[:-2], truth.weights[:-2], strict=True):
+        np.testing.assert_array_equal(a, b)
+    fresh = rng.standard_normal((500, 6))
+    errors = np.linalg.norm(found(fresh) - truth(fresh), axis=1)
+    assert np.median(errors) < 1e-6 * np.median(np.linalg.norm(start(fresh) - truth(fresh), axis=1))

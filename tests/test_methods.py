@@ -96,12 +96,14 @@ class _Stubborn:
             layers=layers,
             worst_error=worst_error,
         )
-        self.n_repairs = 0
+        self.n_repairs = self.n_starts = 0
+        self.shares = []
 
     def obstacle(self, _oracle, _noise):
         return ""
 
     def start(self, _oracle, _noise, _rng, _tell, _line=None):
+        self.n_starts += 1
         return self
 
     def propose(self):
@@ -109,7 +111,7 @@ class _Stubborn:
 
     def repair(self, seen):
         assert len(seen.X)
-        assert seen.share < 1.0
+        self.shares.append(seen.share)
         assert not seen.agrees(self.said.network)
         self.n_repairs += 1
         return None if self.n_repairs % 3 == 0 else self.said
@@ -127,7 +129,23 @@ def test_no_method_can_say_that_it_is_certified(monkeypatch):
     assert recovery.status is Status.UNVERIFIED
     assert recovery.method == "stubborn"
     assert method.n_repairs == 3 * method.max_starts
+    assert max(method.shares) < 1.0
     assert recovery.ledger.by_phase["recover"] == 0
+
+
+@pytest.mark.parametrize(("hidden", "n_starts"), [((1, 1), 2), ((1, None), 1)])
+def test_a_deep_network_that_is_off_far_out_only_is_not_sought_anew(monkeypatch, hidden, n_starts):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    method = _Stubborn(network=truth)
+    method.hidden = hidden
+
+    def target(X):
+        return truth(X) + np.maximum(np.abs(X).max(axis=1) - 9.0, 0.0)[:, None]
+
+    recovery = extract_with(monkeypatch, method, target, dim_in=4)
+    assert recovery.status is Status.UNVERIFIED
+    assert recovery.certificate.fraction_within == 1.0
+    assert method.n_starts == n_starts
 
 
 def test_exact_layers_make_a_failed_network_partial(monkeypatch):

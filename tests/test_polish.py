@@ -175,14 +175,6 @@ def test_coordinates_of_neurons_are_white_and_have_an_adjoint(widest):
         np.testing.assert_allclose(first.T @ first, np.eye(5), atol=1e-6)
 
 
-def test_normal_equations_of_parts_are_those_of_the_whole():
-    truth = zoo.random_network([5, 6, 4, 3], seed=1)
-    X = np.random.default_rng(0).standard_normal((70, 5))
-    derivative = NetworkDerivative(Arrays.of(truth), X, np.array([1.0, 2.0, 0.5]))
-    J = derivative.matrix()
-    np.testing.assert_allclose(np.triu(derivative.normal(n_rows=16)), np.triu(J.T @ J), atol=1e-9)
-
-
 def test_known_answers_give_the_last_digits_and_too_few_say_nothing():
     truth, rng = zoo.random_network([6, 5, 5, 4, 2], seed=3), np.random.default_rng(2)
     weights = [W + 1e-7 * rng.standard_normal(W.shape) for W in truth.weights]
