@@ -42,9 +42,18 @@ def _across(ask: Ask, X: FloatArray, moves: FloatArray) -> FloatArray:
 
 
 def points_on_hyperplanes(
-    rng: np.random.Generator, W: FloatArray, b: FloatArray, spread: FloatArray | float = 1.0
+    rng: np.random.Generator,
+    W: FloatArray,
+    b: FloatArray,
+    spread: FloatArray | float = 1.0,
+    *,
+    bound: float = np.inf,
+    n_projections: int = 50,
 ) -> tuple[FloatArray, FloatArray]:
     """A Gaussian point projected onto each hyperplane ``W x + b = 0``.
+
+    Projections onto a cube and onto the hyperplane in turn lead to a point of both, where there
+    is one (Bregman 1965).
 
     Parameters
     ----------
@@ -53,6 +62,10 @@ def points_on_hyperplanes(
     b : ndarray, shape (m,)
     spread : float or ndarray, shape (m,)
         Standard deviation of the Gaussian points, 1 by default.
+    bound : float
+        The largest coordinate of a point, as far as a hyperplane has such.
+    n_projections : int
+        Onto a cube.
 
     Returns
     -------
@@ -64,6 +77,11 @@ def points_on_hyperplanes(
     normals = W / norms[:, None]
     X = rng.standard_normal(W.shape) * np.reshape(spread, (-1, 1))
     X -= normals * ((X * normals).sum(axis=1) + b / norms)[:, None]
+    if np.isfinite(bound):
+        inner = 0.999 * bound  # what projections in turn come near
+        for _ in range(n_projections):
+            X = np.clip(X, -inner, inner)
+            X -= normals * ((X * normals).sum(axis=1) + b / norms)[:, None]
     return X, normals
 
 
@@ -81,6 +99,7 @@ def bend_everywhere(
     dead: int = 6,
     max_points: int = 16,
     many_points: int = 24,
+    bound: float = np.inf,
 ) -> BoolArray:
     """Tell which hyperplanes belong to the first layer, shape (m,) (DG21, Algorithm 7).
 
@@ -106,6 +125,8 @@ def bend_everywhere(
         Points tried.
     many_points : int
         Points, near and far, that decide about a hyperplane with straight points in the end.
+    bound : float
+        The largest coordinate of a point.
     """
     bent = np.zeros(len(W), dtype=int)
     straight = np.zeros(len(W), dtype=int)
@@ -116,14 +137,14 @@ def bend_everywhere(
         todo = np.flatnonzero((bent + straight < sure) & ~lost)
         if not len(todo):
             break
-        X, normals = points_on_hyperplanes(rng, W[todo], b[todo])
+        X, normals = points_on_hyperplanes(rng, W[todo], b[todo], bound=bound)
         is_bent, is_straight = look_across(ask, noise, X, normals)
         bent[todo] += is_bent
         straight[todo] += is_straight
     chosen = (bent >= wanted) & (bent >= mostly * (bent + straight))
     mixed = np.flatnonzero(chosen & (straight > 0))
     if len(mixed):
-        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, many_points)
+        shares = bend_shares(ask, noise, W[mixed], b[mixed], rng, many_points, bound=bound)
         chosen[mixed] = shares >= mostly
     return np.asarray(chosen)
 
@@ -137,6 +158,7 @@ def bend_shares(
     n_points: int,
     *,
     farther: float = 10.0,
+    bound: float = np.inf,
 ) -> FloatArray:
     """Measure the share of points at which each hyperplane bends a function.
 
@@ -149,6 +171,8 @@ def bend_shares(
     farther : float
         A hyperplane that passes far from the origin meets few others near its foot: every
         other point lies this many times further out.
+    bound : float
+        The largest coordinate of a point.
 
     Returns
     -------
@@ -158,7 +182,7 @@ def bend_shares(
     rows = np.repeat(np.arange(len(W)), n_points)
     far = farther * np.maximum(np.abs(b) / np.linalg.norm(W, axis=1), 1.0)
     spread = np.where(np.arange(len(rows)) % 2, far[rows], 1.0)
-    X, normals = points_on_hyperplanes(rng, W[rows], b[rows], spread)
+    X, normals = points_on_hyperplanes(rng, W[rows], b[rows], spread, bound=bound)
     bent, straight = (
         flags.reshape(len(W), n_points).sum(axis=1) for flags in look_across(ask, noise, X, normals)
     )

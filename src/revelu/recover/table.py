@@ -48,7 +48,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
                                              ``near_duplicates``, ``two_hidden``, ``deep``
     anywhere     float32, rounded, random    ``fit``
-    in a box     float64, with their digits  ``one_hidden``
+    in a box     float64, with their digits  ``one_hidden``, then ``deep``
     in a box     others                      ``one_hidden``, whose ``obstacle`` says what lacks
     ===========  ==========================  ================================================
 

@@ -17,9 +17,11 @@ inverse of its rows.  ``climb`` goes up from the input, whatever the widths:
 4. ``output_layer`` fits the outputs where the layer is the last; ``answers`` are what a network is
    held against, and tell what no walk has (``open_weights``); all layers are fitted at once, and
    where fresh answers begin to disagree are the seeds of what is missing.
+
+``deep`` is the method with its tuning; ``climb_in_box`` climbs where questions must stay in a box.
 """
 
-from revelu.recover.deep.climb import Deep
+from revelu.recover.deep.deep import Deep
 from revelu.recover.deep.narrow import TwoHidden
 
 __all__ = ["Deep", "TwoHidden"]

@@ -32,6 +32,8 @@ class Judging:
     """Inputs asked around wrong ones;"""
     zoom: float = 0.4
     """how far from those, relative to their size."""
+    bound: float = np.inf
+    """The largest coordinate of an input that may be asked."""
 
 
 @dataclass
@@ -74,12 +76,15 @@ class Answers:
         """Ask fresh inputs, near and far."""
         spreads = self.rng.choice(self.judging.spreads, n)
         X = spreads[:, None] * self.rng.standard_normal((n, self.oracle.dim_in))
-        self.add(X, spreads == 1.0)
+        self.add(self._within(X), spreads == 1.0)
 
     def drawn(self, n: int) -> FloatArray:
         """Draw inputs, near and far, shape (n, d)."""
         spread = self.rng.choice(self.judging.spreads, n)[:, None]
-        return np.asarray(spread * self.rng.standard_normal((n, self.oracle.dim_in)))
+        return self._within(spread * self.rng.standard_normal((n, self.oracle.dim_in)))
+
+    def _within(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.clip(X, -self.judging.bound, self.judging.bound))
 
     def chosen(self, scores: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Draw many inputs, and keep those with the highest positive scores.
@@ -117,7 +122,7 @@ class Answers:
         """Draw inputs around some, shape (n_around, d)."""
         X = X[self.rng.integers(len(X), size=self.judging.n_around)]
         size = np.linalg.norm(X, axis=1)[:, None] / np.sqrt(X.shape[1])
-        return np.asarray(X + self.judging.zoom * size * self.rng.standard_normal(X.shape))
+        return self._within(X + self.judging.zoom * size * self.rng.standard_normal(X.shape))
 
     def errors(
         self, network: Network, points: tuple[FloatArray, FloatArray] | None = None

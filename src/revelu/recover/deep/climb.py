@@ -13,6 +13,7 @@ once.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -20,22 +21,23 @@ from scipy.spatial.distance import cdist
 from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Stop
-from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.deep.answers import Answers, Judging
-from revelu.recover.deep.first_rows import FirstRows
+from revelu.numerics.interruption import interruptible
+from revelu.recover.deep.answers import Answers
 from revelu.recover.deep.frame import Frame
-from revelu.recover.deep.layers import Layers, LayerSearch, Level
+from revelu.recover.deep.layers import Layers, Level
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import is_faint
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.stack import Stack
-from revelu.recover.method import Candidate, Disagreement, Layer, Method, Search, Why
+from revelu.recover.method import Candidate, Disagreement, Layer, Search, Why
 from revelu.recover.refine.network_fit import Samples, fit, fit_top, top_of
 from revelu.recover.refine.polish import polish_to_known
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.types import BoolArray
+
+if TYPE_CHECKING:
+    from revelu.recover.deep.deep import Deep
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +96,8 @@ class Climb(Search):
 
     def _until_limit(self, go_on: Callable[[], Candidate]) -> Candidate:
         try:
-            return go_on()
+            with interruptible(self.oracle.check_time):
+                return go_on()
         except (LimitReachedError, SaturatedError) as error:
             return self._candidate(Why.of(error), str(error))
         except CurvedError as error:
@@ -110,8 +113,13 @@ class Climb(Search):
             return (
                 OneHidden().start(self.oracle, self.noise, self.rng, self.tell, self.line).propose()
             )
-        layers, find = self.layers, self.method.first.find
-        (W, b), layers.seeds = find(self.oracle, self.noise, self.line, self.rng)
+        find = self.method.first.find
+        return self._climb_from(*find(self.oracle, self.noise, self.line, self.rng))
+
+    def _climb_from(self, first: Layer, seeds: list[Seed]) -> Candidate:
+        """Find what is above a first layer whose signs are not known."""
+        layers, (W, b) = self.layers, first
+        layers.seeds = seeds
         if not len(b):
             return self._candidate(
                 Why.HYPERPLANES_END,
@@ -148,6 +156,8 @@ class Climb(Search):
         """Look at fresh inputs; find the neurons that are missing where the network is wrong."""
         answers, self.network = self.answers, network
         self._look(network)
+        if not len(answers):
+            return self._candidate(Why.SATURATED, "no fresh input was answered by numbers")
         network = self._filled(network)
         is_looked_at, is_polished, in_vain, patience = True, False, 0, self.method.patience
         for _ in range(self.method.max_rounds):
@@ -208,7 +218,8 @@ class Climb(Search):
         is_small = network.n_parameters <= self.method.dense
         if wrong.any() and (is_small or top_of(network).n_parameters <= self.method.dense_top):
             # A few weights may be off that most inputs do not show.
-            samples, stop = Samples(answers.X, answers.Y, self.noise.errors), self.method.steps
+            errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
+            samples, stop = Samples(answers.X, answers.Y, errors), self.method.steps
             fitted = (
                 fit(network, samples, stop).network if is_small else fit_top(network, samples, stop)
             )
@@ -230,6 +241,19 @@ class Climb(Search):
         X = answers.drawn(answers.judging.n_drawn)
         apart = answers.errors(polished, (X, network(X)))
         return polished if after < before and apart.max() <= answers.judging.wrong else network
+
+    def _without_dead_outputs(self, network: Network) -> Network:
+        """The network with outputs that were always 0 made so exactly: they have no other unit."""
+        dead = (self.answers.Y == 0.0).all(axis=0)
+        if not dead.any():
+            return network
+        *weights, A = network.weights
+        *biases, c = network.biases
+        A, c = np.where(dead[:, None], 0.0, A), np.where(dead, 0.0, c)
+        skip = network.skip
+        if skip is not None:
+            skip = np.where(dead[:, None], 0.0, skip[0]), np.where(dead, 0.0, skip[1])
+        return Network([*weights, A], [*biases, c], skip)
 
     def _sharpened(self, network: Network, wrong: BoolArray) -> Network:
         """The network fitted to more answers like those that rare weights make faintly wrong."""
@@ -331,11 +355,15 @@ class Climb(Search):
 
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
         self.is_explained = why is Why.EXPLAINED
+        if self.network is not None and len(self.answers):
+            self.network = self._without_dead_outputs(self.network)
         layers: list[Layer] = []
         for level in self.layers.levels:
             # Rows with open weights may be deeper neurons', unless the network is explained.
             is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
-            if not level.is_sure or not is_whole:
+            # Where the search was cut short, what no row explains may be a row's that is missing.
+            is_cut = why is Why.LIMIT and bool(self.layers.seeds)
+            if not level.is_sure or not is_whole or is_cut:
                 break
             W, b = level.frame.stack.weights[-1], level.frame.stack.biases[-1]
             layers.append((W if layers else W @ self.layers.basis, b))
@@ -353,84 +381,3 @@ class Climb(Search):
             worst_error=worst,
             figures={"layers": layers},
         )
-
-
-@dataclass(frozen=True)
-class Deep(Method):
-    """Any number of hidden layers, of any width, layer by layer.
-
-    Attributes
-    ----------
-    max_layers : int
-        Hidden layers after which the climb is given up.
-    max_unsure : int
-        Layers whose signs are not known, at most: above several nothing is to be told, and where
-        no layer's are the target has other units than ReLUs.
-    first : FirstRows
-        Of the first layer.
-    layers : LayerSearch
-        Of the others, and the outputs.
-    judging : Judging
-    patience : int
-        Rounds in vain that end the search for what is missing.
-    max_rounds : int
-        Rounds at most.
-    helps : float
-        The share of wrong points that a round has to mend, not to be in vain.
-    n_look : int
-        Fresh points of one look for errors, at least.
-    equations : float
-        Answers a parameter for the fit of all layers.
-    dense : int
-        Networks of more parameters are fitted to what is right alone, and at last;
-    vague : float
-        or where the error at most points is larger.
-    dense_top : int
-        Of those the last two layers are fitted to all if they have no more parameters.
-    steps : Stop
-        When the steps of the fit end.
-    max_repairs : int
-        Searches after failed certificates.
-    n_wrong, n_near : int
-        Wrong points that one round looks at, and right ones near each.
-    n_halvings : int
-        Halvings of the way between them.
-    beside : float
-        How much further to either side of what they leave a kink is looked for.
-    """
-
-    name = "deep"
-    hidden = (1, None)
-    cost = "5 to 100"
-    max_starts = 2
-    search = Climb
-
-    max_layers: int = 12
-    max_unsure: int = 1
-    first: FirstRows = field(default_factory=FirstRows)
-    layers: LayerSearch = field(default_factory=LayerSearch)
-    judging: Judging = field(default_factory=Judging)
-    patience: int = 3
-    max_rounds: int = 40
-    helps: float = 0.1
-    n_look: int = 2000
-    equations: float = 1.5
-    dense: int = 1500
-    vague: float = 1e-6
-    dense_top: int = 5500
-    steps: Stop = field(default_factory=lambda: Stop(30, rtol=0.02))
-    max_repairs: int = 4
-    n_wrong: int = 12
-    n_near: int = 3
-    n_halvings: int = 14
-    beside: float = 3.0
-
-    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
-        """It divides differences of answers."""
-        del oracle
-        if not noise.is_exact:
-            return (
-                "the answers lack the digits that deep networks need: float64 ones, not "
-                f"{noise.law}; method fit takes one hidden layer"
-            )
-        return ""

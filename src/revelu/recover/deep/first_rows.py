@@ -37,6 +37,8 @@ class FirstRows:
     """How far they go to either side, in standard deviations of an input."""
     start: float = 0.5
     """The standard deviation of their middles."""
+    bound: float = np.inf
+    """The largest coordinate of an input that may be asked."""
     wanted: int = 4
     mostly: float = 0.9
     """Points at which a row has to bend the function, and the share of all that are looked at."""
@@ -59,10 +61,10 @@ class FirstRows:
         ------
         LimitReachedError, SaturatedError, CurvedError
         """
-        search, d = FirstLayerSearch(oracle, noise, rng), oracle.dim_in
+        search = FirstLayerSearch(oracle, noise, rng)
         if line.scan.complete:
             first = search.find(line)
-            if len(first.W) < d:
+            if len(first.W) < oracle.dim_in:
                 return (first.W, first.b), []
         rows, errors = search.rows, search.errors
         if len(rows):
@@ -77,15 +79,25 @@ class FirstRows:
                 mostly=self.mostly,
             )
             rows, errors = rows[sure], errors[sure]
+        return self.find_others(oracle, noise, rows, errors, rng)
+
+    def find_others(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rows: FloatArray,
+        errors: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[Layer, list[Seed]]:
+        """Find what is missing of the layer, given rows ``(m, d + 1)`` and how far they are off."""
         seeds: list[Seed] = []
-        quiet = 0
+        quiet, d = 0, oracle.dim_in
         for n in self.segments:
-            x = self.start * rng.standard_normal((n, d))
-            v = rng.standard_normal((n, d))
-            v *= self.reach * np.sqrt(d) / np.linalg.norm(v, axis=1)[:, None]
+            starts, ends = self._long_segments(n, d, rng)
             known = Stack(d, [rows[:, :-1]], [rows[:, -1]])
-            breaks = [known.breaks(a, b, 0.0, 1.0) for a, b in zip(x - v, 2.0 * v, strict=True)]
-            found = self.seeds.find(oracle, noise, x - v, x + v, breaks, rng)
+            pairs = zip(starts, ends - starts, strict=True)
+            breaks = [known.breaks(x, v, 0.0, 1.0) for x, v in pairs]
+            found = self.seeds.find(oracle, noise, starts, ends, breaks, rng)
             chosen = self._new_rows(oracle, noise, rows, found, rng)
             more = [seed for seed, is_row in zip(found, chosen, strict=True) if is_row]
             seeds += [seed for seed, is_row in zip(found, chosen, strict=True) if not is_row]
@@ -96,9 +108,24 @@ class FirstRows:
                 break
         W, b = rows[:, :-1].copy(), rows[:, -1].copy()
         vague = np.flatnonzero(errors > self.sharp)
-        W[vague], b[vague], _ = sharpened(oracle, noise, W[vague], b[vague], errors[vague], rng)
+        rough = W[vague], b[vague], errors[vague]
+        W[vague], b[vague], _ = sharpened(oracle, noise, *rough, rng, bound=self.bound)
         log.info("first layer: %d rows, %d queries", len(b), oracle.n_queries)
         return (W, b), seeds
+
+    def _long_segments(
+        self, n: int, d: int, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Where long segments start and end, shape (n, d)."""
+        x = np.clip(self.start * rng.standard_normal((n, d)), -self.bound / 2, self.bound / 2)
+        v = rng.standard_normal((n, d))
+        v *= self.reach * np.sqrt(d) / np.linalg.norm(v, axis=1)[:, None]
+        to_face = (
+            (self.bound - np.sign(v) * x) / np.abs(v),
+            (self.bound + np.sign(v) * x) / np.abs(v),
+        )
+        ahead, behind = (np.minimum(t.min(axis=1), 1.0)[:, None] for t in to_face)
+        return x - behind * v, x + ahead * v
 
     def _new_rows(
         self,
@@ -120,7 +147,14 @@ class FirstRows:
         if kept:
             W, b = new[kept, :-1], new[kept, -1]
             chosen[kept] = bend_everywhere(
-                oracle, noise, W, b, rng, wanted=self.wanted, mostly=self.mostly
+                oracle,
+                noise,
+                W,
+                b,
+                rng,
+                wanted=self.wanted,
+                mostly=self.mostly,
+                bound=self.bound,
             )
         return chosen
 

@@ -114,6 +114,7 @@ def sharpened(
     spare: int = 2,
     least: float = 1e-6,
     margin: float = 50.0,
+    bound: float = np.inf,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Measure first-layer rows again, from where their hyperplanes are at far apart points.
 
@@ -127,6 +128,8 @@ def sharpened(
         Points beyond the d that a row needs.
     least, margin : float
         The range that is asked, relative to the point: at least, and in errors.
+    bound : float
+        The largest coordinate of a point.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def sharpened(
     if not m:
         return W, b, errors
     rows = np.repeat(np.arange(m), d + spare)
-    X, M = points_on_hyperplanes(rng, W[rows], b[rows])
+    X, M = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
     size = np.maximum(np.linalg.norm(X, axis=1), 1.0)
     T = size * np.maximum(least, margin * errors[rows])
     lines = KinkLines(X, M, np.zeros(len(X)), T)

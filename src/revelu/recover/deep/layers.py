@@ -86,6 +86,8 @@ class LayerSearch:
     """Of rounds that look again, where nothing above a layer can be found."""
     spread: float = 1.5
     """Standard deviation of their ends."""
+    bound: float = np.inf
+    """The largest coordinate of an input that may be asked."""
     patience: int = 3
     """Rounds in vain that end the search of a layer of which no neuron is known."""
     at_once: int = 8
@@ -166,7 +168,8 @@ class Layers:
         quiet, d = 0, len(self.basis)
         for n in segments or self.search.segments:
             if n:
-                x, y = self.search.spread * self.rng.standard_normal((2, n, d))
+                ends = self.search.spread * self.rng.standard_normal((2, n, d))
+                x, y = np.clip(ends, -self.search.bound, self.search.bound)
                 self.seeds += self._new_seeds(level, x, y)
             before = len(level.walks)
             self.walk_from(level, tried)

@@ -227,4 +227,8 @@ def _nearly_likeliest(
     normal /= sizes[:, None] * sizes
     normal[np.diag_indices_from(normal)] += rounding
     right = A.T @ (y * root) / sizes
-    return np.asarray(scipy.linalg.solve(normal, right, assume_a="pos") / sizes)
+    try:
+        factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return np.zeros(len(right))
+    return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False) / sizes)

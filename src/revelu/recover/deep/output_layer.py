@@ -40,6 +40,8 @@ class OutputFit:
     """Inputs, not asked, among which those are chosen at which a neuron is in its rarer state."""
     spreads: tuple[float, ...] = (1.0, 2.0)
     """Their standard deviations."""
+    bound: float = np.inf
+    """The largest coordinate of an input that may be asked."""
     rare: float = 0.1
     """A state is looked for that a smaller share of them shows."""
     n_rare: int = 8
@@ -88,6 +90,7 @@ class OutputFit:
         n = self.ratio * (m + k + 1) + self.spare
         plain = rng.standard_normal((n, stack.dim_in))
         X = np.vstack([plain, self._rarer_states(stack, W, b, is_known, rng)])
+        X = np.clip(X, -self.bound, self.bound)
         Y, h = ask(X), stack.outputs(X)
         # Points at which an undetermined weight counts are wrong: no skip is to stand for it.
         told = h.any(axis=0) & (is_known | ((h[:n] > 0).mean(axis=0) >= self.known))
@@ -145,7 +148,7 @@ class OutputFit:
 
         Those of the layer, and those below of which it knows all weights.
         """
-        X = stack.draw(self.n_inputs, self.spreads, rng)
+        X = np.clip(stack.draw(self.n_inputs, self.spreads, rng), -self.bound, self.bound)
         h = stack.outputs(X)
         positive = h @ W.T + b > 0
         if len(stack):

@@ -72,6 +72,8 @@ class RayTuning:
     """Walls after which a ray is given up."""
     farthest: float = 6.0
     """How far from the origin rays go, in standard deviations of an input."""
+    bound: float = np.inf
+    """The largest coordinate of a point of a ray."""
     steep: float = 0.05
     """A surface that is nearly along a wall, up to this sine, is not followed across it."""
     known: float = 1e-3
@@ -163,15 +165,16 @@ class Surface:
         left = np.full(len(at), -1) if n_turns is None else n_turns
         for _ in range(how.max_turns):
             room, layers, neurons = self.frame.next_wall(at, E)
+            to_face = _to_face(at.X, E, how.bound)
             ends = left == 0
             if ends.any():
-                half = 0.5 * np.minimum(room, long)[ends]
+                half = 0.5 * np.minimum(np.minimum(room, to_face), long)[ends]
                 some = at.take(ends)
                 some = some.moved(some.X + half[:, None] * E[ends])
                 stops.append(
                     Stops(some, E[ends], layers[ends], neurons[ends], half, self.doubt(some))
                 )
-            goes = ~ends & np.isfinite(room)
+            goes = ~ends & np.isfinite(room) & (room < to_face)
             X = at.X + np.where(goes, room, 0.0)[:, None] * E
             goes &= np.linalg.norm(X, axis=1) < how.farthest * long
             if not goes.any():
@@ -184,6 +187,7 @@ class Surface:
             if is_open.any() and n_turns is None:
                 some = at.take(is_open)
                 beyond = np.minimum(self.frame.next_wall(some, E[is_open])[0], long)
+                beyond = np.minimum(beyond, _to_face(some.X, E[is_open], how.bound))
                 doubt = self.doubt(before.take(is_open))
                 walls = layers[is_open], neurons[is_open]
                 stops.append(Stops(some, E[is_open], *walls, beyond, doubt))
@@ -195,3 +199,12 @@ class Surface:
             # What rounding has left of the sum goes, lest it adds up.
             at = at.moved(at.X - M * (self.values(at)[:, 0] / slope)[:, None])
         return sum(stops[1:], stops[0]) if stops else None
+
+
+def _to_face(X: FloatArray, E: FloatArray, bound: float) -> FloatArray:
+    """How far it is along moves to where a coordinate gets too large, shape (n,)."""
+    if not np.isfinite(bound):
+        return np.full(len(X), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ways = (bound - np.sign(E) * X) / np.abs(E)
+    return np.asarray(np.where(E == 0, np.inf, np.maximum(ways, 0.0)).min(axis=1))

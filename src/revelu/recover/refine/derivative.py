@@ -112,7 +112,8 @@ class NetworkDerivative:
             derivative itself is returned.
         """
         work = len(self.X) * sum(W.size for W in self.at.weights[:-1])
-        if work <= fewest or self.dtype is np.float32:
+        is_large = float(self.inverse_errors.max(initial=0.0)) > np.sqrt(np.finfo(np.float32).max)
+        if work <= fewest or is_large or self.dtype is np.float32:
             return self
         return NetworkDerivative(self.at, self.X, self.inverse_errors, np.float32)
 
@@ -187,16 +188,17 @@ class NetworkDerivative:
                 back *= self.on[i - 1]
         return J.reshape(self.shape)
 
-    def normal(self, *, n_rows: int = 256) -> FloatArray:
-        """Return the upper triangle of ``J'J``, from so many inputs at a time."""
+    def normal(self, *, n_rows: int = 512) -> FloatArray:
+        """Return the upper triangle of ``J'J``, from so many answers at a time."""
         is_shallow = len(self.on) == 1 and self.at.skip is None
         if is_shallow and self.inverse_errors.ndim == 1:
             return self._normal_by_pairs()
         p = self.shape[1]
         normal = np.zeros((p, p), order="F")
         errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
-        for i in range(0, len(self.X), n_rows):
-            part = slice(i, i + n_rows)
+        n_inputs = max(1, n_rows // self.dim_out)
+        for i in range(0, len(self.X), n_inputs):
+            part = slice(i, i + n_inputs)
             check_cancelled()
             J = NetworkDerivative(self.at, self.X[part], errors[part]).matrix()
             normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)

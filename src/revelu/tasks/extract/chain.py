@@ -1,7 +1,7 @@
 """Methods one after another as the table says, started afresh where that may find more."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -58,10 +58,18 @@ def _run(
         tried = attempt(job, noise, method, phase, line)
         attempts.append(tried)
         line = tried.candidate.line or line
-        method = known.get(AFTER.get((tried.method.name, tried.why), ""))
+        method = _next(known, tried)
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts
+
+
+def _next(known: Mapping[str, Method], tried: Attempt) -> Method | None:
+    """The method that takes over; one that the target does not allow is passed over."""
+    name = AFTER.get((tried.method.name, tried.why))
+    while name is not None and name not in known:
+        name = AFTER.get((name, tried.why))
+    return None if name is None else known[name]
 
 
 def _is_off_in_tails(tried: Attempt) -> bool:

@@ -162,7 +162,7 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
         case Status.NOT_DETERMINISTIC:
             return ["remove the randomness"]
         case Status.NOT_IN_CLASS if in_box:
-            return ["in a box only networks of one hidden ReLU layer are recovered"]
+            return ["in a box only networks of ReLU layers are recovered that change inside it"]
         case Status.NOT_IN_CLASS if method == OneHidden.name:
             return ["method auto looks for more hidden layers, too"]
         case Status.NOT_IN_CLASS:

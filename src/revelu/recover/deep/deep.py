@@ -1,0 +1,111 @@
+"""The method for networks of any depth, and what tunes it."""
+
+from dataclasses import dataclass, field, replace
+
+from revelu.numerics.gauss_newton import Stop
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep.answers import Judging
+from revelu.recover.deep.climb import Climb
+from revelu.recover.deep.climb_in_box import ClimbInBox
+from revelu.recover.deep.first_rows import FirstRows
+from revelu.recover.deep.layers import LayerSearch
+from revelu.recover.method import Method
+
+
+@dataclass(frozen=True)
+class Deep(Method):
+    """Any number of hidden layers, of any width, layer by layer.
+
+    Attributes
+    ----------
+    max_layers : int
+        Hidden layers after which the climb is given up.
+    max_unsure : int
+        Layers whose signs are not known, at most: above several nothing is to be told, and where
+        no layer's are the target has other units than ReLUs.
+    in_box : float
+        Half the width of a box, in standard deviations of what is drawn there.
+    first : FirstRows
+        Of the first layer.
+    layers : LayerSearch
+        Of the others, and the outputs.
+    judging : Judging
+    patience : int
+        Rounds in vain that end the search for what is missing.
+    max_rounds : int
+        Rounds at most.
+    helps : float
+        The share of wrong points that a round has to mend, not to be in vain.
+    n_look : int
+        Fresh points of one look for errors, at least.
+    equations : float
+        Answers a parameter for the fit of all layers.
+    dense : int
+        Networks of more parameters are fitted to what is right alone, and at last;
+    vague : float
+        or where the error at most points is larger.
+    dense_top : int
+        Of those the last two layers are fitted to all if they have no more parameters.
+    steps : Stop
+        When the steps of the fit end.
+    max_repairs : int
+        Searches after failed certificates.
+    n_wrong, n_near : int
+        Wrong points that one round looks at, and right ones near each.
+    n_halvings : int
+        Halvings of the way between them.
+    beside : float
+        How much further to either side of what they leave a kink is looked for.
+    """
+
+    name = "deep"
+    hidden = (1, None)
+    cost = "5 to 100"
+    max_starts = 2
+    search = Climb
+    search_in_box = ClimbInBox
+
+    max_layers: int = 12
+    max_unsure: int = 1
+    in_box: float = 3.0
+    first: FirstRows = field(default_factory=FirstRows)
+    layers: LayerSearch = field(default_factory=LayerSearch)
+    judging: Judging = field(default_factory=Judging)
+    patience: int = 3
+    max_rounds: int = 40
+    helps: float = 0.1
+    n_look: int = 2000
+    equations: float = 1.5
+    dense: int = 1500
+    vague: float = 1e-6
+    dense_top: int = 5500
+    steps: Stop = field(default_factory=lambda: Stop(30, rtol=0.02))
+    max_repairs: int = 4
+    n_wrong: int = 12
+    n_near: int = 3
+    n_halvings: int = 14
+    beside: float = 3.0
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """It divides differences of answers."""
+        del oracle
+        if not noise.is_exact:
+            return (
+                "the answers lack the digits that deep networks need: float64 ones, not "
+                f"{noise.law}; method fit takes one hidden layer"
+            )
+        return ""
+
+    def within(self, bound: float) -> "Deep":
+        """The same where no coordinate of an input may be larger."""
+        walks = (
+            replace(walk, rays=replace(walk.rays, bound=bound))
+            for walk in (self.layers.walk, self.layers.mending_walk)
+        )
+        walk, mending_walk = walks
+        outputs = replace(self.layers.outputs, bound=bound)
+        layers = replace(
+            self.layers, bound=bound, walk=walk, mending_walk=mending_walk, outputs=outputs
+        )
+        first, judging = replace(self.first, bound=bound), replace(self.judging, bound=bound)
+        return replace(self, first=first, layers=layers, judging=judging)
