@@ -6,6 +6,8 @@ import pytest
 import revelu
 from revelu import Network, Status
 from revelu.network import zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep import Deep
 from test_deep import are_layers_of
 
 
@@ -156,3 +158,24 @@ def test_two_neurons_along_each_other_make_no_false_layer(factor, shift):
     truth = Network([W, *plain.weights[1:]], [b, *plain.biases[1:]])
     recovery = revelu.extract(truth, method="deep", seed=0)
     assert are_layers_of(recovery.details["layers"], truth)
+
+
+def test_an_output_that_is_always_0_is_so_exactly():
+    plain = zoo.random_network([4, 6, 5, 2], seed=3)
+    weights = [*plain.weights[:-1], plain.weights[-1] * [[0.0], [1.0]]]
+    truth = revelu.Network(weights, [*plain.biases[:-1], plain.biases[-1] * [0.0, 1.0]])
+    recovery = revelu.extract(truth, method="deep", seed=1, checks=1000)
+    assert recovery.status is Status.RECOVERED
+    X = np.random.default_rng(0).standard_normal((1000, 4))
+    assert not recovery.network(X)[:, 0].any()
+
+
+def test_neurons_that_pass_on_an_affine_map_are_counted():
+    oracle = Oracle(zoo.random_network([3, 4, 2, 1], seed=0), 3)
+    climb = Deep().start(oracle, measure_noise(oracle, 0), np.random.default_rng(0))
+    rows = np.vstack([np.eye(3), -np.eye(3)])
+    network = revelu.Network([rows, np.ones((1, 6))], [np.array([50.0] * 5 + [0.0]), np.zeros(1)])
+    climb.network, climb.answers.X = network, np.random.default_rng(0).standard_normal((100, 3))
+    climb.answers.is_plain = np.ones(100, dtype=bool)
+    [said] = climb._always_on()
+    assert said.startswith("5 of the 6 neurons of hidden layer 1 are on")

@@ -242,6 +242,21 @@ class Climb(Search):
         apart = answers.errors(polished, (X, network(X)))
         return polished if after < before and apart.max() <= answers.judging.wrong else network
 
+    def _always_on(self) -> tuple[str, ...]:
+        """What is to be said of neurons that pass on an affine map."""
+        network, X = self.network, self.answers.X[self.answers.is_plain]
+        if network is None or not len(X):
+            return ()
+        sums = network.preactivations(X)[: network.n_hidden]
+        counts = [int((z > 0.0).all(axis=0).sum()) for z in sums]
+        return tuple(
+            f"{n} of the {network.architecture[i]} neurons of hidden layer {i} are on at every "
+            "input asked: together they pass on an affine map; another seed may find a smaller "
+            "network"
+            for i, n in enumerate(counts, start=1)
+            if n > self.method.layers.max_always_on
+        )
+
     def _without_dead_outputs(self, network: Network) -> Network:
         """The network with outputs that were always 0 made so exactly: they have no other unit."""
         dead = (self.answers.Y == 0.0).all(axis=0)
@@ -377,6 +392,7 @@ class Climb(Search):
             self.network,
             why,
             layers=tuple(layers),
+            notes=self._always_on(),
             obstacles=obstacles,
             worst_error=worst,
             figures={"layers": layers},

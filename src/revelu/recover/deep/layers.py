@@ -175,8 +175,7 @@ class Layers:
             self.walk_from(level, tried)
             self._move_down(level)
             self.tell(
-                f"layer {n_layer}: {len(level.walks)} neurons, {len(self.seeds)} critical points "
-                "not explained"
+                f"layer {n_layer}: {len(level.walks)} neurons, {len(self.seeds)} kinks unexplained"
             )
             log.info(
                 "layer %d: %d rows, %d seeds left, %d queries",

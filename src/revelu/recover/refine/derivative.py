@@ -112,7 +112,8 @@ class NetworkDerivative:
             derivative itself is returned.
         """
         work = len(self.X) * sum(W.size for W in self.at.weights[:-1])
-        is_large = float(self.inverse_errors.max(initial=0.0)) > np.sqrt(np.finfo(np.float32).max)
+        largest = float(np.finfo(np.float32).max) ** 0.5
+        is_large = self.inverse_errors.max(initial=0.0) > largest
         if work <= fewest or is_large or self.dtype is np.float32:
             return self
         return NetworkDerivative(self.at, self.X, self.inverse_errors, np.float32)
