@@ -141,6 +141,7 @@ def fit_to_last_digits(
     most_square: int = 9000,
     settled: float = 300.0,
     most: float = np.inf,
+    most_work: float = 4e11,
 ) -> Network:
     """Fit all weights of a network that is right but for small errors.
 
@@ -156,6 +157,8 @@ def fit_to_last_digits(
         Errors of an answer that end the fit of a large deep network: about what rounding makes.
     most : float
         Equations a parameter that are used for all layers of one.
+    most_work : float
+        Multiplications that the iterations of one step take, about.
 
     Returns
     -------
@@ -194,7 +197,9 @@ def fit_to_last_digits(
         n = min(len(X), most * network.n_parameters / network.dim_out)
         rows = np.linspace(0, len(X) - 1, int(np.ceil(n))).astype(np.intp)
         samples = Samples(X[rows], Y[rows], errors)
-        solver = Iterative(iterations=200, rtol=1e-4, white=True)
+        work = 4.0 * len(rows) * network.n_parameters
+        iterations = int(np.clip(most_work / work, 20, 200))
+        solver = Iterative(iterations, rtol=1e-4, white=True)
         if network.n_parameters <= most_square:
             solver = Chord()
     return fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
