@@ -45,7 +45,9 @@ class Deep(Method):
     vague : float
         or where the error at most points is larger.
     dense_top : int
-        Of those the last two layers are fitted to all if they have no more parameters.
+        Of those the last two layers are fitted to all if they have no more parameters,
+    few_wrong : float
+        and if no more than this share of the answers is wrong: neurons that are missing come first.
     steps : Stop
         When the steps of the fit end.
     max_repairs : int
@@ -79,7 +81,8 @@ class Deep(Method):
     dense: int = 1500
     vague: float = 1e-6
     dense_top: int = 5500
-    steps: Stop = field(default_factory=lambda: Stop(30, rtol=0.02))
+    few_wrong: float = 0.03
+    steps: Stop = field(default_factory=lambda: Stop(15, rtol=0.05, patience=2))
     max_repairs: int = 4
     n_wrong: int = 12
     n_near: int = 3
