@@ -216,8 +216,9 @@ class Climb(Search):
                 network, self.open_weights = plain, self.open_weights.take(kept)
         wrong = answers.wrong(network)
         is_small = network.n_parameters <= self.method.dense
-        few = wrong.mean() <= self.method.few_wrong
-        is_quick = few and top_of(network).n_parameters <= self.method.dense_top
+        # With a skip there is no quick way to their normal equations.
+        is_quick = network.skip is None and wrong.mean() <= self.method.few_wrong
+        is_quick &= top_of(network).n_parameters <= self.method.dense_top
         if wrong.any() and (is_small or is_quick):
             # A few weights may be off that most inputs do not show.
             errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
