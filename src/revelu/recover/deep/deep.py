@@ -101,11 +101,10 @@ class Deep(Method):
 
     def within(self, bound: float) -> "Deep":
         """The same where no coordinate of an input may be larger."""
-        walks = (
+        walk, mending_walk = (
             replace(walk, rays=replace(walk.rays, bound=bound))
             for walk in (self.layers.walk, self.layers.mending_walk)
         )
-        walk, mending_walk = walks
         outputs = replace(self.layers.outputs, bound=bound)
         layers = replace(
             self.layers, bound=bound, walk=walk, mending_walk=mending_walk, outputs=outputs
