@@ -13,7 +13,7 @@ once.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from revelu.recover.deep.deep import Deep
 
 log = logging.getLogger(__name__)
+
+_Outcome = TypeVar("_Outcome", Candidate, Candidate | None)
 
 
 @dataclass
@@ -88,13 +90,19 @@ class Climb(Search):
         network = self.network
         self.tell("looking for neurons that fire where the network was wrong")
 
-        def go_on() -> Candidate:
+        is_second = self.n_repairs > 1 and self.is_explained
+
+        def go_on() -> Candidate | None:
+            n = len(self.answers)
             self.answers.add(seen.X)
+            if is_second and not self.answers.wrong(network)[n:].any():
+                # It errs there as everywhere, and another fit of all layers has not helped.
+                return None
             return self._explain(network)
 
         return self._until_limit(go_on)
 
-    def _until_limit(self, go_on: Callable[[], Candidate]) -> Candidate:
+    def _until_limit(self, go_on: Callable[[], _Outcome]) -> _Outcome | Candidate:
         try:
             with interruptible(self.oracle.check_time):
                 return go_on()
