@@ -169,9 +169,7 @@ class Climb(Search):
         network = self._filled(network)
         is_looked_at, is_polished, in_vain, patience = True, False, 0, self.method.patience
         for _ in range(self.method.max_rounds):
-            if in_vain >= patience:
-                break
-            network = self.network = self._fitted(network)
+            network = self.network = self._fitted(network, is_first=not in_vain)
             wrong = answers.wrong(network)
             log.info(
                 "%d of %d wrong, by %.0e, typically %.0e, %d queries",
@@ -181,6 +179,8 @@ class Climb(Search):
                 np.median(answers.errors(network)),
                 self.oracle.n_queries,
             )
+            if wrong.any() and in_vain >= patience:
+                break
             if wrong.any():
                 self.tell(f"{wrong.sum():,} of {len(wrong):,} inputs are not explained")
                 is_faint = answers.errors(network).max() <= self.method.judging.wrong
@@ -210,12 +210,17 @@ class Climb(Search):
     def _look(self, network: Network) -> None:
         """Ask fresh inputs, enough for a fit of all layers, and those that rare states show."""
         enough = int(self.method.equations * network.n_parameters / network.dim_out)
-        n = max(self.method.n_look, enough - len(self.answers))
+        least = self.method.n_look_again if len(self.answers) else self.method.n_look
+        n = max(least, enough - len(self.answers))
         self.answers.look(n)
         self.answers.add(self.answers.extremes(network))
 
-    def _fitted(self, network: Network) -> Network:
-        """Fit all layers at once to what was asked; the outcome is wrong nowhere else."""
+    def _fitted(self, network: Network, *, is_first: bool) -> Network:
+        """Fit all layers at once to what was asked; the outcome is wrong nowhere else.
+
+        Where the network is plainly wrong, what takes long waits until it was mended in vain: no
+        weights make up for neurons that are missing.
+        """
         answers = self.answers
         if network.skip is None:
             kept = ~is_faint(network)
@@ -226,13 +231,16 @@ class Climb(Search):
         is_small = network.n_parameters <= self.method.dense
         # With a skip there is no quick way to their normal equations.
         is_quick = network.skip is None and wrong.mean() <= self.method.few_wrong
+        is_quick &= not is_first or answers.errors(network).max() <= self.method.judging.wrong
         is_quick &= top_of(network).n_parameters <= self.method.dense_top
         if wrong.any() and (is_small or is_quick):
             # A few weights may be off that most inputs do not show.
             errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
             samples, stop = Samples(answers.X, answers.Y, errors), self.method.steps
             fitted = (
-                fit(network, samples, stop).network if is_small else fit_top(network, samples, stop)
+                fit(network, samples, stop).network
+                if is_small
+                else fit_top(network, samples, stop, damping=self.method.damping)
             )
             network = answers.best([fitted, network])
             wrong = answers.wrong(network)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from revelu.numerics.gauss_newton import Stop
+from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.answers import Judging
 from revelu.recover.deep.climb import Climb
@@ -36,8 +36,9 @@ class Deep(Method):
         Rounds at most.
     helps : float
         The share of wrong points that a round has to mend, not to be in vain.
-    n_look : int
-        Fresh points of one look for errors, at least.
+    n_look, n_look_again : int
+        Fresh points of a look for errors, at least: of the first, and of those after mending, for
+        the certificate looks, too.
     equations : float
         Answers a parameter for the fit of all layers.
     dense : int
@@ -50,6 +51,9 @@ class Deep(Method):
         and if no more than this share of the answers is wrong: neurons that are missing come first.
     steps : Stop
         When the steps of the fit end.
+    damping : Damping
+        Of the last two layers' steps: most weights are right, and those that few inputs show move
+        along directions as faint as the damping is.
     max_repairs : int
         Searches after failed certificates.
     n_wrong, n_near : int
@@ -77,12 +81,16 @@ class Deep(Method):
     max_rounds: int = 40
     helps: float = 0.1
     n_look: int = 2000
+    n_look_again: int = 500
     equations: float = 1.5
     dense: int = 1500
     vague: float = 1e-6
     dense_top: int = 5500
     few_wrong: float = 0.03
     steps: Stop = field(default_factory=lambda: Stop(15, rtol=0.05, patience=2))
+    damping: Damping = field(
+        default_factory=lambda: Damping(first=1e-9, rises=100.0, falls=100.0, attempts=4)
+    )
     max_repairs: int = 4
     n_wrong: int = 12
     n_near: int = 3

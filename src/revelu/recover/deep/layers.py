@@ -6,7 +6,7 @@ tests are the layer's, and tell the signs of the layer below.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Level:
         Whether neurons were inserted where a network was wrong.
     is_exhausted : bool
         Whether they have been looked for twice.
+    has_others : bool
+        Whether a walk has failed: some seeds are of deeper neurons, or of lower ones.
     unknown_below : ndarray of bool, shape (m, dim)
         Weights of the rows on top of the frame that are not known.
     """
@@ -50,6 +52,7 @@ class Level:
     is_sure: bool = True
     is_mended: bool = False
     is_exhausted: bool = False
+    has_others: bool = False
 
     @property
     def rows(self) -> LayerRows:
@@ -90,8 +93,8 @@ class LayerSearch:
     """The largest coordinate of an input that may be asked."""
     patience: int = 3
     """Rounds in vain that end the search of a layer of which no neuron is known."""
-    at_once: int = 8
-    """Seeds that are walked from side by side, at most."""
+    at_once: int = 4
+    """Seeds that are walked from side by side, at most: some are of one neuron."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     same: float = 1e-8
@@ -257,11 +260,14 @@ class Layers:
                 return
             chosen = [todo[i] for i in self.rng.permutation(len(todo))[:n]]
             tried.update(chosen)
+            # Pieces are looked at first where seeds have been seen that are of no such neuron.
+            how = tuning if level.has_others else replace(tuning, n_flat_tests=0)
             walks = [
-                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, tuning)
+                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, how)
                 for seed in chosen
             ]
             self._run(walks)
+            level.has_others |= any(not walk.is_accepted for walk in walks)
             before = len(level.walks)
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
                 if walk.is_accepted:

@@ -165,16 +165,16 @@ class Surface:
         left = np.full(len(at), -1) if n_turns is None else n_turns
         for _ in range(how.max_turns):
             room, layers, neurons = self.frame.next_wall(at, E)
-            to_face = _to_face(at.X, E, how.bound)
+            room_left = to_face(at.X, E, how.bound)
             ends = left == 0
             if ends.any():
-                half = 0.5 * np.minimum(np.minimum(room, to_face), long)[ends]
+                half = 0.5 * np.minimum(np.minimum(room, room_left), long)[ends]
                 some = at.take(ends)
                 some = some.moved(some.X + half[:, None] * E[ends])
                 stops.append(
                     Stops(some, E[ends], layers[ends], neurons[ends], half, self.doubt(some))
                 )
-            goes = ~ends & np.isfinite(room) & (room < to_face)
+            goes = ~ends & np.isfinite(room) & (room < room_left)
             X = at.X + np.where(goes, room, 0.0)[:, None] * E
             goes &= np.linalg.norm(X, axis=1) < how.farthest * long
             if not goes.any():
@@ -187,7 +187,7 @@ class Surface:
             if is_open.any() and n_turns is None:
                 some = at.take(is_open)
                 beyond = np.minimum(self.frame.next_wall(some, E[is_open])[0], long)
-                beyond = np.minimum(beyond, _to_face(some.X, E[is_open], how.bound))
+                beyond = np.minimum(beyond, to_face(some.X, E[is_open], how.bound))
                 doubt = self.doubt(before.take(is_open))
                 walls = layers[is_open], neurons[is_open]
                 stops.append(Stops(some, E[is_open], *walls, beyond, doubt))
@@ -201,7 +201,7 @@ class Surface:
         return sum(stops[1:], stops[0]) if stops else None
 
 
-def _to_face(X: FloatArray, E: FloatArray, bound: float) -> FloatArray:
+def to_face(X: FloatArray, E: FloatArray, bound: float) -> FloatArray:
     """How far it is along moves to where a coordinate gets too large, shape (n,)."""
     if not np.isfinite(bound):
         return np.full(len(X), np.inf)

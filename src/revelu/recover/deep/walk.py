@@ -16,7 +16,7 @@ from revelu.recover.deep.estimate import Estimate
 from revelu.recover.deep.frame import Frame, Region
 from revelu.recover.deep.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.seeds import Seed
-from revelu.recover.deep.surface import RayTuning, Stops, Surface
+from revelu.recover.deep.surface import RayTuning, Stops, Surface, to_face
 from revelu.types import BoolArray, FloatArray, IntArray
 
 Questions = Generator[FloatArray, FloatArray, None]
@@ -62,11 +62,20 @@ class WalkTuning:
     n_rounds: int = 2
     """Times that all entries are solved for anew while they are found."""
     n_refine: int = 12
-    """Points of the surface that are asked then, where it is least certain."""
+    """Points of the surface that are asked then, where it is least certain, at most;"""
+    refine: float = 0.25
+    """and for each unknown."""
     n_last: int = 3
     """Times that they are solved for at most when all are found."""
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
+    n_flat: int = 4
+    """Points of the piece around a seed at which its surface is looked for first, far from the
+    seed, where a deeper neuron's has often turned:"""
+    far: float = 0.9
+    """at this share of the way to the next wall;"""
+    n_flat_tests: int = 2
+    """and how often: most are told by the first."""
     n_early: int = 6
     n_fresh: int = 12
     """Predicted points at which a row is tested when its first entries are known, and at last."""
@@ -160,6 +169,10 @@ class Walk:
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
         in_vain, is_tested = 0, False
+        for _ in range(t.n_flat_tests * (len(self.points) == 1)):
+            yield from self._test_piece()
+            if not self.is_accepted:
+                return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
             is_going_well = before < todo and not in_vain
@@ -357,11 +370,28 @@ class Walk:
         order = np.argsort(-stops.doubt) if uncertain else self.rng.permutation(len(stops))
         return stops.at.take(order[:n])
 
+    def _test_piece(self) -> Questions:
+        """Whether the surface is flat up to the walls of the piece around the seed."""
+        t = self.tuning
+        surface, (at, E) = self._surface(), self._rays(aimed=False)
+        E = surface.along(at, E)
+        room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
+        room = np.minimum(room, np.sqrt(at.X.shape[1]))
+        # Of every few rays the longest.
+        some = np.array_split(np.arange(len(at)), t.n_flat)
+        rows = np.array([part[room[part].argmax()] for part in some])
+        piece = at.take(rows)
+        piece = piece.moved(piece.X + t.far * room[rows, None] * E[rows])
+        found = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
+        self.is_accepted = bool(found.mean() >= t.found_early)
+
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
-        at = self._fresh(self.tuning.n_refine, uncertain=True)
+        t = self.tuning
+        n = min(t.n_refine, int(np.ceil(t.refine * self.frame.size)))
+        at = self._fresh(n, uncertain=True)
         if at is not None and len(at):
-            yield from self._seek(at, np.zeros(at.X.shape), self.tuning.wide)
+            yield from self._seek(at, np.zeros(at.X.shape), t.wide)
         self.estimate.solve()
 
     def _test(self, n: int, *, is_early: bool = False) -> Questions:
