@@ -154,8 +154,9 @@ class Climb(Search):
             found = layers.outputs(top)
             frame, unknown = top.above, top.rows.undetermined
         if found is None:
-            n_layers = len(layers.levels) + 1
-            told = f"{n_layers} hidden layer(s) were looked into; what is above was not understood"
+            n = len(layers.levels) + 1
+            looked = "1 hidden layer was" if n == 1 else f"{n} hidden layers were"
+            told = f"{looked} looked into; what is above was not understood"
             return self._candidate(Why.UNRESOLVED, told)
         network, self.open_weights = found
         return self._explain(network)
@@ -404,6 +405,9 @@ class Climb(Search):
             # Neurons that were found late may be one of those that are there, or a deeper one's.
             if level.is_mended or why is Why.EXPLAINED:
                 break
+        if self.network is not None and why is not Why.EXPLAINED:
+            # What is wrong may be for want of a rare neuron, most likely one of the highest.
+            layers = layers[: max(1, len(layers) - 1)]
         worst = 0.0
         if why is Why.UNRESOLVED and self.network is not None and len(self.answers):
             worst = float(np.abs(self.network(self.answers.X) - self.answers.Y).max())

@@ -191,9 +191,11 @@ class LayeredSearch(Search):
                 "inputs"
             )
         elif first.n_missing:
+            n = first.n_missing
+            directions = "1 more direction" if n == 1 else f"{n} more directions"
             obstacles.append(
-                f"gradients show {first.n_missing} more direction(s) in which the function "
-                "changes: first-layer neurons are missing"
+                f"gradients show {directions} in which the function changes: first-layer neurons "
+                "are missing"
             )
         elif upper.message:
             obstacles.append(upper.message)

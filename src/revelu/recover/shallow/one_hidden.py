@@ -23,6 +23,7 @@ from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_h
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
+from revelu.recover.shallow.worst_rows import fit_worst_rows
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
@@ -155,6 +156,8 @@ class LineSearch(Search):
                 bent = self.method.bends(self.oracle, self.network, self.noise, self.rng)
                 if bent:
                     return self._candidate(Why.HYPERPLANES_END, bent)
+                if self._sharpens():
+                    return self._candidate(Why.EXPLAINED)
             self.tell("looking for missing neurons")
             self._add_line(seen.worst)
         except LimitReachedError as error:
@@ -171,6 +174,23 @@ class LineSearch(Search):
         return Candidate(
             network, why, notes=tuple(notes), obstacles=obstacles, line=self.line, figures=figures
         )
+
+    def _sharpens(self) -> bool:
+        """Fit the rows that are worse than the rest, where the network is wrong by little."""
+        network, method = self.network, self.method
+        if network.n_hidden != 1 or not len(network.weights[0]):
+            return False
+        n = method.fresh * (network.dim_in + 1)
+        n = int(np.clip(method.fresh_share * network.n_parameters, n, 3 * n))
+        n = min(n, network.n_parameters)
+        X = self.rng.standard_normal((n, network.dim_in))
+        Y = self.oracle(X)
+        alive = np.isfinite(Y).all(axis=1)
+        X, Y, unit = X[alive], Y[alive], self.noise.unit
+        if not len(X) or np.abs((network(X) - Y) / unit).max() > method.nearly:
+            return False
+        self.network = fit_worst_rows(network, X, Y, unit)
+        return self.network is not network
 
     def _hyperplanes_end(self) -> bool:
         """Whether most of a few hyperplanes do not bend the function elsewhere.
@@ -209,6 +229,13 @@ class OneHidden(Method):
         Hyperplanes that are looked for elsewhere before a second line is paid for.
     ending : float
         Share of them found again that speaks against one hidden layer.
+    nearly : float
+        A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
+        of its rows have lost digits.
+    fresh : int
+        Answers for each input of a row, from which those are fitted;
+    fresh_share : float
+        up to three times as many where that is this share of the parameters.
     bends : BendTest
         Of the hyperplanes of a first line, elsewhere.
     """
@@ -222,6 +249,9 @@ class OneHidden(Method):
     max_lines: int = 4
     n_hyperplanes: int = 6
     ending: float = 0.5
+    nearly: float = 1e-4
+    fresh: int = 40
+    fresh_share: float = 0.1
     bends: BendTest = BendTest()
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:

@@ -144,6 +144,7 @@ def _recovery(
         details={
             **{name: value for a in attempts for name, value in a.candidate.figures.items()},
             **said.figures,
+            **({"layers": list(layers)} if layers else {}),
             **({} if deeper is None else {"queries_before_depth": deeper}),
         },
     )
@@ -152,8 +153,9 @@ def _recovery(
 def _agreement(tried: Attempt) -> str:
     """What the whole of a network is worth whose lower layers are exact."""
     # Rounded down: a share of 1 would contradict the certificate.
-    share = int(tried.share * 1e4) / 1e4
+    share, n = int(tried.share * 1e4) / 1e4, len(tried.candidate.layers)
+    layers = "1 hidden layer is" if n == 1 else f"{n} hidden layers are"
     return (
-        f"{len(tried.candidate.layers)} hidden layer(s) are exact as far as gradients tell; the "
-        f"whole network agrees at {share:.2%} of the inputs"
+        f"{layers} exact as far as gradients tell; the whole network agrees at {share:.2%} of the "
+        "inputs"
     )
