@@ -150,6 +150,10 @@ class Answers:
         """Whether a network is wrong at inputs of N(0, I)."""
         return bool((self.wrong(network) & self.is_plain).any())
 
+    def share_wrong(self, network: Network) -> float:
+        """The share of the inputs of N(0, I) at which a network is wrong."""
+        return float(self.wrong(network)[self.is_plain].mean()) if self.is_plain.any() else 0.0
+
     def best(self, networks: Sequence[Network]) -> Network:
         """The first of the networks that are wrong at the fewest points, by what the best errs."""
         errors = [self.errors(network) for network in networks]

@@ -57,6 +57,8 @@ class Climb(Search):
         The best so far.
     is_explained : bool
         Whether it was wrong nowhere in the end.
+    share_wrong : float
+        The share of plain inputs at which it was wrong before the last repair.
     open_weights : OpenWeights
         What no walk has told of its last hidden layer.
     """
@@ -66,6 +68,7 @@ class Climb(Search):
     answers: Answers = field(init=False)
     network: Network | None = field(default=None, init=False)
     is_explained: bool = field(default=False, init=False)
+    share_wrong: float = field(default=np.inf, init=False)
     open_weights: OpenWeights = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,9 +86,12 @@ class Climb(Search):
         if self.network is None or self.n_repairs == self.method.max_repairs:
             return None
         is_in_vain = self.n_repairs > 0 and not self.is_explained
-        if is_in_vain and not self.answers.is_wrong_plainly(self.network):
-            # What is left lies far out, and was looked for in vain.
+        share = self.answers.share_wrong(self.network)
+        helps = share <= max((1.0 - self.method.helps) * self.share_wrong, self.method.few_wrong)
+        if is_in_vain and not (helps and self.answers.is_wrong_plainly(self.network)):
+            # What is left lies far out, or is as much as before, and was looked for in vain.
             return None
+        self.share_wrong = share
         self.n_repairs += 1
         network = self.network
         self.tell("looking for neurons that fire where the network was wrong")
