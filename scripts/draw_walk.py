@@ -19,7 +19,7 @@ from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.surface import Surface
-from revelu.recover.deep.walk import Walk
+from revelu.recover.deep.walk import Walk, WalkTuning
 from revelu.types import FloatArray
 
 DRAWING = Path(__file__).parents[1] / "docs" / "walk.svg"
@@ -79,7 +79,8 @@ def walk_along(network: Network, seed: int) -> Course:
     first = SeedSearch().find(oracle, noise, start[None], end[None], breaks, rng)[0]
 
     sigma = float((noise.nu * noise.scale / noise.unit).max())
-    walk = Walk(frame, first, noise.unit, sigma, rng)
+    # As the first walks of a layer are: no piece is tested. All entries are to be known.
+    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(n_flat_tests=0, refine=2.0))
     surface = Surface(frame, walk.signs, walk.estimate.drawn(walk.scale))
     aside = np.array([-first.normal[1], first.normal[0]])
     stops = surface.trace(walk.points + walk.points, np.array([aside, -aside]), walk.tuning.rays)

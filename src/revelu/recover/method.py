@@ -149,12 +149,15 @@ class Disagreement:
         Share of all inputs asked at which they agree.
     agrees : callable, Network -> bool
         Whether another network agrees with all that was asked.
+    error : float
+        The largest error at inputs of N(0, I), relative to the size of the answers.
     """
 
     X: FloatArray
     worst: FloatArray
     share: float
     agrees: Callable[[Network], bool]
+    error: float = np.inf
 
 
 @dataclass

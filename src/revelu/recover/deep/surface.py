@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.interruption import check_cancelled
 from revelu.recover.deep.frame import Frame, Region
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -164,6 +165,7 @@ class Surface:
         long = np.sqrt(at.X.shape[1])
         left = np.full(len(at), -1) if n_turns is None else n_turns
         for _ in range(how.max_turns):
+            check_cancelled()
             room, layers, neurons = self.frame.next_wall(at, E)
             room_left = to_face(at.X, E, how.bound)
             ends = left == 0

@@ -156,7 +156,7 @@ class LineSearch(Search):
                 bent = self.method.bends(self.oracle, self.network, self.noise, self.rng)
                 if bent:
                     return self._candidate(Why.HYPERPLANES_END, bent)
-                if self._sharpens():
+                if self._sharpens(seen):
                     return self._candidate(Why.EXPLAINED)
             self.tell("looking for missing neurons")
             self._add_line(seen.worst)
@@ -175,15 +175,14 @@ class LineSearch(Search):
             network, why, notes=tuple(notes), obstacles=obstacles, line=self.line, figures=figures
         )
 
-    def _sharpens(self) -> bool:
+    def _sharpens(self, seen: Disagreement) -> bool:
         """Fit the rows that are worse than the rest, where the network is wrong by little."""
         network, method = self.network, self.method
-        if network.n_hidden != 1 or not len(network.weights[0]):
+        if seen.error > method.nearly or not len(network.weights[0]):
             return False
         n = method.fresh * (network.dim_in + 1)
         n = int(np.clip(method.fresh_share * network.n_parameters, n, 3 * n))
-        n = min(n, network.n_parameters)
-        X = self.rng.standard_normal((n, network.dim_in))
+        X = self.rng.standard_normal((min(n, network.n_parameters), network.dim_in))
         Y = self.oracle(X)
         alive = np.isfinite(Y).all(axis=1)
         X, Y, unit = X[alive], Y[alive], self.noise.unit

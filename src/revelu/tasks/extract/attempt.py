@@ -128,6 +128,9 @@ def _disagreement(seen: Examination, certificate: Certificate, most: int = 16) -
     wrong = np.nan_to_num(seen.ratio, nan=0.0) > 1.0
     gaussian = wrong & seen.is_drawn
 
+    drawn = seen.is_drawn & np.isfinite(seen.Y).all(axis=1)
+    errors = np.abs(seen.Y[drawn] - seen.predicted[drawn]) / seen.noise.unit
+
     def agrees(network: Network) -> bool:
         return seen.by(network).passed
 
@@ -136,4 +139,5 @@ def _disagreement(seen: Examination, certificate: Certificate, most: int = 16) -
         seen.worst_point,
         certificate.fraction_within,
         agrees,
+        float(errors.max(initial=0.0)) if drawn.any() else np.inf,
     )
