@@ -76,9 +76,7 @@ def test_deeper_networks_are_recovered_or_said_not_to_be():
         if recovery.status is Status.RECOVERED:
             n_recovered += 1
             assert error_of(recovery, target, widths[0]) < 1e-6, widths
-    # Which of the smallest are certified is chance: on other seeds half of 4-12-2-1 and 6-5-5-5-1
-    # are.  The other four always were.
-    assert n_recovered >= 4
+    assert n_recovered >= 5  # of 6; all when this was written
 
 
 @pytest.mark.parametrize("k", [1, 3])

@@ -69,6 +69,7 @@ class Climb(Search):
     network: Network | None = field(default=None, init=False)
     is_explained: bool = field(default=False, init=False)
     share_wrong: float = field(default=np.inf, init=False)
+    _polished_with: tuple[Network, int] | None = field(default=None, init=False)
     open_weights: OpenWeights = field(init=False)
 
     def __post_init__(self) -> None:
@@ -257,16 +258,19 @@ class Climb(Search):
 
     def _polished(self, network: Network, wrong: BoolArray) -> Network:
         """The network to its last digits, from the answers that it has right."""
-        if wrong.all():
-            return network
         answers = self.answers
+        if wrong.all() or self._polished_with == (network, len(answers)):
+            return network
         right = answers.X[~wrong], answers.Y[~wrong]
         polished = polish_to_known(network, *right, self.noise)
         before, after = (float(np.median(answers.errors(n, right))) for n in (network, polished))
         # What no answer shows has no reason to move.
         X = answers.drawn(answers.judging.n_drawn)
         apart = answers.errors(polished, (X, network(X)))
-        return polished if after < before and apart.max() <= answers.judging.wrong else network
+        if after < before and apart.max() <= answers.judging.wrong:
+            network = polished
+        self._polished_with = network, len(answers)
+        return network
 
     def _always_on(self) -> tuple[str, ...]:
         """What is to be said of neurons that pass on an affine map."""

@@ -67,7 +67,7 @@ class Deep(Method):
     name = "deep"
     hidden = (1, None)
     cost = "5 to 100"
-    max_starts = 2
+    max_starts = 3
     search = Climb
     search_in_box = ClimbInBox
 
