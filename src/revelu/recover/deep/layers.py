@@ -93,6 +93,9 @@ class LayerSearch:
     """The largest coordinate of an input that may be asked."""
     patience: int = 3
     """Rounds in vain that end the search of a layer of which no neuron is known."""
+    few: float = 0.05
+    """A round is in vain if it finds no more than this share of a layer's neurons: those that few
+    segments meet are found for less where a network without them is wrong."""
     at_once: int = 4
     """Seeds that are walked from side by side, at most: some are of one neuron."""
     close: float = 1e-6
@@ -188,7 +191,8 @@ class Layers:
                 self.oracle.n_queries,
             )
             if n:
-                quiet = quiet + 1 if len(level.walks) == before else 0
+                n_new, few = len(level.walks) - before, self.search.few * len(level.walks)
+                quiet = quiet + 1 if n_new <= few else 0
             if quiet == (1 if level.walks else self.search.patience):
                 return
 
