@@ -217,7 +217,8 @@ class Climb(Search):
 
     def _look(self, network: Network) -> None:
         """Ask fresh inputs, enough for a fit of all layers, and those that rare states show."""
-        enough = int(self.method.equations * network.n_parameters / network.dim_out)
+        n_parameters = self.layers.inner(network).n_parameters
+        enough = int(self.method.equations * n_parameters / network.dim_out)
         least = self.method.n_look_again if len(self.answers) else self.method.n_look
         n = max(least, enough - len(self.answers))
         self.answers.look(n)
@@ -236,7 +237,8 @@ class Climb(Search):
             if not kept.all() and answers.best([plain, network]) is plain:
                 network, self.open_weights = plain, self.open_weights.take(kept)
         wrong = answers.wrong(network)
-        is_small = network.n_parameters <= self.method.dense
+        inner, Z = self.layers.inner(network), answers.X @ self.layers.basis.T
+        is_small = inner.n_parameters <= self.method.dense
         # With a skip there is no quick way to their normal equations.
         is_quick = network.skip is None and wrong.mean() <= self.method.few_wrong
         is_quick &= not is_first or answers.errors(network).max() <= self.method.judging.wrong
@@ -244,13 +246,13 @@ class Climb(Search):
         if wrong.any() and (is_small or is_quick):
             # A few weights may be off that most inputs do not show.
             errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-            samples, stop = Samples(answers.X, answers.Y, errors), self.method.steps
+            samples, stop = Samples(Z, answers.Y, errors), self.method.steps
             fitted = (
-                fit(network, samples, stop).network
+                fit(inner, samples, stop).network
                 if is_small
-                else fit_top(network, samples, stop, damping=self.method.damping)
+                else fit_top(inner, samples, stop, damping=self.method.damping)
             )
-            network = answers.best([fitted, network])
+            network = answers.best([self.layers.outer(fitted), network])
             wrong = answers.wrong(network)
         if is_small or float(np.median(answers.errors(network))) > self.method.vague:
             network = self._polished(network, wrong)
@@ -261,8 +263,9 @@ class Climb(Search):
         answers = self.answers
         if wrong.all() or self._polished_with == (network, len(answers)):
             return network
-        right = answers.X[~wrong], answers.Y[~wrong]
-        polished = polish_to_known(network, *right, self.noise)
+        right = X, Y = answers.X[~wrong], answers.Y[~wrong]
+        inner, layers = self.layers.inner(network), self.layers
+        polished = layers.outer(polish_to_known(inner, X @ layers.basis.T, Y, self.noise))
         before, after = (float(np.median(answers.errors(n, right))) for n in (network, polished))
         # What no answer shows has no reason to move.
         X = answers.drawn(answers.judging.n_drawn)

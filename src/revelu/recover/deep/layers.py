@@ -156,6 +156,21 @@ class Layers:
         """Ask in the coordinates of the first layer's row space."""
         return self.oracle(X @ self.basis)
 
+    def inner(self, network: Network) -> Network:
+        """The network that reads these coordinates, which has fewer unknown weights."""
+        return self._with_inputs(network, self.basis.T)
+
+    def outer(self, inner: Network) -> Network:
+        """The network that reads inputs, of one that reads these coordinates."""
+        return self._with_inputs(inner, self.basis)
+
+    def _with_inputs(self, network: Network, A: FloatArray) -> Network:
+        W, *others = network.weights
+        skip = network.skip
+        if skip is not None and network.n_hidden == 1:
+            skip = skip[0] @ A, skip[1]
+        return Network([W @ A, *others], network.biases, skip)
+
     def find_more(self) -> bool:
         """Look again for neurons of the highest level, above which none was found; say if any."""
         if not self.levels or self.levels[-1].is_exhausted:
@@ -397,5 +412,4 @@ class Layers:
         if not len(frame.stack):
             open_weights = open_weights.through(self.basis)
         log.info("outputs: %s, %d queries", found, self.oracle.n_queries)
-        weights = [found.weights[0] @ self.basis, *found.weights[1:]]
-        return Network(weights, found.biases, skip=found.skip), open_weights
+        return self.outer(found), open_weights
