@@ -28,6 +28,7 @@ from revelu.recover.deep.layers import Layers, Level
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import is_faint
 from revelu.recover.deep.seeds import Seed
+from revelu.recover.deep.segments import CriticalPoints
 from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Candidate, Disagreement, Layer, Search, Why
 from revelu.recover.refine.network_fit import Samples, fit, fit_top, top_of
@@ -142,7 +143,7 @@ class Climb(Search):
                 "first layer of ReLUs that each see all inputs (max-pooling looks like this)",
             )
         if len(b) < len(layers.basis):
-            layers.basis, layers.seeds = np.linalg.qr(W.T)[0].T, []
+            layers.narrow_to(np.linalg.qr(W.T)[0].T)
         frame = Frame(Stack(len(layers.basis)), W @ layers.basis.T, b)
         found = layers.outputs_above(frame, OpenWeights.of([], frame.stack.dim_out))
         unknown = np.zeros(frame.W.shape, dtype=bool)
@@ -236,6 +237,7 @@ class Climb(Search):
             plain = network.take(kept)
             if not kept.all() and answers.best([plain, network]) is plain:
                 network, self.open_weights = plain, self.open_weights.take(kept)
+                self.layers.keep(kept)
         wrong = answers.wrong(network)
         inner, Z = self.layers.inner(network), answers.X @ self.layers.basis.T
         is_small = inner.n_parameters <= self.method.dense
@@ -313,7 +315,7 @@ class Climb(Search):
     def _mended(self, network: Network, wrong: BoolArray) -> Network:
         """Insert neurons that are missing where the network is wrong, or ask more there."""
         X = self.answers.X[wrong]
-        self.layers.seeds = self._border_seeds(network, wrong)
+        self.layers.seeds, self.layers.places = [], self._borders(network, wrong)
         inserted = self._inserted(network)
         if inserted is None:
             # Weights may be missing that few inputs show: more of those tell them.
@@ -367,7 +369,7 @@ class Climb(Search):
         if found is not None:
             inserted, self.open_weights = found
             inserted = self._filled(inserted)
-            if self.answers.best([inserted, network]) is inserted:
+            if self.answers.mends(inserted, network):
                 return inserted
         layers.levels, self.open_weights = before, now
         for level in layers.levels:
@@ -376,14 +378,14 @@ class Climb(Search):
                     walk.rebase(level.frame)
         return None
 
-    def _border_seeds(self, network: Network, wrong: BoolArray) -> list[Seed]:
-        """Seeds where the network begins to be wrong: there a missing neuron changes its state."""
+    def _borders(self, network: Network, wrong: BoolArray) -> CriticalPoints:
+        """Where the network begins to be wrong: there a missing neuron changes its state."""
         method, answers, layers = self.method, self.answers, self.layers
         Z = answers.X @ layers.basis.T
         bad = Z[self.rng.permutation(np.flatnonzero(wrong))[: method.n_wrong]]
         good = Z[~wrong]
         if not len(good):
-            return []
+            return CriticalPoints.none(Z.shape[1])
         near = cdist(bad, good).argsort(axis=1)[:, : method.n_near]
         bad, good = np.repeat(bad, near.shape[1], axis=0), good[near.ravel()]
         # What is missing sets in from nothing: its border is where the network errs at all.
@@ -397,9 +399,10 @@ class Climb(Search):
             lo, hi = np.where(is_wrong, lo, middle), np.where(is_wrong, middle, hi)
         width = method.beside * (hi - lo)
         starts, ends = good + (lo - width) * (bad - good), good + (hi + width) * (bad - good)
-        none = [np.empty(0)] * len(starts)
-        find = method.layers.seeds.find
-        return find(layers.ask, self.noise, starts, ends, none, self.rng)
+        inner, pairs = layers.inner(network), zip(starts, ends - starts, strict=True)
+        known = [inner.kinks_on_line(x, v, (0.0, 1.0)) for x, v in pairs]
+        find = method.layers.seeds.scan.find
+        return find(layers.ask, self.noise, starts, ends, known, self.rng)
 
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
         self.is_explained = why is Why.EXPLAINED
@@ -410,7 +413,7 @@ class Climb(Search):
             # Rows with open weights may be deeper neurons', unless the network is explained.
             is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
             # Where the search was cut short, what no row explains may be a row's that is missing.
-            is_cut = why is Why.LIMIT and bool(self.layers.seeds)
+            is_cut = why is Why.LIMIT and bool(self.layers.n_unexplained)
             if not level.is_sure or not is_whole or is_cut:
                 break
             W, b = level.frame.stack.weights[-1], level.frame.stack.biases[-1]

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import OutputFit, without_skip
 from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.segments import CriticalPoints
 from revelu.recover.deep.walk import Walk, WalkTuning
 from revelu.types import BoolArray, FloatArray
 
@@ -135,8 +137,10 @@ class Layers:
         Orthonormal rows: what is not in their span the first layer does not see.
     levels : list of Level
         The second hidden layer first.
+    places : CriticalPoints
+        Of neurons that are not known, beside which no gradients were measured yet.
     seeds : list of Seed
-        Of neurons that are not known.
+        Those beside which they were.
     """
 
     oracle: Oracle
@@ -146,11 +150,21 @@ class Layers:
     tell: Callable[[str], None]
     basis: FloatArray = field(init=False)
     levels: list[Level] = field(default_factory=list, init=False)
+    places: CriticalPoints = field(init=False)
     seeds: list[Seed] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.basis = np.eye(self.oracle.dim_in)
+        self.narrow_to(np.eye(self.oracle.dim_in))
         self.sigma = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+
+    def narrow_to(self, basis: FloatArray) -> None:
+        """Go on in the coordinates of this basis, and without what was found in others."""
+        self.basis, self.seeds, self.places = basis, [], CriticalPoints.none(len(basis))
+
+    @property
+    def n_unexplained(self) -> int:
+        """Critical points that no known neuron makes."""
+        return len(self.seeds) + len(self.places)
 
     def ask(self, X: FloatArray) -> FloatArray:
         """Ask in the coordinates of the first layer's row space."""
@@ -191,20 +205,13 @@ class Layers:
             if n:
                 ends = self.search.spread * self.rng.standard_normal((2, n, d))
                 x, y = np.clip(ends, -self.search.bound, self.search.bound)
-                self.seeds += self._new_seeds(level, x, y)
+                self.places += self._critical_points(level, x, y)
             before = len(level.walks)
             self.walk_from(level, tried)
             self._move_down(level)
-            self.tell(
-                f"layer {n_layer}: {len(level.walks)} neurons, {len(self.seeds)} kinks unexplained"
-            )
-            log.info(
-                "layer %d: %d rows, %d seeds left, %d queries",
-                n_layer,
-                len(level.walks),
-                len(self.seeds),
-                self.oracle.n_queries,
-            )
+            told = f"layer {n_layer}: {len(level.walks)} neurons"
+            self.tell(f"{told}, {self.n_unexplained} kinks unexplained")
+            log.info("%s, %d seeds, %d queries", told, self.n_unexplained, self.oracle.n_queries)
             if n:
                 n_new, few = len(level.walks) - before, self.search.few * len(level.walks)
                 quiet = quiet + 1 if n_new <= few else 0
@@ -246,8 +253,10 @@ class Layers:
             walk.rebase(frame)
         self._run([walk for walk in walks if walk.estimate.n_undetermined])
 
-    def _new_seeds(self, level: Level, starts: FloatArray, ends: FloatArray) -> list[Seed]:
-        """Seeds on segments, of no known neuron."""
+    def _critical_points(
+        self, level: Level, starts: FloatArray, ends: FloatArray
+    ) -> CriticalPoints:
+        """Critical points on segments, of unknown neurons."""
         frame, rows = level.frame, level.rows
         stack = frame.stack.with_layer(frame.W, frame.b) if len(frame.b) else frame.stack
         breaks = []
@@ -257,16 +266,8 @@ class Layers:
             i, j = np.nonzero(Z[:-1] * Z[1:] < 0)
             own = t[i] + (t[i + 1] - t[i]) * Z[i, j] / (Z[i, j] - Z[i + 1, j])
             breaks.append(np.sort(np.concatenate([t[1:-1], own])))
-        find = self.search.seeds.find
-        return find(
-            self.ask,
-            self.noise,
-            starts,
-            ends,
-            breaks,
-            self.rng,
-            lambda X: rows.explain(frame, X, self.search.close),
-        )
+        find = self.search.seeds.scan.find
+        return find(self.ask, self.noise, starts, ends, breaks, self.rng)
 
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
@@ -275,9 +276,11 @@ class Layers:
         while True:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
-            if not todo:
+            chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))])[:n]
+            if len(chosen) < n:
+                chosen = self._apart(chosen + self._measured(n - len(chosen)))
+            if not chosen:
                 return
-            chosen = [todo[i] for i in self.rng.permutation(len(todo))[:n]]
             tried.update(chosen)
             # Pieces are looked at first where seeds have been seen that are of no such neuron.
             how = tuning if level.has_others else replace(tuning, n_flat_tests=0)
@@ -297,12 +300,45 @@ class Layers:
             if len(level.walks) > before and narrow:
                 self.sign(level, surely=True)
 
+    def _apart(self, seeds: list[Seed]) -> list[Seed]:
+        """The first seed of each neuron, as far as several outputs tell.
+
+        What they make of a neuron is the same up to its size, where layers above have the same
+        state.
+        """
+        unit, kept = self.noise.unit, []
+        columns = [seed.column / unit / np.linalg.norm(seed.column / unit) for seed in seeds]
+        for i, seed in enumerate(seeds):
+            errors = [SIGMAS * (seed.error + seeds[j].error) for j in kept]
+            apart = [
+                np.linalg.norm(c - c @ columns[i] * columns[i]) for c in (columns[j] for j in kept)
+            ]
+            if len(unit) == 1 or all(a > e for a, e in zip(apart, errors, strict=True)):
+                kept.append(i)
+        return [seeds[i] for i in kept]
+
+    def _measured(self, n: int) -> list[Seed]:
+        """Measure gradients beside critical points, until there are so many more seeds."""
+        more: list[Seed] = []
+        while len(more) < n and len(self.places):
+            order = self.rng.permutation(len(self.places))
+            chosen, rest = np.split(order, [n - len(more)])
+            places, self.places = self.places.take(chosen), self.places.take(rest)
+            more += self.search.seeds.measure(self.ask, self.noise, places, self.rng)
+        self.seeds += more
+        return more
+
     def _forget_known(self, level: Level) -> None:
-        """Forget seeds on the surfaces of known neurons."""
-        if self.seeds and level.walks:
-            X = np.array([seed.x for seed in self.seeds])
-            known = level.rows.explain(level.frame, X, self.search.close)
-            self.seeds = [s for s, is_known in zip(self.seeds, known, strict=True) if not is_known]
+        """Forget what lies on the surfaces of known neurons."""
+        if not (self.n_unexplained and level.walks):
+            return
+        X = np.vstack([self.places.X, *(seed.x[None] for seed in self.seeds)])
+        is_known = level.rows.explain(level.frame, X, self.search.close)
+        n = len(self.places)
+        self.places = self.places.take(~is_known[:n])
+        self.seeds = [
+            seed for seed, known in zip(self.seeds, is_known[n:], strict=True) if not known
+        ]
 
     def _take(self, level: Level, walk: Walk) -> None:
         """Take a neuron in, unless it is one of those that are there; then the better one stays."""
@@ -387,6 +423,12 @@ class Layers:
             below.walks = [
                 walk for walk, is_read in zip(below.walks, kept, strict=False) if is_read
             ]
+
+    def keep(self, kept: BoolArray) -> None:
+        """Forget rows of the highest level that were none of its layer's."""
+        if self.levels:
+            top = self.levels[-1]
+            top.walks = [walk for walk, is_one in zip(top.walks, kept, strict=False) if is_one]
 
     def outputs(self, level: Level) -> tuple[Network, OpenWeights] | None:
         """The network, if the rows of a level are the last hidden layer's."""

@@ -4,7 +4,6 @@ Across a neuron's hyperplane the gradients change by ``c n^T``, n being the unit
 critical point says of the neuron without a walk.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +13,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import Stencil, measure, unit_rows
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,6 @@ class SeedSearch:
         ends: FloatArray,
         breaks: list[FloatArray],
         rng: np.random.Generator,
-        is_known: Callable[[FloatArray], BoolArray] | None = None,
     ) -> list[Seed]:
         """Find seeds on segments.
 
@@ -69,19 +67,13 @@ class SeedSearch:
         starts, ends : ndarray, shape (n, d)
         breaks : list of ndarray
             Where known neurons bend each segment, as shares of it, in order.
-        is_known : callable, (m, d) -> (m,), optional
-            Which critical points are those of known neurons nevertheless.
 
         Raises
         ------
         CurvedError
             If the function curves wherever critical points are looked for.
         """
-        found = self.scan.find(ask, noise, starts, ends, breaks, rng)
-        if is_known is not None and len(found.X):
-            new = ~is_known(found.X)
-            found = CriticalPoints(found.X[new], found.left[new], found.right[new])
-        return self.measure(ask, noise, found, rng)
+        return self.measure(ask, noise, self.scan.find(ask, noise, starts, ends, breaks, rng), rng)
 
     def measure(
         self, ask: Ask, noise: NoiseFloor, found: CriticalPoints, rng: np.random.Generator

@@ -33,6 +33,22 @@ class CriticalPoints:
     left: FloatArray
     right: FloatArray
 
+    @classmethod
+    def none(cls, d: int) -> "CriticalPoints":
+        """Without any."""
+        return cls(*np.empty((3, 0, d)))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __add__(self, other: "CriticalPoints") -> "CriticalPoints":
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return CriticalPoints(*(np.concatenate(pair) for pair in both))
+
+    def take(self, rows: IntArray | BoolArray) -> "CriticalPoints":
+        """Return some of them."""
+        return CriticalPoints(*(points[rows] for points in vars(self).values()))
+
 
 @dataclass(frozen=True)
 class SegmentScan:
