@@ -267,6 +267,28 @@ def test_rows_that_are_too_few_leave_signs_open():
     assert fits.all()
 
 
+@pytest.mark.parametrize(
+    ("n", "m", "d", "n_missing"),
+    [(4, 7, 10, 1), (6, 9, 20, 2), (20, 30, 16, 1), (32, 30, 32, 8), (40, 60, 32, 2)],
+)
+def test_signs_are_found_where_neurons_below_are_missing(n, m, d, n_missing):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        frame, rows, true = planted(rng, n, m, d)
+        missing = rng.standard_normal((n_missing, d))
+        linear = rows.l + rng.standard_normal((n, n_missing)) @ missing
+        rows = LayerRows(rows.v, linear, rows.c, rows.undetermined)
+        signs, known, directions = rows.signs_of_low_rank(frame)
+        assert known.all()
+        assert (signs == true).all()
+        assert len(directions) == n_missing
+        # What is left is the weights of those that are missing.
+        assert missing @ directions.T @ directions == pytest.approx(missing, abs=1e-9)
+        # Two rows tell little of so many signs.
+        few = rows.take(np.arange(n_missing + 1))
+        assert not few.signs_of_low_rank(frame)[1].any() or m < d - n_missing
+
+
 def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():
     rng = np.random.default_rng(6)
     v, other = rng.standard_normal((2, 8))
@@ -276,6 +298,18 @@ def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():
     undetermined[4, 2:] = True  # knows too few
     rows = LayerRows(V[:, :6], V[:, 6:], np.zeros(5), undetermined)
     assert rows.alike(1e-8).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("seed", range(103, 107))
+def test_the_rows_of_a_narrow_first_layer_are_found_to_their_last_digits(seed):
+    truth = zoo.random_network([30, 20, 10, 8, 6, 1], seed=seed)
+    oracle = Oracle(truth, 30)
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(seed)
+    (W, b), _ = FirstRows().find(oracle, noise, first_line(oracle, noise, rng), rng)
+    apart = apart_up_to_sign(unit_rows(W, b), unit_rows(truth.weights[0], truth.biases[0]))
+    assert sorted(apart.argmin(axis=1)) == list(range(20))
+    # What they are off by grows from layer to layer.
+    assert apart.min(axis=1).max() < 1e-11
 
 
 @pytest.mark.parametrize("widths", [(5, 16, 8, 1), (4, 24, 10, 2), (10, 30, 12, 1)])

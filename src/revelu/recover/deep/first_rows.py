@@ -65,7 +65,7 @@ class FirstRows:
         if line.scan.complete:
             first = search.find(line)
             if len(first.W) < oracle.dim_in:
-                return (first.W, first.b), []
+                return self._sharp(oracle, noise, first.W, first.b, search.errors, rng), []
         rows, errors = search.rows, search.errors
         if len(rows):
             # One line's hyperplanes have passed a lighter test.
@@ -106,12 +106,24 @@ class FirstRows:
             quiet = 0 if more else quiet + 1
             if quiet == self.quiet:
                 break
-        W, b = rows[:, :-1].copy(), rows[:, -1].copy()
-        vague = np.flatnonzero(errors > self.sharp)
+        layer = self._sharp(oracle, noise, rows[:, :-1], rows[:, -1], errors, rng)
+        log.info("first layer: %d rows, %d queries", len(rows), oracle.n_queries)
+        return layer, seeds
+
+    def _sharp(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        W: FloatArray,
+        b: FloatArray,
+        errors: FloatArray,
+        rng: np.random.Generator,
+    ) -> Layer:
+        """Rows with those measured again that are vague."""
+        W, b, vague = W.copy(), b.copy(), np.flatnonzero(errors > self.sharp)
         rough = W[vague], b[vague], errors[vague]
         W[vague], b[vague], _ = sharpened(oracle, noise, *rough, rng, bound=self.bound)
-        log.info("first layer: %d rows, %d queries", len(b), oracle.n_queries)
-        return (W, b), seeds
+        return W, b
 
     def _long_segments(
         self, n: int, d: int, rng: np.random.Generator

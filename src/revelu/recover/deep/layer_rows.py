@@ -162,31 +162,50 @@ class LayerRows:
         return np.where(phi > 0.5, -1.0, 1.0), known, fits, missing
 
     def signs_of_low_rank(
-        self, frame: Frame, *, rtol: float = 1e-6
-    ) -> tuple[FloatArray, FloatArray]:
+        self,
+        frame: Frame,
+        *,
+        rtol: float = 1e-6,
+        off: float = 0.01,
+        n_steps: int = 30,
+    ) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Find the signs that leave linear parts of the lowest rank.
 
-        A neuron below that is always on has no wall: its weights are in the linear parts, and
-        leave one dimension of them.  Each wrong sign adds one, while rows and inputs are more.
+        Where a neuron below is missing, or always on and has no wall, its weights are in the
+        linear parts of all rows, and leave one dimension of them; each wrong sign adds one.  Least
+        squares are solved again and again, weighted each time against the directions that the last
+        solution has left: a sum of logarithms of singular values stands for the rank.
+
+        Parameters
+        ----------
+        rtol : float
+            A singular value of this size is none, relative to all that adds to the linear parts.
+        off : float
+            How far an unknown may be from 0 or 1.
 
         Returns
         -------
         s : ndarray, shape (m,)
+        known : ndarray of bool, shape (m,)
+            None where the equations are not more than the unknowns.
         directions : ndarray, shape (r, dim)
-            What is left of the linear parts, one row for every neuron that is always on.
+            What is left of the linear parts, one row for every neuron that is missing.
         """
         whole = ~self.undetermined.any(axis=1)
         whole = whole if whole.any() else ~whole
-        v, left = self.v[whole], self.l[whole]
+        v, linear = self.v[whole], self.l[whole]
+        (n, m), dim = v.shape, frame.W.shape[1]
         size = float(np.linalg.norm(np.abs(v) @ np.linalg.norm(frame.W, axis=1)))
-        s = np.ones(len(frame.b))
-
-        def rank(A: FloatArray) -> int:
-            return int((np.linalg.svd(A, compute_uv=False) > rtol * size).sum())
-
-        now = rank(left)
-        for i in range(len(s)):
-            turned = left + np.outer(v[:, i], frame.W[i])
-            if now and (lower := rank(turned)) < now:
-                left, now, s[i] = turned, lower, -1.0
-        return s, np.linalg.svd(left)[2][:now]
+        phi, small = np.full(m, 0.5), np.inf
+        for _ in range(n_steps):
+            U, values, _ = np.linalg.svd(linear + (v * phi) @ frame.W)
+            small = max(0.5 * min(small, float(values[0])), 1e-3 * rtol * size)
+            against = (U / np.hypot(np.append(values, np.zeros(n - len(values))), small)).T
+            A = ((against @ v)[:, None, :] * frame.W.T[None]).reshape(-1, m)
+            phi = np.linalg.lstsq(A, -(against @ linear).ravel(), rcond=1e-10)[0]
+        turned = phi > 0.5
+        _, values, directions = np.linalg.svd(linear + (v * turned) @ frame.W)
+        r = int((values > rtol * size).sum())
+        is_told = (n - r) * (dim - r) > m
+        known = is_told & (np.abs(phi - turned) < off)
+        return np.where(turned, -1.0, 1.0), known, directions[:r]

@@ -107,8 +107,7 @@ class LayerSearch:
     faint: float = 1e-6
     """A weight is none if it is smaller, relative to the largest of its row."""
     max_always_on: int = 2
-    """Neurons of one layer that are always on, at most; where more seem to be, signs are not
-    known."""
+    """Neurons of one layer that are always on, at most, where signs are not known otherwise."""
     agree: float = 0.7
     """The share of rows whose linear parts must fit before signs are taken for sure."""
     narrow: float = 0.15
@@ -390,10 +389,11 @@ class Layers:
             ]
         W, b = (frame.W + missing) * s[:, None], frame.b * s
         if not is_sure:
-            s, directions = level.rows.signs_of_low_rank(frame)
-            log.info("signs: linear parts of rank %d are left", len(directions))
-            if len(directions) > self.search.max_always_on:
-                # The signs are not known: all that is below is passed on, and any will do.
+            s, known, directions = level.rows.signs_of_low_rank(frame)
+            log.info("signs: %d of %d, rank %d is left", known.sum(), len(s), len(directions))
+            level.is_signed = bool(known.all())
+            if not level.is_signed and len(directions) > self.search.max_always_on:
+                # All that is below is passed on, and any signs will do.
                 directions = np.eye(frame.stack.dim_out)
             always_on = [frame.stack.always_on(u, self.rng) for u in directions]
             W = np.vstack([frame.W * s[:, None], *(row[None, :-1] for row in always_on)])
