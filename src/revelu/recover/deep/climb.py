@@ -421,8 +421,10 @@ class Climb(Search):
             # Neurons that were found late may be one of those that are there, or a deeper one's.
             if level.is_mended or why is Why.EXPLAINED:
                 break
-        if self.network is not None and why is not Why.EXPLAINED:
-            # What is wrong may be for want of a rare neuron, most likely one of the highest.
+        was_climbing = why is Why.LIMIT and self.network is None
+        if why is not Why.EXPLAINED and not was_climbing:
+            # What is wrong, or not understood, may be for want of a rare neuron, most likely one
+            # of the highest.
             layers = layers[: max(1, len(layers) - 1)]
         worst = 0.0
         if why is Why.UNRESOLVED and self.network is not None and len(self.answers):

@@ -122,11 +122,15 @@ class Estimate:
                 else 1.0 / np.sqrt(np.maximum(1.0, rest / typical))
             )
 
-    def uncertain(self, least: float) -> FloatArray:
-        """Directions in which the solution may be off by more, shape (q, size).
+    def uncertain(self, least: float) -> tuple[FloatArray, FloatArray]:
+        """Directions in which the solution may be off by more, as long as that, or 1.
 
-        Those whose standard error is larger, and those that no more than one equation tells, which
-        may be another neuron's: as long as that, or 1.
+        Returns
+        -------
+        vague : ndarray, shape (q, size)
+            Those whose standard error is larger.
+        single : ndarray, shape (r, size)
+            Those that no more than one equation tells, which may be another neuron's.
         """
         U, s, V = self._singular()
         errors = 1.0 / np.maximum(np.append(s, np.zeros(V.shape[1] - len(s))), 1e-3 * self.loose)
@@ -140,7 +144,7 @@ class Estimate:
         without = np.where(is_told, sizes / np.sqrt(np.where(is_told, rest, 1.0)), 1.0)
         single = np.flatnonzero(without > self.loose)
         directions = moves[:, single] / sizes[single] * np.minimum(without[single], 1.0)
-        return np.hstack([vague, directions]).T
+        return vague.T, directions.T
 
     def _singular(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Singular vectors and values of the equations over their errors, whole V."""

@@ -305,7 +305,7 @@ class Layers:
         What they make of a neuron is the same up to its size, where layers above have the same
         state.
         """
-        unit, kept = self.noise.unit, []
+        unit, kept = self.noise.unit, list[int]()
         columns = [seed.column / unit / np.linalg.norm(seed.column / unit) for seed in seeds]
         for i, seed in enumerate(seeds):
             errors = [SIGMAS * (seed.error + seeds[j].error) for j in kept]

@@ -37,13 +37,19 @@ class OpenWeights:
     ) -> "OpenWeights":
         """Return what is not known of rows in a frame of known signs, up to standard errors.
 
-        Of more directions than can be solved for those that matter most are returned.
+        Of more directions than can be solved for those that matter most are returned: what no
+        equation tells before what one does.
         """
-        parts = [row.uncertain(least) for row in rows]
-        owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        vague, single = (
+            zip(*(row.uncertain(least) for row in rows), strict=True) if rows else ((), ())
+        )
+        parts = [*vague, *single]
+        owners = np.repeat([*range(len(rows))] * 2, [len(part) for part in parts]).astype(np.intp)
         directions = np.vstack([np.empty((0, dim + 1)), *parts])
-        largest = np.sort(np.argsort(-np.linalg.norm(directions, axis=1), kind="stable")[:most])
-        return cls(owners[largest], directions[largest])
+        is_single = np.arange(len(owners)) >= sum(len(part) for part in vague)
+        order = np.lexsort([-np.linalg.norm(directions, axis=1), is_single])
+        some = np.sort(order[:most])
+        return cls(owners[some], directions[some])
 
     @classmethod
     def free(cls, W: FloatArray, rows: Sequence[int]) -> "OpenWeights":
