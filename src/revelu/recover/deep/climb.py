@@ -150,6 +150,8 @@ class Climb(Search):
         while found is None and len(layers.levels) < self.method.max_layers:
             level = Level(frame, unknown)
             layers.find_rows(level)
+            if layers.lacks_inputs:
+                return self._climb_with_others(first)
             if not level.walks and not layers.find_more():
                 break
             if level.walks:
@@ -168,6 +170,19 @@ class Climb(Search):
             return self._candidate(Why.UNRESOLVED, told)
         network, self.open_weights = found
         return self._explain(network)
+
+    def _climb_with_others(self, first: Layer) -> Candidate:
+        """Climb from a first layer of more rows: some reach beyond the span of those found."""
+        log.info("first layer: more rows than the %d found", len(first[1]))
+        rows = np.column_stack(first)
+        (W, b), _ = self.method.first.find_others(
+            self.oracle, self.noise, rows, np.zeros(len(rows)), self.rng
+        )
+        self.layers = Layers(self.oracle, self.noise, self.rng, self.method.layers, self.tell)
+        if len(b) > len(rows):
+            return self._climb_from((W, b), [])
+        told = "a neuron of the first layer reads what its others do not, and was not found"
+        return self._candidate(Why.UNRESOLVED, told)
 
     def _explain(self, network: Network) -> Candidate:
         """Look at fresh inputs; find the neurons that are missing where the network is wrong."""
@@ -421,8 +436,7 @@ class Climb(Search):
             # Neurons that were found late may be one of those that are there, or a deeper one's.
             if level.is_mended or why is Why.EXPLAINED:
                 break
-        was_climbing = why is Why.LIMIT and self.network is None
-        if why is not Why.EXPLAINED and not was_climbing:
+        if why is not Why.EXPLAINED:
             # What is wrong, or not understood, may be for want of a rare neuron, most likely one
             # of the highest.
             layers = layers[: max(1, len(layers) - 1)]

@@ -140,6 +140,8 @@ class Layers:
         Of neurons that are not known, beside which no gradients were measured yet.
     seeds : list of Seed
         Those beside which they were.
+    lacks_inputs : bool
+        Whether a neuron of the first layer was found late, which may see more than the basis.
     """
 
     oracle: Oracle
@@ -151,6 +153,7 @@ class Layers:
     levels: list[Level] = field(default_factory=list, init=False)
     places: CriticalPoints = field(init=False)
     seeds: list[Seed] = field(default_factory=list, init=False)
+    lacks_inputs: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.narrow_to(np.eye(self.oracle.dim_in))
@@ -214,7 +217,7 @@ class Layers:
             if n:
                 n_new, few = len(level.walks) - before, self.search.few * len(level.walks)
                 quiet = quiet + 1 if n_new <= few else 0
-            if quiet == (1 if level.walks else self.search.patience):
+            if self.lacks_inputs or quiet == (1 if level.walks else self.search.patience):
                 return
 
     def _move_down(self, level: Level) -> None:
@@ -237,6 +240,8 @@ class Layers:
             for walk in moved:
                 self._take(lower, walk)
             level.frame, level.unknown_below = lower.above, lower.rows.undetermined
+        elif len(self.basis) < self.oracle.dim_in:
+            self.lacks_inputs = True
         else:
             # A hyperplane that turns nowhere is the first layer's.
             rows = rows.take(flat)
