@@ -163,6 +163,52 @@ def minimise(
     return p, cost
 
 
+def take_full_steps(
+    problem: Problem,
+    start: FloatArray,
+    solver: Solver,
+    stop: Stop,
+    *,
+    damping: float = 1e-9,
+    gain: float = 0.03,
+) -> tuple[FloatArray, float]:
+    """Take whole steps, whether or not each of them lowers the cost; the best point of all.
+
+    Of a piecewise smooth model, such as a network, this is a Newton method for semismooth
+    equations (Qi and Sun 1993): near a point where nothing is left it converges
+    quadratically, while a cost that may only fall is caught in the creases of the pieces.
+
+    Parameters
+    ----------
+    start : ndarray, shape (p,)
+    solver : Solver
+        Of each step's linear least squares.
+    stop : Stop
+        Its ``patience`` counts steps in a row after which the least cost has not fallen by
+        ``gain``.
+    damping : float
+
+    Returns
+    -------
+    p : ndarray, shape (p,)
+    cost : float
+        Root mean square of its residual.
+    """
+    p, best, least, idle = start, start, np.inf, 0
+    for turn in range(stop.max_steps + 1):
+        check_cancelled()
+        rest = problem.residual(p)
+        cost = _size(rest)
+        idle = 0 if cost < (1.0 - gain) * least else idle + 1
+        if cost < least:
+            best, least = p, cost
+        is_near = least <= stop.goal and idle > 0
+        if is_near or idle >= stop.patience or turn == stop.max_steps or not np.isfinite(cost):
+            break
+        p = p + solver(problem.derivative(p), rest)(damping)
+    return best, least
+
+
 def _shortened(
     problem: Problem, p: FloatArray, step: FloatArray, cost: float, lengths: tuple[float, ...]
 ) -> tuple[FloatArray, FloatArray, float]:

@@ -3,7 +3,9 @@
 ``least_squares`` asks: an oracle and its noise floor come in, a
 :class:`revelu.recover.method.Candidate` goes out.  ``sizes`` says how many samples a search
 needs; where the inputs are many, ``slices`` carries a network over from a few coordinates to all
-of them; ``search`` finds, refines and sharpens a network for answers whose noise is known.
+of them; where lines show critical points, ``line_rows`` measures rows there and ``from_lines``
+fits a network from them; else ``search`` finds, refines and sharpens a network for answers whose
+noise is known.
 
 ``hermite`` asks nothing: pairs ``(x, f(x))`` come in, a ``learned`` network with its errors goes
 out.  ``tensors`` takes the Hermite coefficients to a first network (ATV21, Algorithms 1 to 5),

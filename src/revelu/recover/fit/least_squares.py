@@ -3,8 +3,10 @@
     f(x) = A relu(W x + b) + V x + c
 
 Steps that divide differences of answers by small distances lose the digits that float32
-or rounded answers do not have.  Here no answer is divided by anything: queries of
-N(0, I), decided in advance of their answers, and the network that explains them.
+or rounded answers do not have.  So no weight is read off differences: queries of N(0, I), and the
+network that explains them.  Where answers have digits enough for lines, and the outputs are few,
+differences say where to begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at
+random.
 
 1. Where the inputs are many, ask in a few coordinates first: there the function is again
    a two-layer network, a smaller one.  With several outputs these are the directions that
@@ -28,6 +30,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
+from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
@@ -54,10 +57,13 @@ class FitSearch(Search):
     ----------
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
+    samples : Samples, optional
+        What a network from lines was fitted to.
     """
 
     method: "Fit"
     best: Network | None = field(default=None, init=False)
+    samples: Samples | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
     n_kinks: int | None = field(default=None, init=False)
     is_stuck: bool = field(default=False, init=False)
@@ -70,7 +76,9 @@ class FitSearch(Search):
         try:
             with interruptible(self.oracle.check_time):
                 self._choose_coordinates()
-                self._finish(self._search())
+                samples = self._from_lines()
+                fitted = self._finish(samples or self._search())
+                self.samples = None if samples is None else fitted
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
@@ -78,6 +86,9 @@ class FitSearch(Search):
             return Candidate(None, Why.CURVED, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
             why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
+        return self._candidate(why)
+
+    def _candidate(self, why: Why) -> Candidate:
         return Candidate(
             None if self.best is None else self._network(),
             why,
@@ -87,9 +98,26 @@ class FitSearch(Search):
             figures={"refuted": self.is_stuck},
         )
 
-    def repair(self, seen: Disagreement) -> Candidate | None:  # noqa: ARG002
-        """Give up: a fit has searched until its answers were explained."""
-        return None
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Fit a network from lines to more answers, those that disagree among them.
+
+        A search from random starts gives up: it has searched until its answers were explained.
+        """
+        if self.samples is None or self.n_repairs == self.method.max_repairs:
+            return None
+        self.n_repairs += 1
+        n = int(np.ceil(self.method.more_answers * len(self.samples.X)))
+        X = np.vstack([seen.X, self.rng.standard_normal((n, self.oracle.dim_in))])
+        try:
+            with interruptible(self.oracle.check_time):
+                self.samples = self.samples.joined(self._answered(X))
+                self.best = refine(self._best(), self.samples).network
+        except (LimitReachedError, SaturatedError) as error:
+            self.obstacles.append(str(error))
+            return self._candidate(Why.of(error))
+        if not is_explained(self._best(), self.samples, self.limit):
+            return None
+        return self._candidate(Why.EXPLAINED)
 
     @property
     def limit(self) -> float:
@@ -109,6 +137,21 @@ class FitSearch(Search):
         if span is not None:
             self.subspace = Subspace(span)
             log.info("the gradients span %d of %d directions", len(span), d)
+
+    def _from_lines(self) -> Samples | None:
+        """Steps 2 and 3 from rows that lines show; None where they show too little."""
+        is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
+        has_many = self.oracle.dim_out > self.method.few_outputs
+        if is_coarse or has_many or self.oracle.takes_log_ratios:
+            return None
+        self.tell("measuring rows on lines")
+        found = self.method.from_lines.find(
+            self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
+        )
+        if found is None:
+            return None
+        self.best, samples = found
+        return samples
 
     def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""
@@ -184,10 +227,10 @@ class FitSearch(Search):
         self.n_kinks = len(scan.kinks)
         log.info("%d kinks along a line", self.n_kinks)
 
-    def _finish(self, samples: Samples) -> None:
-        """Steps 4 and 5, for a network that explains its samples."""
+    def _finish(self, samples: Samples) -> Samples:
+        """Steps 4 and 5, for a network that explains its samples; what it is fitted to."""
         if not is_explained(self._best(), samples, self.limit):
-            return
+            return samples
         notes = self._drop_rest(samples)
         if self.subspace is None:
             samples = self._enough(samples)
@@ -200,6 +243,7 @@ class FitSearch(Search):
                 notes = self._drop_rest(samples)
                 self.best = refine(self._best(), samples).network
         self.notes += notes
+        return samples
 
     def _refined(self, samples: Samples) -> Network:
         """The last fit, where errors differ step by step."""
@@ -253,7 +297,13 @@ class FitSearch(Search):
     def _drop_rest(self, samples: Samples) -> list[str]:
         """Turn neurons round until no affine rest is left, if the samples agree."""
         best, even = self._best(), samples.evenly()
-        network, notes = resolve_signs(best, self.method.rest_rtol, self.method.sign_rounding, 1.0)
+        # What noise leaves of the rest is less where answers are precise, and the fewer choices
+        # of signs leave as little by chance.
+        precise = self.method.rest_errors * self.noise.coarseness
+        for rtol in (min(precise, self.method.rest_rtol), self.method.rest_rtol):
+            network, notes = resolve_signs(best, rtol, self.method.sign_rounding, 1.0)
+            if network.skip is None:
+                break
         if notes or network.skip is not None:
             return notes
         plain = refine(network, even).network
@@ -288,11 +338,18 @@ class FitSearch(Search):
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries, in the coordinates of the subspace."""
-        X = self.rng.standard_normal((n, self._sizes().d))
+        return self._ask_at(self.rng.standard_normal((n, self._sizes().d)))
+
+    def _ask_at(self, Z: FloatArray) -> Samples:
+        """Ask at inputs, or at coordinates of the subspace."""
         if self.subspace is None:
-            return self._answered(X)
-        samples = self._answered(self.subspace.points(X))
+            return self._answered(Z)
+        samples = self._answered(self.subspace.points(Z))
         return replace(samples, X=self.subspace.coordinates(samples.X))
+
+    def _answers(self, Z: FloatArray) -> FloatArray:
+        """The answers alone, as lines take them."""
+        return self.oracle(Z if self.subspace is None else self.subspace.points(Z))
 
     def _answered(self, X: FloatArray) -> Samples:
         """Ask what a float32 target is asked exactly."""
@@ -353,8 +410,18 @@ class Fit(Method):
         The noise from which answers count as coarse.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
+    from_lines : FromLines
+        How neurons are found where lines show them.
+    few_outputs : int
+        With more outputs random starts need fewer queries than lines.
+    max_repairs : int
+        How often a network from lines is fitted to more answers,
+    more_answers : float
+        this share of those it was fitted to.
+    rest_errors : float
+        The affine rest that noise leaves is this many errors of the answers,
     rest_rtol : float
-        The affine rest that noise leaves is this share of the neurons' affine maps at most;
+        and this share of the neurons' affine maps at most;
     sign_rounding : float
         an unknown sign, 0 or 1, may be this far off,
     rest_cost : float
@@ -388,6 +455,11 @@ class Fit(Method):
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
     n_foretold: int = 32
+    from_lines: FromLines = field(default_factory=FromLines)
+    few_outputs: int = 3
+    max_repairs: int = 2
+    more_answers: float = 0.25
+    rest_errors: float = 30.0
     rest_rtol: float = 0.05
     sign_rounding: float = 0.3
     rest_cost: float = 1.2

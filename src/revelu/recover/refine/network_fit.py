@@ -17,6 +17,7 @@ from revelu.numerics.gauss_newton import (
     minimise,
     normal_equations,
     summed_normal_equations,
+    take_full_steps,
 )
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
 from revelu.types import FloatArray
@@ -154,6 +155,30 @@ def fit(
     """
     problem = _NetworkProblem(start, samples, extended=extended)
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
+    return Fit(start.like(vector), cost)
+
+
+def fit_by_full_steps(
+    start: Network, samples: Samples, stop: Stop, *, solver: Solver = AUTOMATIC
+) -> Fit:
+    """Fit all weights by whole Gauss-Newton steps, which costs may rise on.
+
+    Parameters
+    ----------
+    start : Network
+        With errors of a hundredth in its rows, or with a few rows wrong.
+    stop : Stop
+        When steps end.
+    solver : Solver
+        Of the linear least squares of each step.
+
+    Returns
+    -------
+    Fit
+        The best of all steps.
+    """
+    problem = _NetworkProblem(start, samples, extended=False)
+    vector, cost = take_full_steps(problem, start.to_vector(), solver, stop)
     return Fit(start.like(vector), cost)
 
 

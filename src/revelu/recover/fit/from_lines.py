@@ -1,0 +1,248 @@
+"""A network from the critical points of lines: rows, one joint fit, and what it leaves.
+
+1. Measure rows on lines, until a line shows hardly a new one.
+2. Ask Gaussian queries, somewhat more than there are unknowns, and fit all weights at once.  The
+   rows err by some thousandths, a few are sums of two neurons', and a few neurons are missing: a
+   fit by whole Gauss-Newton steps forgives all that.
+3. Where it leaves more than noise, fit a few neurons to what the rows do not explain, and begin
+   with these, too; then measure another line.
+4. Take out the neurons that are not needed, ask where the answers determine the network least,
+   and look at fresh inputs, until these agree.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+
+from revelu.network import Network, add_networks
+from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.gauss_newton import Iterative, Stop
+from revelu.oracle import NoiseFloor
+from revelu.probe.hyperplane import points_on_hyperplanes
+from revelu.probe.line import Ask
+from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.fit.price import Price
+from revelu.recover.fit.pruning import prune
+from revelu.recover.fit.sizes import Sizes
+from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.network_fit import (
+    Automatic,
+    Fit,
+    Samples,
+    degrees_of_freedom,
+    fit,
+    fit_by_full_steps,
+)
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FromLines:
+    """How a network is found from the critical points of lines.
+
+    Attributes
+    ----------
+    rows : LineRows
+        How rows are measured.
+    max_lines : int
+    new : float
+        A line that adds no more than this share of the rows, or one, ends the first lines.
+    equations : float
+        Equations a parameter of the joint fit.
+    n_spare : int
+        Neurons that are fitted to what rows leave unexplained,
+    n_starts : int
+        from so many random starts.
+    near : float
+        Reduced cost, in units of what noise may leave, from which a network has no neuron
+        missing: spare ones and many parameters slow the last digits down.
+    most_dense : int
+        Parameters up to which each step solves normal equations,
+    most_work : float
+        and multiplications.
+    most_foretold : float
+        Multiplications that foretelling errors may take.
+    undetermined : float
+        An answer that is foretold to err by more than this many of its own errors is asked.
+    n_foretold : int
+        Answers to Gaussian inputs that are looked at for such,
+    n_beside : int
+        and inputs on either side of each hyperplane.
+    beside : float
+        How far from it, in standard deviations of the inputs.
+    max_checks : int
+        Rounds of fresh answers.
+    """
+
+    rows: LineRows = field(default_factory=LineRows)
+    max_lines: int = 7
+    new: float = 0.06
+    equations: float = 1.2
+    n_spare: int = 4
+    n_starts: int = 4
+    near: float = 2.0
+    most_dense: int = 2500
+    most_work: float = 1e10
+    most_foretold: float = 8e10
+    undetermined: float = 3.0
+    n_foretold: int = 1000
+    n_beside: int = 2
+    beside: float = 0.5
+    max_checks: int = 5
+
+    def find(
+        self,
+        ask: Ask,
+        sample: Callable[[FloatArray], Samples],
+        sizes: Sizes,
+        noise: NoiseFloor,
+        limit: float,
+        rng: np.random.Generator,
+    ) -> tuple[Network, Samples] | None:
+        """Find a network that explains what is asked.
+
+        Parameters
+        ----------
+        ask : callable, (n, d) -> (n, k)
+            For lines.
+        sample : callable
+            The same with errors, for fits.
+        limit : float
+            The reduced cost that noise alone may leave.
+
+        Returns
+        -------
+        (network, samples) or None
+            With an affine rest, and what it explains; None where lines see too little.
+
+        Raises
+        ------
+        LimitReachedError
+            If queries or seconds run out.
+        SaturatedError
+            If the target is saturated.
+        """
+        d, k = sizes.d, sizes.k
+        rows = Rows(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0))
+        samples: Samples | None = None
+        price = Price(limit, known=True)
+        for turn in range(self.max_lines):
+            more = self.rows.find_new(ask, d, noise, rows, rng)
+            if more is None or not (len(rows) or len(more)):
+                return None
+            n_known, rows = len(rows), rows.joined(more)
+            log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
+            if not n_known or len(more) > max(1.0, self.new * n_known):
+                continue
+            for n_spare in (0, self.n_spare):
+                n = self._n_samples(len(rows) + n_spare, sizes)
+                if samples is None:
+                    samples = sample(rng.standard_normal((n, d)))
+                elif n > len(samples.X):
+                    more_X = rng.standard_normal((n - len(samples.X), d))
+                    samples = samples.joined(sample(more_X))
+                found = self._fitted(rows.network(samples), samples, n_spare, rng)
+                cost = samples.reduced_cost(found.network)
+                log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
+                if cost <= self.near * limit:
+                    settled = self._settled(found, samples, sample, price, rng)
+                    if settled is not None:
+                        return settled
+        return None
+
+    def _n_samples(self, width: int, sizes: Sizes) -> int:
+        d, k = sizes.d, sizes.k
+        return int(np.ceil(self.equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
+
+    def _fitted(
+        self, network: Network, samples: Samples, n_spare: int, rng: np.random.Generator
+    ) -> Fit:
+        """Fit all weights, those of some neurons beside the rows among them."""
+        if n_spare:
+            rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+            starts = [
+                fit_at_once(rng, rest, n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
+            ]
+            spare = min(starts, key=lambda found: found.cost).network
+            stop = Stop(15, rtol=0.02)
+            network = fit(add_networks(network, spare), samples, stop).network
+        return self._by_full_steps(network, samples)
+
+    def _by_full_steps(self, network: Network, samples: Samples) -> Fit:
+        root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
+        # As many iterations as the condition of a random matrix asks for.
+        n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
+        solver = Automatic(Iterative(n, rtol=1e-3, white=True), self.most_dense, self.most_work)
+        stop = Stop(15, patience=5, goal=2.0)
+        return fit_by_full_steps(network, samples, stop, solver=solver)
+
+    def _settled(
+        self,
+        found: Fit,
+        samples: Samples,
+        sample: Callable[[FloatArray], Samples],
+        price: Price,
+        rng: np.random.Generator,
+    ) -> tuple[Network, Samples] | None:
+        """Take out what is not needed, and ask until fresh answers agree."""
+        d = samples.X.shape[1]
+        for _ in range(self.max_checks):
+            found = prune(found, samples, price)
+            network = found.network
+            if not price.is_explained(network, samples):
+                return None
+            weak = self._weak_inputs(network, samples, rng)
+            fresh = sample(rng.standard_normal((Sizes(d, 1).n_held_out(len(samples.X)), d)))
+            agrees = np.abs(fresh.residual(network)).max() <= price.noise * SIGMAS
+            samples = samples.joined(fresh)
+            log.debug(
+                "%s: %d inputs undetermined, fresh ones agree: %s", network, len(weak), agrees
+            )
+            if agrees and not len(weak):
+                return network, samples
+            if len(weak):
+                samples = samples.joined(sample(weak))
+            found = self._by_full_steps(network, samples)
+        return None
+
+    def _weak_inputs(
+        self, network: Network, samples: Samples, rng: np.random.Generator
+    ) -> FloatArray:
+        """Inputs whose answers the samples determine least.
+
+        An answer's standard error, in units of its own, is the norm of ``L^-1 j`` for its
+        derivative ``j`` and the Cholesky factor of the samples' normal equations.
+        """
+        d, p = network.dim_in, network.n_parameters
+        (W, _), (b, _) = network.weights, network.biases
+        if samples.n_equations * p**2 > self.most_foretold or not len(W):
+            return np.empty((0, d))
+        on, normals = points_on_hyperplanes(
+            rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
+        )
+        pool = np.vstack(
+            [
+                rng.standard_normal((self.n_foretold // network.dim_out, d)),
+                on + self.beside * normals,
+                on - self.beside * normals,
+            ]
+        )
+        inverse = 1.0 / samples.evenly().sigma
+        at = Arrays.of(network)
+        normal = NetworkDerivative(at, samples.X, inverse).normal()
+        sizes = np.sqrt(np.diag(normal))
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        normal = normal / sizes / sizes[:, None]
+        normal[np.diag_indices_from(normal)] += 1e-10
+        factor = scipy.linalg.cholesky(normal, check_finite=False)
+        J = NetworkDerivative(at, pool, inverse).matrix() / sizes
+        errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
+        error = np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
+        worst = np.argsort(-error, kind="stable")[: max(p // 8, 16)]
+        return np.asarray(pool[worst[error[worst] > self.undetermined]])

@@ -1,0 +1,265 @@
+"""Rows of hidden neurons from the critical points of lines, each with its error.
+
+The kinks of a line tell the neurons apart, and the gradients of the pieces on both sides of one
+differ by ``a w'``: by a row and an output column (DG21, Algorithms 1 to 4).  Of answers of few
+digits a gradient has half of those digits at best, so that every row has an error, by which
+kinks of other lines are told to be known neurons' or new ones'.  No row is exact, nor is every
+kink one neuron's: a least-squares fit has to start from them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor
+from revelu.probe.kinks import find_kinks
+from revelu.probe.line import Ask, random_line
+from revelu.probe.scan import LineScan
+from revelu.recover.fit.pruning import with_output_layer
+from revelu.recover.refine.network_fit import Samples
+from revelu.recover.shallow.blocks import choose_blocks
+from revelu.recover.shallow.line_neurons import half_gaps_of
+from revelu.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Neurons whose orientation is open.
+
+    Attributes
+    ----------
+    W : ndarray, shape (m, d)
+    b : ndarray, shape (m,)
+    A : ndarray, shape (m, k)
+        Output columns.
+    errors : ndarray, shape (m,)
+        Standard error of each row of ``W``, relative to it.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    A: FloatArray
+    errors: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+    def joined(self, other: "Rows") -> "Rows":
+        """Both."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def network(self, samples: Samples) -> Network:
+        """Return the network of these rows, its output layer and affine rest fitted to samples."""
+        (m, d), k, norms = self.W.shape, self.A.shape[1], np.linalg.norm(self.W, axis=1)
+        skip = (np.zeros((k, d)), np.zeros(k))
+        layers = [self.W / norms[:, None], np.zeros((k, m))]
+        return with_output_layer(Network(layers, [self.b / norms, np.zeros(k)], skip), samples)
+
+
+@dataclass(frozen=True)
+class LineRows:
+    """How rows are measured on a line.
+
+    Attributes
+    ----------
+    noise : float
+        Answers on a line err by this many times the noise floor: the target rounds the inputs.
+    precision : float
+        Steps are as short as rows of this relative error allow,
+    shortest, longest : float
+        but no shorter and no longer than these shares of a piece's half-width: longer ones cross
+        other neurons' hyperplanes more often.
+    block : int
+        Directions whose derivatives one more query checks together.
+    shrink : float
+        Where the check fails, a kink is too near, and steps are divided by this,
+    max_tries : int
+        so often in all.
+    worst : float
+        Rows of a larger error are left out.
+    narrow : float
+        A piece whose half-width is less than this many noise floors has no gradient worth having.
+    matching : float
+        Standard errors within which a kink is where a row says.
+    same_jump : float
+        Share by which a kink's jump may differ from what a neuron of exact row would make: the
+        pieces beside it are short.
+    """
+
+    noise: float = 1.5
+    precision: float = 3e-3
+    shortest: float = 0.03
+    longest: float = 0.25
+    block: int = 12
+    shrink: float = 6.0
+    max_tries: int = 4
+    worst: float = 0.3
+    narrow: float = 100.0
+    matching: float = 2.0
+    same_jump: float = 0.1
+
+    def find_new(
+        self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
+    ) -> Rows | None:
+        """Measure the rows of the kinks of a line that known rows do not explain.
+
+        Parameters
+        ----------
+        ask : callable, (n, d) -> (n, k)
+        d : int
+            Number of inputs.
+
+        Returns
+        -------
+        Rows or None
+            None where the line has no affine pieces.
+
+        Raises
+        ------
+        SaturatedError
+            If the target is saturated somewhere on the line.
+        """
+        nu = self.noise * float(noise.nu.max())
+        scan = find_kinks(ask, random_line(rng, d), nu, noise.scale, rng)
+        if not scan.complete:
+            return None
+        return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, nu))
+
+    def _blocks(self, scan: LineScan, known: Rows, nu: float) -> list[tuple[int, int]]:
+        """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
+        half_gaps = half_gaps_of(scan)
+        narrow = self.narrow * nu
+        if not len(known):
+            columns = _columns(scan)
+            _, blocks = choose_blocks(columns, half_gaps, scan.is_single, narrow)
+            return [(block.start, block.stop) for block in blocks if block.is_solvable]
+        wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
+        new = scan.is_single & wide & (self.known_of_kinks(scan, known, nu) < 0)
+        return [(int(i), int(i) + 1) for i in np.flatnonzero(new)]
+
+    def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
+        """Tell which row makes each kink of a line, one to one; -1 where none does."""
+        line, found = scan.line, np.full(len(scan.kinks), -1, dtype=np.intp)
+        if not len(known) or not len(found):
+            return found
+        slopes = known.W @ line.v
+        t = -(known.W @ line.x0 + known.b) / slopes
+        norms, columns = (np.linalg.norm(a, axis=1) for a in (known.W, known.A))
+        reach = known.errors * norms * np.linalg.norm(line.points(t), axis=1)
+        angle = self.matching * (reach / np.abs(slopes) / (1.0 + t**2) + SIGMAS * nu)
+        jumps = known.A * np.abs(slopes)[:, None]
+        along = known.errors * norms * float(np.linalg.norm(line.v)) / np.sqrt(len(line.v))
+        jump = self.same_jump * np.linalg.norm(jumps, axis=1) + self.matching * along * columns
+        apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / angle
+        differ = np.linalg.norm(scan.jumps[:, None] - jumps, axis=2) / jump
+        cost = np.maximum(apart, differ)
+        # A pair that fits is worth more than any number of pairs that do not.
+        i, j = linear_sum_assignment(np.where(cost <= 1.0, cost - len(found), 0.0))
+        fits = cost[i, j] <= 1.0
+        found[i[fits]] = j[fits]
+        return found
+
+
+def _columns(scan: LineScan) -> FloatArray:
+    """Unit output columns of the kinks of a line."""
+    slopes = np.linalg.norm(scan.jumps, axis=1)
+    return np.asarray(scan.jumps / np.where(slopes > 0, slopes, 1.0)[:, None])
+
+
+@dataclass
+class _Measurement:
+    """Gradients on the pieces of a line, and the rows that their differences are."""
+
+    how: LineRows
+    ask: Ask
+    scan: LineScan
+    nu: float
+    rng: np.random.Generator
+    basis: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.basis = self.scan.line.complement()
+
+    def rows(self, blocks: Sequence[tuple[int, int]]) -> Rows:
+        """Solve ``dJ = sum_j a_j w_j'`` for the kinks of each block; one error a row."""
+        scan, line = self.scan, self.scan.line
+        d, k = len(line.v), len(scan.sigma)
+        pieces = sorted({p for block in blocks for p in block})
+        found = [Rows(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0))]
+        if not pieces:
+            return found[0]
+        slopes, columns = np.linalg.norm(scan.jumps, axis=1), _columns(scan)
+        gradients, errors = self._gradients(np.array(pieces))
+        at = {p: i for i, p in enumerate(pieces)}
+        for start, stop in blocks:
+            p, q = at[start], at[stop]
+            inverse = np.linalg.pinv(columns[start:stop].T)
+            outside = inverse @ (gradients[q] - gradients[p]).T @ self.basis
+            W = outside + np.outer(slopes[start:stop], line.v / (line.v @ line.v))
+            b = -slopes[start:stop] * scan.kinks[start:stop] - W @ line.x0
+            size = np.linalg.norm(inverse, axis=1) / np.linalg.norm(W, axis=1)
+            found.append(Rows(W, b, columns[start:stop], np.hypot(errors[p], errors[q]) * size))
+        rows = found[0]
+        for more in found[1:]:
+            good = more.errors <= self.how.worst
+            rows = rows.joined(Rows(*(a[good] for a in vars(more).values())))
+        return rows
+
+    def _gradients(self, pieces: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Derivatives along the basis in the middle of pieces, (p, d - 1, k), and their errors.
+
+        The error of a gradient, its norm, is not finite where it could not be measured.
+        """
+        scan, line, half_gaps = self.scan, self.scan.line, half_gaps_of(self.scan)
+        edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
+        t = np.clip(np.tan((edges[pieces] + edges[pieces + 1]) / 2), *scan.interval)
+        X, length, d = line.points(t), float(np.linalg.norm(line.v)), len(line.v)
+        sigma = scan.sigma * NoiseFloor.growth(X)[:, None]
+        errors = np.sqrt((sigma**2).mean(axis=1))
+        room = np.minimum(half_gaps[pieces], np.median(half_gaps)) * length * np.hypot(1.0, t)
+        # A jump's slope along the line is about the norm of its row over sqrt(d).
+        row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
+        wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
+        steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
+        G, used = self._differences(X, sigma, steps)
+        return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
+
+    def _differences(
+        self, X: FloatArray, sigma: FloatArray, steps: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Differences along the basis, with their steps; 0 is the step of what crossed a kink.
+
+        One more answer a block, twice a step along a mix of its directions, must agree.
+        """
+        values, m = self.ask(X), len(self.basis)
+        G = np.zeros((len(X), m, values.shape[1]))
+        used = np.full((len(X), m), 1e-300)
+        parts = np.array_split(np.arange(m), -(-m // self.how.block))
+        todo = [(i, part) for i in range(len(X)) for part in parts if len(part)]
+        for _ in range(self.how.max_tries):
+            if not todo:
+                break
+            mixes = [self.rng.choice([-1.0, 1.0], len(p)) / np.sqrt(len(p)) for _, p in todo]
+            moves = [
+                np.vstack([self.basis[p], 2.0 * mix @ self.basis[p]])
+                for (_, p), mix in zip(todo, mixes, strict=True)
+            ]
+            points = [X[i] + steps[i] * move for (i, _), move in zip(todo, moves, strict=True)]
+            ends = np.cumsum([len(p) for p in points])[:-1]
+            left = []
+            answers = np.split(self.ask(np.concatenate(points)), ends)
+            for (i, part), mix, Y in zip(todo, mixes, answers, strict=True):
+                slopes = (Y[:-1] - values[i]) / steps[i]
+                apart = np.abs(Y[-1] - values[i] - 2.0 * steps[i] * (mix @ slopes))
+                # Two answers, and twice the error of a unit combination of differences.
+                if (apart <= SIGMAS * np.sqrt(2.0 + 8.0) * sigma[i]).all():
+                    G[i, part], used[i, part] = slopes, steps[i]
+                else:
+                    left.append((i, part))
+            todo, steps = left, steps / self.how.shrink
+        return G, used

@@ -1,0 +1,85 @@
+"""Networks of one hidden layer from the critical points of lines, in float32 throughout."""
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.network import zoo
+from revelu.numerics.gauss_newton import Stop
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
+from revelu.recovery import Status
+
+
+class InFloat32:
+    """A network that rounds its inputs and computes in float32, as served networks do."""
+
+    def __init__(self, network):
+        self.weights = [W.astype(np.float32) for W in network.weights]
+        self.biases = [b.astype(np.float32) for b in network.biases]
+        self.truth = revelu.Network(
+            [W.astype(float) for W in self.weights], [b.astype(float) for b in self.biases]
+        )
+
+    def __call__(self, X):
+        (W, A), (b, c) = self.weights, self.biases
+        return np.maximum(X.astype(np.float32) @ W.T + b, np.float32(0)) @ A.T + c
+
+
+def nrmse(found, truth):
+    X = np.random.default_rng(3).standard_normal((4000, truth.dim_in))
+    return np.sqrt(((found(X) - truth(X)) ** 2).mean() / truth(X).var(axis=0).mean())
+
+
+@pytest.mark.parametrize(
+    ("widths", "queries"),
+    [([10, 16, 1], 8.0), ([6, 12, 1], 8.0), ([20, 40, 1], 6.0), ([12, 16, 3], 4.0)],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_networks_that_compute_in_float32_come_back(widths, queries, seed):
+    target = InFloat32(zoo.random_network(widths, seed=seed))
+    recovery = revelu.extract(target, dim_in=widths[0], seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "fit"
+    assert recovery.network.architecture == tuple(widths)
+    assert recovery.network.skip is None
+    assert nrmse(recovery.network, target.truth) < 3e-7
+    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_of_a_line_are_as_good_as_their_errors_say(seed):
+    target = InFloat32(zoo.random_network([10, 16, 1], seed=seed))
+    truth, oracle = target.truth, Oracle(target, 10)
+    noise, rng = measure_noise(oracle, 0), np.random.default_rng(seed)
+    rows = Rows(np.empty((0, 10)), np.empty(0), np.empty((0, 1)), np.empty(0))
+    before = oracle.n_queries
+    for n in (10, 14):
+        rows = rows.joined(LineRows().find_new(oracle, 10, noise, rows, rng))
+        assert len(rows) >= n
+    assert oracle.n_queries - before < 3 * truth.n_parameters
+    unit = [W / np.linalg.norm(W, axis=1)[:, None] for W in (truth.weights[0], rows.W)]
+    sines = np.sqrt(np.maximum(1.0 - np.abs(unit[0] @ unit[1].T).max(axis=0) ** 2, 0.0))
+    # A row may be the sum of two whose kinks could not be told apart.
+    assert np.mean(sines <= 4.0 * rows.errors) >= 0.8
+    assert np.median(rows.errors) < 0.02
+
+
+def test_whole_steps_find_a_network_from_rows_that_err():
+    truth, rng = zoo.random_network([10, 16, 1], seed=4), np.random.default_rng(5)
+    X = rng.standard_normal((300, 10))
+    samples = Samples(X, truth(X), np.full(1, 1e-9))
+    start = truth.like(truth.to_vector() * (1.0 + 1e-2 * rng.standard_normal(truth.n_parameters)))
+    found = fit_by_full_steps(start, samples, Stop(15, patience=5))
+    assert samples.cost(start) > 1e6
+    assert found.cost < 1.0
+    assert nrmse(found.network, truth) < 1e-8
+
+
+def test_a_line_without_kinks_leaves_an_affine_function_to_the_fit():
+    V = np.random.default_rng(1).standard_normal((5, 1))
+    recovery = revelu.extract(lambda X: (X @ V).astype(np.float32), dim_in=5)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == (5, 0, 1)
