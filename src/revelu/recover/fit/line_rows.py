@@ -239,7 +239,7 @@ class _Measurement:
         values, m = self.ask(X), len(self.basis)
         G = np.zeros((len(X), m, values.shape[1]))
         used = np.full((len(X), m), 1e-300)
-        parts = np.array_split(np.arange(m), -(-m // self.how.block))
+        parts = np.array_split(np.arange(m), max(-(-m // self.how.block), 1))
         todo = [(i, part) for i in range(len(X)) for part in parts if len(part)]
         for _ in range(self.how.max_tries):
             if not todo:
