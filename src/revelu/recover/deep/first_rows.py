@@ -45,7 +45,11 @@ class FirstRows:
     same: float = 1e-5
     """Rows of norm 1 that differ by less are one."""
     sharp: float = 1e-13
-    """A row whose standard error is larger is measured again."""
+    """A row whose standard error is larger is measured again,"""
+    costly: float = 2.0
+    """unless that takes more queries, as a share of those asked so far;"""
+    at_once: float = 4e6
+    """so many numbers of inputs at once, times 4: that takes some 0.3 GB."""
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, line: Peeling, rng: np.random.Generator
@@ -65,10 +69,6 @@ class FirstRows:
         if line.scan.complete:
             first = search.find(line)
             if len(first.W) < oracle.dim_in:
-                # Errors grow from layer to layer, but of wide inputs that would be most of what
-                # a network costs: each weight takes four answers.
-                if 4 * first.W.size > oracle.n_queries:
-                    return (first.W, first.b), []
                 return self._sharp(oracle, noise, first.W, first.b, search.errors, rng), []
         rows, errors = search.rows, search.errors
         if len(rows):
@@ -123,10 +123,18 @@ class FirstRows:
         errors: FloatArray,
         rng: np.random.Generator,
     ) -> Layer:
-        """Rows with those measured again that are vague."""
+        """Rows with those measured again that are vague, for errors grow from layer to layer.
+
+        Each weight takes four answers: with fewer rows than inputs they stay as they are if that
+        is much more than was asked so far.
+        """
         W, b, vague = W.copy(), b.copy(), np.flatnonzero(errors > self.sharp)
-        rough = W[vague], b[vague], errors[vague]
-        W[vague], b[vague], _ = sharpened(oracle, noise, *rough, rng, bound=self.bound)
+        n, d = len(vague), W.shape[1]
+        if len(W) < d and 4 * n * d > self.costly * oracle.n_queries:
+            return W, b
+        for some in np.array_split(vague, max(1, round(n * d**2 / self.at_once))):
+            rough = W[some], b[some], errors[some]
+            W[some], b[some], _ = sharpened(oracle, noise, *rough, rng, bound=self.bound)
         return W, b
 
     def _long_segments(

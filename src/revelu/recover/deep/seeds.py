@@ -50,6 +50,8 @@ class SeedSearch:
     """A change of gradients is one neuron's if its second singular value is so much smaller."""
     precise: float = 1e-3
     """A change of gradients is known if its error is so much smaller."""
+    at_once: float = 4e6
+    """Numbers of inputs that are asked at once, times 2: that takes some 0.2 GB."""
 
     def find(
         self,
@@ -134,8 +136,11 @@ class SeedSearch:
                 )
                 for i, w in zip(todo, aside, strict=True)
             ]
+            n_blocks = max(1, round(len(todo) * d**2 / self.at_once))
+            blocks = np.array_split(np.arange(len(todo)), n_blocks)
+            measured = [g for block in blocks for g in measure(ask, [stencils[i] for i in block])]
             failed = []
-            for i, found in zip(todo, measure(ask, stencils), strict=True):
+            for i, found in zip(todo, measured, strict=True):
                 atol = SIGMAS * sigma[i] * np.sqrt(10.0 + d) * unit
                 if found.is_finite and (found.apart <= atol).all():
                     J[i] = found.values.T
