@@ -197,8 +197,10 @@ def take_full_steps(
     p, best, least, idle = start, start, np.inf, 0
     for turn in range(stop.max_steps + 1):
         check_cancelled()
-        rest = problem.residual(p)
-        cost = _size(rest)
+        # A step into nowhere overflows, and ends it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = problem.residual(p)
+            cost = _size(rest)
         idle = 0 if cost < (1.0 - gain) * least else idle + 1
         if cost < least:
             best, least = p, cost
