@@ -15,7 +15,6 @@ import platform
 import sys
 import tempfile
 import time
-import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from page import keep
+from trained import DATA, standardised, trained
 
 import revelu
 from revelu.oracle import Noisy, Rounded, degrade
@@ -38,8 +38,8 @@ N_POINTS = 20_000
 COSINE = 1e-3
 IDENTIFIABLE = 3.0
 
-# Sets of scikit-learn on which its estimators are trained, inputs standardised.
-TABLES = ("diabetes", "friedman1", "friedman2", "wine", "breast_cancer", "optical digits")
+# Data sets that scikit-learn's estimators are trained on, beside the digits of a script of its own.
+TABLES = tuple("optical digits" if data == "digits" else data for data in DATA)
 
 
 @dataclass(frozen=True)
@@ -156,31 +156,8 @@ def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
 
         return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
     if row.data in TABLES:
-        return _trained(row, seed)
+        return trained(*standardised(row.data.split()[-1], seed), row.widths[1:-1], seed)
     return revelu.zoo.random_network(list(row.widths), seed=seed)
-
-
-def _trained(row: Row, seed: int) -> revelu.Network:
-    """An estimator of scikit-learn as a network, of logits where it is a classifier."""
-    from sklearn import datasets  # noqa: PLC0415
-    from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
-
-    if row.data.startswith("friedman"):
-        make = getattr(datasets, f"make_{row.data}")
-        X, y = make(n_samples=2000, noise=0.1, random_state=seed)
-    else:
-        X, y = getattr(datasets, f"load_{row.data.split()[-1]}")(return_X_y=True)
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    is_class = np.issubdtype(y.dtype, np.integer)
-    y = y if is_class else (y - y.mean()) / y.std()
-    model = (MLPClassifier if is_class else MLPRegressor)(
-        row.widths[1:-1], max_iter=300, random_state=seed
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has not converged
-        model.fit(X, y)
-    return revelu.Network([W.T for W in model.coefs_], model.intercepts_)
 
 
 def _images(row: Row, wheel: str) -> np.ndarray:
