@@ -379,6 +379,19 @@ class Network:
         )
         return Network(weights, biases, skip)
 
+    def after(self, M: FloatArray) -> "Network":
+        """Return the network that reads ``M x`` where this one reads ``x``.
+
+        Parameters
+        ----------
+        M : ndarray, shape (dim_in, d)
+        """
+        W, *others = self.weights
+        skip = self.skip
+        if skip is not None and self.n_hidden == 1:
+            skip = skip[0] @ M, skip[1]
+        return Network([W @ M, *others], self.biases, skip)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
             return NotImplemented

@@ -18,6 +18,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hyperplanes
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
+from revelu.recover.deep.kink_lines import Sharpening
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import BoolArray, FloatArray
@@ -76,8 +77,12 @@ class FirstLayerSearch:
     """How far to either side, relative to the point, another line through it is followed."""
     same: float = 1e-4
     """Rows of norm 1, and their offsets, that differ by less are one hyperplane."""
-    imprecise: float = 1e-9
-    """A row whose relative error is larger is measured again."""
+    imprecise: float = 3e-10
+    """A row whose relative error is larger is measured again, the vaguest first,"""
+    costly: float = 0.7
+    """as far as that takes no more than this share of the queries so far,"""
+    at_least: int = 1
+    """and so many in any case."""
     faint: float = 1e-6
     """A direction is missing when gradients leave more than this share of them in it, which is
     the root of what a derivative's digits leave; rows depend on each other when a singular
@@ -88,8 +93,11 @@ class FirstLayerSearch:
     """Those of the first layer bend the function at a larger share of them."""
     off: float = 1e-4
     """A neuron is off where its coefficient is this share of what it is where the neuron is on."""
+    uncorrupted: float = 0.9
+    """The share of gradients that no kink has corrupted, at least."""
     step: float = 1e-3
     """Across a hyperplane, relative to the point, where that tells the sign of a row."""
+    sharpening: Sharpening = field(default_factory=Sharpening)
     rows: FloatArray = field(init=False)
     errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)
     n_candidates: int = field(default=0, init=False)
@@ -192,18 +200,14 @@ class FirstLayerSearch:
         self.rows, self.errors = np.delete(self.rows, lost, 0), np.delete(self.errors, lost)
 
     def _sharpen(self) -> None:
-        """Measure imprecise rows again, where their hyperplanes pass near the origin."""
-        for j in np.flatnonzero(self.errors > self.imprecise):
-            row = self.rows[[j]]
-            X, _ = points_on_hyperplanes(self.rng, row[:, :-1], row[:, -1])
-            peeled = self._peel_through(X[0])
-            if peeled is None:
-                continue
-            rows, errors = _unit_rows(peeled)
-            better = np.flatnonzero(self._are_among(rows, row) & (errors < self.errors[j]))
-            if len(better):
-                i = better[np.argmin(errors[better])]
-                self.rows[j], self.errors[j] = rows[i], errors[i]
+        """Measure imprecise rows again, from where their hyperplanes are at far apart points."""
+        affordable = int(self.costly * self.oracle.n_queries / (4.0 * self.rows.shape[1]))
+        order = np.argsort(-self.errors)[: max(affordable, self.at_least)]
+        vague = order[self.errors[order] > self.imprecise]
+        W, b = self.rows[vague, :-1], self.rows[vague, -1]
+        rough = W, b, self.errors[vague]
+        W, b, errors = self.sharpening.measure(self.oracle, self.noise, *rough, self.rng)
+        self.rows[vague], self.errors[vague] = np.column_stack([W, b]), errors
 
     def _left_out(self, jacobians: FloatArray) -> FloatArray:
         """Orthonormal directions in which gradients change the function and no row looks.
@@ -234,10 +238,16 @@ class FirstLayerSearch:
         """+1, -1, or 0 where the gradients measured do not tell; no query is spent."""
         sizes = np.linalg.norm(peeled.jacobians @ np.linalg.pinv(W), axis=1)  # (n, d1)
         positive = peeled.points @ W.T + b > 0
-        above = np.where(positive, sizes, 0.0).max(axis=0, initial=0.0)
-        below = np.where(positive, 0.0, sizes).max(axis=0, initial=0.0)
-        off = self.off
-        return np.where(below < off * above, 1.0, np.where(above < off * below, -1.0, 0.0))
+        signs = np.zeros(len(W))
+        # The largest tell most; but a gradient that a kink has corrupted may be larger than any.
+        for share in (1.0, self.uncorrupted):
+            for j in np.flatnonzero(signs == 0.0):
+                above, below = (
+                    float(np.quantile(sizes[side, j], share)) if side.any() else 0.0
+                    for side in (positive[:, j], ~positive[:, j])
+                )
+                signs[j] = float(below < self.off * above) - float(above < self.off * below)
+        return signs
 
     def _sign_by_crossing(self, W: FloatArray, b: FloatArray, j: int) -> float:
         """Which side of a hyperplane is flat when nothing else changes (DG21, 3.5.3)."""
@@ -246,10 +256,13 @@ class FirstLayerSearch:
         for _ in range(self.max_lines):
             X, _ = points_on_hyperplanes(self.rng, W[[j]], b[[j]])
             step = self.step * np.linalg.norm(X) / np.linalg.norm(z)
-            Y = self.oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z]))
-            limit = 2.0 * SIGMAS * noise.nu * noise.scale * noise.growth(X[0])
-            up, down = (bool((np.abs(Y[i] - Y[0]) > limit).any()) for i in (1, 2))
-            votes += int(up) - int(down)
+            Y = self.oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z])) / noise.unit
+            limit = 2.0 * SIGMAS * float(noise.nu.max()) * float(noise.growth(X[0]))
+            with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+                up, down = (float(np.abs(Y[i] - Y[0]).max()) for i in (1, 2))
+            # The flat side is so but for what the rows are off by.
+            votes += int(up > limit and down < self.off * up)
+            votes -= int(down > limit and up < self.off * down)
             if abs(votes) > 1:
                 break
         return float(np.sign(votes))

@@ -6,7 +6,7 @@ and what is no first layer's is a seed of what lies above.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere
 from revelu.recover.deep.first_layer import FirstLayerSearch
-from revelu.recover.deep.kink_lines import sharpened
+from revelu.recover.deep.kink_lines import Sharpening
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.line import Peeling
@@ -47,9 +47,8 @@ class FirstRows:
     sharp: float = 1e-13
     """A row whose standard error is larger is measured again,"""
     costly: float = 2.0
-    """unless that takes more queries, as a share of those asked so far;"""
-    at_once: float = 4e6
-    """so many numbers of inputs at once, times 4: that takes some 0.3 GB."""
+    """unless that takes more queries, as a share of those asked so far."""
+    sharpening: Sharpening = field(default_factory=Sharpening)
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, line: Peeling, rng: np.random.Generator
@@ -132,9 +131,8 @@ class FirstRows:
         n, d = len(vague), W.shape[1]
         if len(W) < d and 4 * n * d > self.costly * oracle.n_queries:
             return W, b
-        for some in np.array_split(vague, max(1, round(n * d**2 / self.at_once))):
-            rough = W[some], b[some], errors[some]
-            W[some], b[some], _ = sharpened(oracle, noise, *rough, rng, bound=self.bound)
+        how = replace(self.sharpening, bound=self.bound)
+        W[vague], b[vague], _ = how.measure(oracle, noise, W[vague], b[vague], errors[vague], rng)
         return W, b
 
     def _long_segments(

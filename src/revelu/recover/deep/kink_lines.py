@@ -103,65 +103,99 @@ class KinkLines:
         return np.asarray(off <= SIGMAS * 4.0 * sigma_ * np.sqrt(Z.shape[2]))
 
 
-def sharpened(
-    ask: Ask,
-    noise: NoiseFloor,
-    W: FloatArray,
-    b: FloatArray,
-    errors: FloatArray,
-    rng: np.random.Generator,
-    *,
-    spare: int = 2,
-    least: float = 1e-6,
-    margin: float = 50.0,
-    bound: float = np.inf,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Measure first-layer rows again, from where their hyperplanes are at far apart points.
+@dataclass(frozen=True)
+class Sharpening:
+    """The measurement of rows anew, from where their hyperplanes are at far apart points."""
 
-    Parameters
-    ----------
-    W, b : ndarray, shape (m, d) and (m,)
-        Rows of norm 1.
-    errors : ndarray, shape (m,)
-        How far they may be off.
-    spare : int
-        Points beyond the d that a row needs.
-    least, margin : float
-        The range that is asked, relative to the point: at least, and in errors.
-    bound : float
-        The largest coordinate of a point.
+    spare: float = 0.05
+    """Points beyond the d that a row needs, as a share of them, 2 at least: a square system would
+    magnify every error by d."""
+    least: float = 1e-7
+    """The range that is asked, relative to the root mean square of the point: at least,"""
+    margin: float = 50.0
+    """and in errors of the row."""
+    near: float = 10.0
+    """Where the lines meet further than so many errors from the row, another neuron's kink lies
+    beside this one's."""
+    bound: float = np.inf
+    """The largest coordinate of a point."""
+    at_once: float = 4e6
+    """So many numbers of inputs at once, times 4: that takes some 0.3 GB."""
 
-    Returns
-    -------
-    W, b, errors
-        A row without enough points stays as it is.
-    """
-    m, d = W.shape
-    if not m:
+    def measure(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        W: FloatArray,
+        b: FloatArray,
+        errors: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return first-layer rows measured again, and their errors.
+
+        Parameters
+        ----------
+        W, b : ndarray, shape (m, d) and (m,)
+            Rows of norm 1.
+        errors : ndarray, shape (m,)
+            How far they may be off.
+
+        Returns
+        -------
+        W, b, errors
+            A row without enough points stays as it is.
+        """
+        m, d = W.shape
+        W, b, errors = W.copy(), b.copy(), errors.copy()
+        if not m:
+            return W, b, errors
+        for some in np.array_split(np.arange(m), max(1, round(m * d**2 / self.at_once))):
+            A, near, sigma = self._points(ask, noise, W[some], b[some], errors[some], rng)
+            for i, points, is_own, sigmas in zip(some, A, near, sigma, strict=True):
+                if is_own.sum() < d:
+                    continue
+                mine, e = points[is_own], sigmas[is_own]
+                row = _plane(mine, e, np.append(W[i], b[i]))
+                if np.linalg.norm(row[:-1] - W[i]) < self.near * max(errors[i], self.least):
+                    W[i], b[i] = row[:-1], row[-1]
+                    inverse = np.linalg.pinv(mine / e[:, None], rcond=1e-10)
+                    errors[i] = float(np.linalg.norm(inverse[:-1]))
         return W, b, errors
-    rows = np.repeat(np.arange(m), d + spare)
-    X, M = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
-    size = np.maximum(np.linalg.norm(X, axis=1), 1.0)
-    T = size * np.maximum(least, margin * errors[rows])
-    lines = KinkLines(X, M, np.zeros(len(X)), T)
-    sigma = float((noise.nu * noise.scale / noise.unit).max())
-    seen = lines.read(ask(lines.points) / noise.unit, sigma)
-    W, b, errors = W.copy(), b.copy(), errors.copy()
-    for i in range(m):
-        mine = np.flatnonzero((rows == i) & seen.is_kink)
-        if len(mine) < d:
-            continue
-        A = np.column_stack([lines.meets(seen)[mine], np.ones(len(mine))])
-        row = np.append(W[i], b[i])
-        weights = 1.0 / seen.tau_error[mine]
-        for _ in range(3):
-            left = A @ row
-            typical = float(np.median(np.abs(left)))
-            w = weights / np.maximum(1.0, np.abs(left) / (10.0 * typical + seen.tau_error[mine]))
-            step = np.linalg.lstsq(A * w[:, None], -left * w, rcond=1e-10)[0]
-            row = row + step
-            row /= np.linalg.norm(row[:-1])
-        if np.linalg.norm(row[:-1] - W[i]) < margin * max(errors[i], least):
-            W[i], b[i] = row[:-1], row[-1]
-            errors[i] = float(np.median(seen.tau_error[mine]))
-    return W, b, errors
+
+    def _points(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        W: FloatArray,
+        b: FloatArray,
+        errors: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Points ``(x, 1)`` of each hyperplane, shape (m, n, d + 1).
+
+        And where they are its own, and their errors across it, shape (m, n).
+        """
+        m, d = W.shape
+        n = d + max(2, int(self.spare * d))
+        rows = np.repeat(np.arange(m), n)
+        X, M = points_on_hyperplanes(rng, W[rows], b[rows], bound=self.bound)
+        size = noise.growth(X)
+        T = size * np.maximum(self.least, self.margin * errors[rows])
+        lines = KinkLines(X, M, np.zeros(len(X)), T)
+        sigma = float((noise.nu * noise.scale / noise.unit).max())
+        seen = lines.read(ask(lines.points) / noise.unit, sigma)
+        off = size * np.maximum(self.least, errors[rows])
+        is_own = seen.is_kink & (np.abs(seen.tau) <= self.near * off)
+        A = np.column_stack([lines.meets(seen), np.ones(len(X))])
+        return A.reshape(m, n, d + 1), is_own.reshape(m, n), seen.tau_error.reshape(m, n)
+
+
+def _plane(A: FloatArray, errors: FloatArray, row: FloatArray) -> FloatArray:
+    """The plane ``A row = 0`` through points, from one near it; few of them may lie beside it."""
+    for _ in range(3):
+        left = A @ row
+        typical = float(np.median(np.abs(left)))
+        w = 1.0 / (errors * np.maximum(1.0, np.abs(left) / (10.0 * typical + errors)))
+        row = row + np.linalg.lstsq(A * w[:, None], -left * w, rcond=1e-10)[0]
+        row /= np.linalg.norm(row[:-1])
+    return row

@@ -174,18 +174,11 @@ class Layers:
 
     def inner(self, network: Network) -> Network:
         """The network that reads these coordinates, which has fewer unknown weights."""
-        return self._with_inputs(network, self.basis.T)
+        return network.after(self.basis.T)
 
     def outer(self, inner: Network) -> Network:
         """The network that reads inputs, of one that reads these coordinates."""
-        return self._with_inputs(inner, self.basis)
-
-    def _with_inputs(self, network: Network, A: FloatArray) -> Network:
-        W, *others = network.weights
-        skip = network.skip
-        if skip is not None and network.n_hidden == 1:
-            skip = skip[0] @ A, skip[1]
-        return Network([W @ A, *others], network.biases, skip)
+        return inner.after(self.basis)
 
     def find_more(self) -> bool:
         """Look again for neurons of the highest level, above which none was found; say if any."""

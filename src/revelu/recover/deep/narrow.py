@@ -8,6 +8,7 @@ right inverse of W, as a two-layer network on the positive orthant (3.5.4, Theor
 Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
+import logging
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
@@ -19,12 +20,15 @@ from revelu.oracle import Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
-from revelu.recover.refine.polish import fit_to_last_digits
+from revelu.recover.refine.network_fit import top_of
+from revelu.recover.refine.polish import fit_above, fit_most, fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.shallow.restricted import RestrictedSearch
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
 
 
 class TopLayers:
@@ -112,7 +116,7 @@ class LayeredSearch(Search):
         except (LimitReachedError, SaturatedError) as error:
             return self._nothing(Why.of(error), str(error))
         try:
-            return self._finish(self.upper.explain_all(self._draw))
+            return self._finish(self._explained())
         except LimitReachedError as error:
             return self._limit(error)
 
@@ -120,7 +124,7 @@ class LayeredSearch(Search):
         """Look for what is missing at inputs where the network was wrong."""
         if self.affine is not None:
             return self.affine.repair(seen)
-        if self.n_repairs == self.method.max_repairs or self.upper.wrong().any():
+        if self.n_repairs == self.method.max_repairs or self.upper.roughly_wrong().any():
             return None
         self.n_repairs += 1
         self.tell("looking for neurons that fire where the network was wrong")
@@ -159,7 +163,9 @@ class LayeredSearch(Search):
             stretch = np.linalg.norm(top.inputs(base[None])) / np.sqrt(d)
             stretched = replace(self.noise, nu=self.noise.nu * max(float(stretch), 1.0))
             try:
-                return RestrictedSearch(top, box, stretched, self.rng, base)
+                return RestrictedSearch(
+                    top, box, stretched, self.rng, base, rough=self.method.rough
+                )
             except SaturatedError:
                 continue
         raise SaturatedError(
@@ -171,8 +177,38 @@ class LayeredSearch(Search):
         X = self.rng.standard_normal((n, self.oracle.dim_in))
         return self.top.hidden(X), self.oracle(X)
 
+    def _explained(self) -> bool:
+        """Grow until fresh points are explained; fit what is known where that leads no further.
+
+        What each neuron is off by adds up, until it hides the kinks of those that are missing.
+        """
+        upper = self.upper
+        if upper.explain_all(self._draw, blurred=False):
+            return True
+        if not upper.is_blurred:
+            return False
+        if not self._holds_block():
+            return upper.explain()
+        explained = False
+        for _ in range(self.method.max_fits):
+            n_wrong = int(upper.wrong().sum())
+            right = ~upper.roughly_wrong()
+            upper.network = fit_most(upper.network, upper.X[right], upper.Y[right], upper.noise)
+            upper.is_fitted = True
+            explained = upper.explain()
+            log.info(
+                "upper layer: %d wrong, now %d, typically by %.0e",
+                n_wrong,
+                upper.wrong().sum(),
+                np.median(upper.errors()),
+            )
+            if not upper.is_blurred or not (explained or upper.wrong().sum() < n_wrong):
+                break
+        return explained
+
     def _finish(self, explained: bool) -> Candidate:
-        explained = explained and self._holds_for_block()
+        if explained and self._holds_block():
+            explained = self.upper.explain()
         network, notes = self._network()
         if explained:
             return self._candidate(Why.EXPLAINED, self._polished(network), notes)
@@ -213,25 +249,46 @@ class LayeredSearch(Search):
         network = Network([first.W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
         return network, notes
 
-    def _holds_for_block(self) -> bool:
-        """Ask the answers of the last fit, once and where they cost little; explain them."""
+    def _holds_block(self) -> bool:
+        """Ask the answers of the last fit, once and where they cost little; say if there are any.
+
+        The upper layer is held against them, too.
+        """
         if self.block is None:
-            n_parameters = self._network()[0].n_parameters
-            n = int(np.ceil(self.method.n_equations * n_parameters / len(self.noise.scale)))
+            n = self._n_answers(self._network()[0])
             dear = n > self.method.polish_share * self.oracle.n_queries
             if dear or not self.oracle.affords(n):
-                return True
+                return False
             X = self.rng.standard_normal((n, self.oracle.dim_in))
             with self.oracle.phase("polish"):
                 self.block = X, self.oracle(X)
             self.upper.hold_against(self.top.hidden(X), self.block[1])
-        return self.upper.explain()
+        return True
+
+    def _n_answers(self, network: Network) -> int:
+        """How many answers determine the weights that are fitted."""
+        method = self.method
+        n_equations = method.n_equations * network.n_parameters
+        if self._is_large(network):
+            n_equations = method.n_equations_above * top_of(network).n_parameters
+        return int(np.ceil(n_equations / network.dim_out))
+
+    def _is_large(self, network: Network) -> bool:
+        """Whether the inputs that determine all weights are more numbers than should be held."""
+        n = self.method.n_equations * network.n_parameters / network.dim_out
+        return n * network.dim_in > self.method.many_numbers
 
     def _polished(self, network: Network) -> Network:
-        """Fit all layers to the block of answers, if there is one."""
+        """Fit all layers to the block of answers, if there is one.
+
+        Of a large network only those above the first are: its rows are known better than so few
+        answers tell.
+        """
         if self.block is None:
             return network
-        return fit_to_last_digits(network, *self.block, self.noise)
+        if not self._is_large(network):
+            return fit_to_last_digits(network, *self.block, self.noise)
+        return fit_above(network, *self.block, self.noise)
 
     def _candidate(
         self, why: Why, network: Network, notes: list[str], *obstacles: str
@@ -271,9 +328,18 @@ class TwoHidden(Method):
     max_repairs : int
     n_equations : float
         Equations a parameter of the last fit of all layers.
+    many_numbers : float
+        Numbers of its inputs, 8 bytes each, above which the first layer is left as it is;
+    n_equations_above : float
+        equations a parameter of the fit of those above it: up to half of the answers may show
+        neurons that are missing.
     polish_share : float
         Share of all queries so far that the last fit may cost: one output needs many more
         queries for as many equations as ten do.
+    rough : float
+        Errors up to this, relative to the answers, that are left to that fit.
+    max_fits : int
+        Fits of the upper layer while neurons of it are missing.
     """
 
     name = "two_hidden"
@@ -284,5 +350,9 @@ class TwoHidden(Method):
     worst_condition: float = 1e6
     max_bases: int = 8
     max_repairs: int = 12
-    n_equations: float = 1.2
+    n_equations: float = 1.5
+    many_numbers: float = 5e6
+    n_equations_above: float = 4.0
     polish_share: float = 0.5
+    rough: float = 1e-5
+    max_fits: int = 4

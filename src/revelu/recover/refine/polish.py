@@ -205,6 +205,50 @@ def fit_to_last_digits(
     return fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
 
 
+def fit_most(
+    network: Network,
+    X: FloatArray,
+    Y: FloatArray,
+    noise: NoiseFloor,
+    *,
+    iterations: int = 60,
+    max_trims: int = 4,
+    stands_out: float = 10.0,
+) -> Network:
+    """Fit all weights to most points: some show a neuron that the network lacks.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    iterations : int
+        Of a step.
+    max_trims : int
+        Times that points are left out,
+    stands_out : float
+        where the fit leaves so many times as much as at the median of them.
+    """
+    errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
+    stop, solver = Stop(3, rtol=0.3, patience=1), Iterative(iterations, white=True)
+    for _ in range(max_trims):
+        samples = Samples(X, Y, errors)
+        network = fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
+        left = np.abs(samples.residual(network)).max(axis=1, initial=0.0)
+        kept = left <= stands_out * np.median(left)
+        if kept.all():
+            break
+        X, Y = X[kept], Y[kept]
+    return network
+
+
+def fit_above(network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> Network:
+    """Fit the layers above the first to most points, as :func:`fit_most` does all of them."""
+    (W, *weights), (b, *biases) = network.weights, network.biases
+    above = Network(weights, biases, network.skip)
+    above = fit_most(above, network.activations(X)[1], Y, noise, iterations=200, max_trims=2)
+    return Network([W, *above.weights], [b, *above.biases], above.skip)
+
+
 def choose_inputs(network: Network, X: FloatArray) -> IntArray:
     """Choose inputs whose answers determine a network of one output well.
 

@@ -11,7 +11,7 @@ neuron of the answer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
+from revelu.recover.shallow.blocks import Costs, choose_blocks
 from revelu.types import BoolArray, FloatArray
 
 
@@ -54,6 +55,8 @@ class RestrictedSearch:
     side : float
         A new hyperplane is looked for at another place, this far to its sides relative to
         the segment that leads there.
+    inside : float
+        How far inside a piece its slope is measured, as a share of it.
     strength_rtol : float
         What bends the target there by another amount than this share is not that neuron.
     min_bent : int
@@ -63,6 +66,18 @@ class RestrictedSearch:
         ten (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery.
     max_tries : int
         Segments to one wrong point before it is left to others.
+    unusual : float
+        A point is wrong if the network is off there by so many times what it is off at half of
+        the points: where many neurons are known roughly, errors add up.
+    rough : float
+        Errors up to this, relative to the answers, that no segment explains are left to a fit of
+        what was found; 0 where there is none.
+    few : float
+        The share of points that may be wrong beyond that where a fit helps.
+    patience : int
+        Segments in a row that show nothing, after which such points are left to it.
+    is_fitted : bool
+        Whether it was made: all such points are left to it.
     """
 
     target: Askable
@@ -79,10 +94,16 @@ class RestrictedSearch:
     first_step: float = 0.1
     jump_rtol: float = 1e-4
     side: float = 1e-5
+    inside: float = 0.1
     strength_rtol: float = 0.1
     min_bent: int = 4
     n_points: int = 30
     max_tries: int = 3
+    unusual: float = 100.0
+    rough: float = 0.0
+    few: float = 0.25
+    patience: int = 3
+    is_fitted: bool = False
 
     def __post_init__(self) -> None:
         self.target = Confined(self.target, self.box)
@@ -119,35 +140,74 @@ class RestrictedSearch:
         """How far off the network is at each point asked, shape (n, k)."""
         return np.abs(self.network(self.X) - self.Y)
 
+    def errors(self) -> FloatArray:
+        """The same relative to the size of the answers, the worst of all outputs, shape (n,)."""
+        worst = (self.apart() / self.noise.unit).max(axis=1, initial=0.0)
+        return np.asarray(worst / self._growth(self.X))
+
     def wrong(self) -> BoolArray:
         """Which of the points asked the network does not explain, shape (n,)."""
-        apart = self.apart()
-        limit = SIGMAS * self._nu * self.noise.scale * self._growth(self.X)[:, None]
-        return np.asarray((apart > limit).any(axis=1))
+        return self._are_wrong(self.errors())
 
-    def explain(self) -> bool:
-        """Follow segments to wrong points until none is left; whether that was reached."""
+    def roughly_wrong(self) -> BoolArray:
+        """Which of them no fit would explain, either."""
+        errors = self.errors()
+        return self._are_wrong(errors) & (errors > self.rough)
+
+    def _are_wrong(self, errors: FloatArray) -> BoolArray:
+        least = SIGMAS * self._nu
+        usual = self.unusual * float(np.median(errors)) if len(errors) else 0.0
+        return np.asarray(errors > max(least, min(usual, self.rough)))
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether neurons are off by more than what hides the kinks of those that are missing.
+
+        A fit helps where most points show no such neuron.
+        """
+        errors = self.errors()
+        few = bool((errors > self.rough).mean() <= self.few)
+        return few and float(np.median(errors)) > SIGMAS * self._nu
+
+    def explain(self, *, blurred: bool = True) -> bool:
+        """Follow segments to wrong points until none is left; whether that was reached.
+
+        Parameters
+        ----------
+        blurred : bool
+            Whether to go on where a fit would help.
+        """
+        in_vain = 0
         while True:
-            wrong = self.wrong()
-            tries = np.array(self.tries, dtype=int)
+            errors = self.errors()
+            wrong, tries = self._are_wrong(errors), np.array(self.tries, dtype=int)
             left = np.flatnonzero(wrong & (tries < self.max_tries))
-            if not len(left) or self.bends:
-                return not wrong.any()
+            plain = left[errors[left] > self.rough]
+            is_left_to_fit = self.is_fitted or in_vain >= self.patience
+            if not len(left) or self.bends or (is_left_to_fit and not len(plain)):
+                return not (wrong & (errors > self.rough)).any()
+            if not blurred and self.is_blurred:
+                return False
+            left = plain if len(plain) else left
             i = left[np.argmin(tries[left])]
             self.tries[i] += 1
             start = self.base
             if self.tries[i] > 1 and not wrong.all():
                 # Kinks too near each other on one segment are apart on another.
                 start = self.X[self.rng.choice(np.flatnonzero(~wrong))]
-            self.follow(start, self.X[i])
+            in_vain = 0 if self.follow(start, self.X[i]) else in_vain + 1
 
-    def explain_all(self, draw: Callable[[int], tuple[FloatArray, FloatArray]]) -> bool:
+    def explain_all(
+        self, draw: Callable[[int], tuple[FloatArray, FloatArray]], *, blurred: bool = True
+    ) -> bool:
         """Grow until fresh points find nothing wrong.
 
         Parameters
         ----------
         draw : callable, n -> (n, d), (n, k)
             Fresh points of the box, and the answers there.
+        blurred : bool
+            Whether to go on where a fit would help.
 
         Returns
         -------
@@ -155,9 +215,9 @@ class RestrictedSearch:
             Whether every point asked is explained.
         """
         self.hold_against(*draw(self.n_points))
-        while self.explain():
+        while self.explain(blurred=blurred):
             self.hold_against(*draw(self.n_points))
-            if not self.wrong().any():
+            if not self.roughly_wrong().any():
                 return True
         return False
 
@@ -173,28 +233,30 @@ class RestrictedSearch:
             if not scan.complete:
                 self.message = scan.message
                 return 0
-            found = self._neurons(residual, scan)
+            found = self._neurons(residual, self._measured_again(residual, scan))
         except SaturatedError as error:
             self.message = str(error)
             return 0
         if found is None:
             return 0
-        self._look_elsewhere(found)
+        found = found.take(self._are_elsewhere(found))
         merged = add_networks(self.network, found)
         self.network = simplify(merged, rtol=0.1 * self.noise.half_digits)
         return len(found.weights[0])
 
-    def _look_elsewhere(self, found: Network) -> None:
-        """Count the new hyperplanes that bend the target at another place, by 3 queries each.
+    def _are_elsewhere(self, found: Network) -> BoolArray:
+        """Which new hyperplanes bend the target at another place, too, by 3 queries each.
 
-        Where the segment from the base point to a point beyond a hyperplane crosses it.
+        Where the segment from the base point to a point beyond a hyperplane crosses it.  One that
+        does not is a deeper neuron's, or was measured where another kink is near.
         """
         (W, A), b = found.weights, found.biases[0]
         at_base = W @ self.base + b
         beyond = self.X @ W.T + b > 0
         rows = [j for j in range(len(W)) if beyond[:, j].any() and at_base[j] < 0]
+        are_elsewhere = np.ones(len(W), dtype=bool)
         if not rows:
-            return
+            return are_elsewhere
         ends = np.array([self.X[self.rng.choice(np.flatnonzero(beyond[:, j]))] for j in rows])
         arms = ends - self.base
         rates = (W[rows] * arms).sum(axis=1)
@@ -207,8 +269,11 @@ class RestrictedSearch:
         off = (
             np.abs(seen - wanted) > self.strength_rtol * np.abs(wanted).max(axis=1)[:, None] + noise
         )
-        self.n_bent += int(off.any(axis=1).sum())
-        self.n_straight += int((~off.any(axis=1)).sum())
+        are_elsewhere[rows] = ~off.any(axis=1)
+        n_straight = int(are_elsewhere[rows].sum())
+        self.n_bent += len(rows) - n_straight
+        self.n_straight += n_straight
+        return are_elsewhere
 
     def _growth(self, X: FloatArray) -> FloatArray:
         """How much larger than at the base point the terms of an answer are, shape (n,)."""
@@ -220,28 +285,53 @@ class RestrictedSearch:
         scale = float(np.linalg.norm(self.noise.scale))
         return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), 1e-300)
 
+    def _measured_again(self, residual: Residual, scan: LineScan) -> LineScan:
+        """The scan with its kinks and jumps from two answers near the ends of every piece.
+
+        A jump is a neuron's output column, whose error enters the rows of all neurons between two
+        Jacobians; the search stops at what tells a kink.
+        """
+        edges = np.array([scan.interval[0], *scan.kinks, scan.interval[1]])
+        inside = self.inside * np.diff(edges)
+        t = np.stack([edges[:-1] + inside, edges[1:] - inside])
+        Y = residual(scan.line.points(t.ravel())).reshape(2, len(edges) - 1, -1)
+        slopes = (Y[1] - Y[0]) / (t[1] - t[0])[:, None]
+        jumps = np.diff(slopes, axis=0)
+        before, after = t[1, :-1], t[0, 1:]
+        # From one piece to the next, slope (t' - t) + jump (t' - kink) is what the answer rises by.
+        rise = Y[0, 1:] - Y[1, :-1] - slopes[:-1] * (after - before)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kinks = after - (rise * jumps).sum(axis=1) / (jumps**2).sum(axis=1)
+        if not ((kinks > before) & (kinks < after)).all():
+            return scan
+        return replace(scan, kinks=kinks, jumps=jumps)
+
     def _neurons(self, residual: Residual, scan: LineScan) -> Network | None:
         """The neurons of a scan's single kinks (DG21, Algorithms 3 and 4)."""
-        single = np.flatnonzero(scan.is_single)
-        jacobians: dict[int, FloatArray | None] = {}
+        sizes = np.linalg.norm(scan.jumps, axis=1)
+        columns = scan.jumps / np.where(sizes > 0.0, sizes, 1.0)[:, None]
+        first, blocks = choose_blocks(
+            columns, _half_gaps(scan), scan.is_single, 0.0, Costs(independent=0.3)
+        )
         with self.target.round():
-            for p in sorted({int(q) for i in single for q in (i, i + 1)}):
-                jacobians[p] = self._jacobian(residual, scan, p)
+            jacobians = {
+                p: self._jacobian(residual, scan, p) for p in (first, *(b.stop for b in blocks))
+            }
         W, b, A = [], [], []
-        for i in single:
-            left, right = jacobians[int(i)], jacobians[int(i) + 1]
-            jump = scan.jumps[i]
-            if left is None or right is None:
+        for block in blocks:
+            left, right = jacobians[block.start], jacobians[block.stop]
+            if not block.is_solvable or left is None or right is None:
                 continue
-            a = jump / np.linalg.norm(jump)
-            w = a @ (right - left)
-            offset = -float(w @ scan.line.points(scan.kinks[[i]])[0])
-            if np.linalg.norm(a * (w @ scan.line.v) - jump) > self.jump_rtol * np.linalg.norm(jump):
-                continue
-            off = -1.0 if w @ self.base + offset > 0 else 1.0
-            W.append(off * w)
-            b.append(off * offset)
-            A.append(a)
+            rows = np.linalg.pinv(columns[block.start : block.stop].T) @ (right - left)
+            for i, w in enumerate(rows, start=block.start):
+                offset = -float(w @ scan.line.points(scan.kinks[[i]])[0])
+                off_by = np.linalg.norm(columns[i] * (w @ scan.line.v) - scan.jumps[i])
+                if off_by > self.jump_rtol * sizes[i]:
+                    continue
+                off = -1.0 if w @ self.base + offset > 0 else 1.0
+                W.append(off * w)
+                b.append(off * offset)
+                A.append(columns[i])
         if not W:
             return None
         k = len(self.noise.scale)
@@ -252,11 +342,20 @@ class RestrictedSearch:
         piece = scan.pieces[p]
         if (np.abs(np.array(piece.gs)) <= SIGMAS * scan.sigma).all() and len(piece.ts) > 1:
             return np.zeros((len(scan.sigma), self.target.dim_in))
-        edges = np.arctan([scan.interval[0], *scan.kinks, scan.interval[1]])
-        half_gaps = np.diff(edges) / 2
+        edges, half_gaps = _edges(scan), _half_gaps(scan)
         t = float(np.tan((edges[p] + edges[p + 1]) / 2))
         room = min(float(half_gaps[p]), float(np.median(half_gaps)))
         x = self.box.clip(scan.line.points(np.array([t]))[0])
         h = scan.line.step_beside(t, room)
         error = self._error * np.sqrt(1.0 + t * t)
         return inward_jacobian(residual, x, h, self.box, error, self.rng)
+
+
+def _edges(scan: LineScan) -> FloatArray:
+    """Angles at which the pieces of a segment begin and end, shape (m + 2,)."""
+    return np.arctan([scan.interval[0], *scan.kinks, scan.interval[1]])
+
+
+def _half_gaps(scan: LineScan) -> FloatArray:
+    """Half the angle that each piece covers, shape (m + 1,)."""
+    return np.asarray(np.diff(_edges(scan)) / 2)
