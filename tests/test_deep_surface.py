@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep.frame import Frame
-from revelu.recover.deep.kink_lines import KinkLines, sharpened
+from revelu.recover.deep.kink_lines import KinkLines, Sharpening
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.surface import RayTuning, Surface
 
@@ -224,7 +224,7 @@ def test_sharpened_rows_are_the_first_layers_to_rounding(error):
     rough = W + error * rng.standard_normal(W.shape) / np.sqrt(6)
     size = np.linalg.norm(rough, axis=1)
     before = oracle.n_queries
-    V, c, errors = sharpened(
+    V, c, errors = Sharpening().measure(
         oracle, noise, rough / size[:, None], b / size, np.full(10, error), rng
     )
     assert oracle.n_queries - before == 10 * 4 * (6 + 2)
@@ -243,7 +243,7 @@ def test_a_row_that_is_no_first_layers_stays_as_it_is():
     w = rng.standard_normal((2, 6))
     w /= np.linalg.norm(w, axis=1)[:, None]
     b, errors = np.array([0.1, 0.2]), np.full(2, 1e-9)
-    W, c, after = sharpened(oracle, measure_noise(oracle, 1), w, b, errors, rng)
+    W, c, after = Sharpening().measure(oracle, measure_noise(oracle, 1), w, b, errors, rng)
     assert (w == W).all()
     assert (c == b).all()
     assert (after == errors).all()

@@ -221,6 +221,15 @@ class Oracle:
             self._joined, self._in_round = before, False
 
     @contextmanager
+    def overtime(self) -> Iterator[None]:
+        """Let a few more answers be asked for after the seconds allowed: what a result is worth."""
+        before, self.max_seconds = self.max_seconds, None
+        try:
+            yield
+        finally:
+            self.max_seconds = before
+
+    @contextmanager
     def as_answered(self) -> Iterator[None]:
         """Give probabilities as they are, where otherwise log-ratios are taken."""
         before, self.takes_log_ratios = self.takes_log_ratios, False

@@ -9,7 +9,7 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArray) -> FloatArray:
@@ -188,6 +188,51 @@ def bend_shares(
     )
     live = bent + straight
     return np.where(live > 0, bent / np.maximum(live, 1), 1.0)
+
+
+def shares_seen(
+    ask: Ask,
+    noise: NoiseFloor,
+    W: FloatArray,
+    b: FloatArray,
+    rng: np.random.Generator,
+    n_points: int,
+    *,
+    same: float = 1e-3,
+    side: float = 1e-5,
+    bound: float = np.inf,
+) -> tuple[FloatArray, IntArray]:
+    """See how much of each hyperplane tells whose it is.
+
+    Parameters
+    ----------
+    ask, noise, W, b, rng, bound
+        As of :func:`bend_everywhere`.
+    n_points : int
+        Six queries each, on every hyperplane.
+    same : float
+        Bends of sizes that differ by less, relative to the larger, are alike.
+    side : float
+        How far to go to either side, relative to the point.
+
+    Returns
+    -------
+    live : ndarray, shape (m,)
+        The share of its points beside which the function changes at all.
+    kinds : ndarray of int, shape (m,)
+        How many bends of different sizes there are, at least: one piece of a deeper neuron's
+        surface has one nearly everywhere.
+    """
+    rows = np.repeat(np.arange(len(W)), n_points)
+    X, normals = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
+    bent, straight = look_across(ask, noise, X, normals, side=side)
+    size = np.maximum(np.linalg.norm(X, axis=1), 1.0)
+    bends = np.linalg.norm(kink_strengths(ask, X, normals, side * size) / noise.unit, axis=1)
+    kinds = np.zeros(len(W), dtype=int)
+    for j in range(len(W)):
+        ordered = np.sort(bends[(rows == j) & bent])
+        kinds[j] = (np.diff(ordered, prepend=0.0) > same * ordered).sum()
+    return np.asarray((bent | straight).reshape(len(W), n_points).mean(axis=1)), kinds
 
 
 def look_across(

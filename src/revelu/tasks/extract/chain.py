@@ -11,6 +11,7 @@ from revelu.recover.method import Candidate, Method, Why
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
+from revelu.tasks.extract.claims import doubt_about
 from revelu.tasks.extract.job import CertifyingJob
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def recover(
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
         phase, start = "repair", start + 1
-    return _recovery(job, attempts, chain), _reported(attempts).candidate
+    return _recovery(job, noise, attempts, chain), _reported(attempts).candidate
 
 
 def _run(
@@ -112,7 +113,7 @@ def _reason(tried: Attempt) -> str:
 
 
 def _recovery(
-    job: CertifyingJob, attempts: Sequence[Attempt], chain: Sequence[Attempt]
+    job: CertifyingJob, noise: NoiseFloor, attempts: Sequence[Attempt], chain: Sequence[Attempt]
 ) -> Recovery:
     """Tell of the attempt to report, and of what led to it or stood beside it."""
     best = _reported(attempts)
@@ -128,13 +129,20 @@ def _recovery(
     # Of a certified network all layers are known; of what is no network none is.
     is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}
     layered = (a.candidate.layers for a in (best, *reversed(attempts)) if a.candidate.layers)
-    layers = next(layered, ()) if is_open else ()
-    if best.status is Status.PARTIAL and best.certificate is not None:
+    claimed = next(layered, ()) if is_open else ()
+    doubt, status = doubt_about(job, noise, claimed) if claimed else "", best.status
+    layers = () if doubt else claimed
+    figures = {name: v for a in (*attempts, best) for name, v in a.candidate.figures.items()}
+    if doubt:
+        evidence.append(doubt)
+        figures = {name: v for name, v in figures.items() if name != "first_layer"} | {"layers": []}
+        status = Status.UNVERIFIED if status is Status.PARTIAL else status
+    elif status is Status.PARTIAL and best.certificate is not None:
         evidence.append(_agreement(best))
     deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
     return Recovery(
-        status=best.status,
-        network=None if best.status is Status.NOT_IN_CLASS else said.network,
+        status=status,
+        network=None if status is Status.NOT_IN_CLASS else said.network,
         ledger=job.oracle.ledger(),
         certificate=best.certificate,
         evidence=tuple(dict.fromkeys(evidence)),
@@ -142,8 +150,7 @@ def _recovery(
         warnings=said.warnings,
         first_layer=layers[0] if layers else None,
         details={
-            **{name: value for a in attempts for name, value in a.candidate.figures.items()},
-            **said.figures,
+            **figures,
             **({"layers": list(layers)} if layers else {}),
             **({} if deeper is None else {"queries_before_depth": deeper}),
         },

@@ -1,0 +1,68 @@
+"""Which layers may be called exact where the whole network was not found."""
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, TargetError
+from revelu.oracle import NoiseFloor
+from revelu.probe.hyperplane import shares_seen
+from revelu.recover.method import Layer
+from revelu.tasks.extract.job import CertifyingJob
+
+
+def doubt_about(
+    job: CertifyingJob,
+    noise: NoiseFloor,
+    layers: tuple[Layer, ...],
+    *,
+    n_inputs: int = 64,
+    most_alike: float = 0.5,
+    live: float = 0.75,
+    several: int = 5,
+    n_points: int = 16,
+    at_least: int = 4,
+    n_queries: int = 4000,
+) -> str:
+    """Say why layers are not to be called exact, where the first one may be of deeper neurons.
+
+    A first-layer hyperplane is known by bending the function wherever that changes.  Where a
+    function is constant beyond a deeper neuron's surface, that one does, too: its extension meets
+    nothing that goes straight on.  Such a hyperplane has points beside which nothing changes; and
+    where a function is constant nearly everywhere one piece of such a surface may be all there is.
+
+    Parameters
+    ----------
+    layers : tuple of (W, b)
+        The lowest first; one at least.
+    n_inputs, most_alike : int, float
+        Inputs, and the share of them that may have one and the same answer.
+    live : float
+        The share of the points of each hyperplane beside which the function has to change;
+    several : int
+        or bends of so many sizes, which one piece of a deeper neuron's surface does not have.
+    n_points, at_least : int
+        Points of each, six queries, and of those of a wide layer,
+    n_queries : int
+        which take about so many, also where the seconds allowed are over.
+
+    Returns
+    -------
+    str
+        Empty where nothing speaks against them.
+    """
+    (W, b), oracle = layers[0], job.oracle
+    n = max(at_least, min(n_points, n_queries // (6 * max(len(W), 1))))
+    bound = np.inf if oracle.box is None else min(abs(end) for end in oracle.box)
+    rng = np.random.default_rng(job.new_seed())
+    X = np.clip(rng.standard_normal((n_inputs, oracle.dim_in)), -bound, bound)
+    try:
+        with oracle.overtime(), oracle.phase("verify"):
+            n_alike = int(np.unique(oracle(X), axis=0, return_counts=True)[1].max())
+            shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
+    except (LimitReachedError, TargetError) as error:
+        return f"no layer is called exact, for none was looked at again: {error}"
+    if n_alike <= most_alike * n_inputs and ((shares >= live) | (kinds >= several)).all():
+        return ""
+    return (
+        "no layer is called exact: where the answers do not change, nothing tells a first layer's "
+        "hyperplane from a deeper neuron's"
+    )
