@@ -179,3 +179,24 @@ def test_neurons_that_pass_on_an_affine_map_are_counted():
     climb.answers.is_plain = np.ones(100, dtype=bool)
     [said] = climb._always_on()
     assert said.startswith("5 of the 6 neurons of hidden layer 1 are on")
+
+
+def rarely_changing(seed):
+    """A deep network whose last hidden neurons fire at a hundredth to a tenth of all inputs."""
+    rng = np.random.default_rng(seed)
+    widths = [int(n) for n in (rng.integers(2, 8), *rng.integers(2, 6, 2), 1)]
+    drawn = zoo.random_network(widths, seed=seed)
+    X = rng.standard_normal((20_000, widths[0]))
+    share = 10.0 ** rng.uniform(-2.0, -1.0)
+    below = np.quantile(drawn.preactivations(X)[1] - drawn.biases[1], 1.0 - share, axis=0)
+    return Network(drawn.weights, [drawn.biases[0], -below, drawn.biases[2]])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_layer_is_called_exact_where_the_answers_hardly_change(seed):
+    # A deeper neuron's hyperplane bends such a function wherever anything changes.
+    truth = rarely_changing(seed)
+    recovery = revelu.extract(truth, seed=seed, checks=300, max_seconds=4)
+    assert are_layers_of(recovery.details.get("layers", []), truth)
+    if recovery.first_layer is not None:
+        assert are_layers_of([recovery.first_layer], truth)

@@ -237,6 +237,22 @@ def test_sharpened_rows_are_the_first_layers_to_rounding(error):
     assert (off[new] <= 100.0 * errors[new]).all()
 
 
+def test_rows_among_many_others_are_sharpened_by_their_own_kinks_alone():
+    # On some of 190 lines to a row other neurons' kinks lie beside its own.
+    truth = zoo.random_network([180, 90, 60, 1], seed=4)
+    rng, oracle = np.random.default_rng(5), Oracle(truth, 180)
+    norms = np.linalg.norm(truth.weights[0], axis=1)[:, None]
+    true = np.column_stack([truth.weights[0], truth.biases[0]]) / norms
+    rough = true + 3e-8 * rng.standard_normal(true.shape) / np.sqrt(180)
+    W, b, errors = Sharpening().measure(
+        oracle, measure_noise(oracle, 1), rough[:, :-1], rough[:, -1], np.full(90, 3e-8), rng
+    )
+    off = np.linalg.norm(np.column_stack([W, b]) - true, axis=1)
+    assert (errors < 3e-8).mean() > 0.9
+    assert (off <= np.maximum(100.0 * errors, 1e-12)).all()
+    assert oracle.n_queries <= 64 + 90 * 4 * 1.05 * 180
+
+
 def test_a_row_that_is_no_first_layers_stays_as_it_is():
     truth = zoo.random_network([6, 10, 5, 2], seed=1)
     oracle, rng = Oracle(truth, 6), np.random.default_rng(3)

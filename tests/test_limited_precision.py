@@ -193,6 +193,12 @@ def test_decimal_places_are_counted(places):
     assert read_grid(np.round(Y, places)) == Grid(10, places=places)
 
 
+@pytest.mark.parametrize("places", [3, 4])
+def test_probabilities_of_one_do_not_hide_decimal_places(places):
+    Y = np.round(np.random.default_rng(places).dirichlet([0.3] * 3, 64), places)
+    assert read_grid(np.vstack([Y, [[1.0, 0.0, 0.0]]])) == Grid(10, places=places)
+
+
 def test_half_precision_is_a_grid_and_float64_is_none():
     Y = np.random.default_rng(0).standard_normal(300)
     assert read_grid(Y) is None

@@ -264,3 +264,13 @@ def test_then_maps_the_outputs():
     network, X = drawn([3, 5, 4, 2], skip=True)
     M = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 3.0]])
     np.testing.assert_allclose(network.then(M)(X), network(X) @ M.T, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("widths", [(5, 4, 2), (5, 4, 3, 2)])
+def test_a_network_after_a_linear_map_is_their_composition(widths):
+    rng = np.random.default_rng(3)
+    network = zoo.random_network(list(widths), seed=1)
+    V, c = rng.standard_normal((2, widths[-3])), rng.standard_normal(2)
+    network = Network(network.weights, network.biases, skip=(V, c))
+    M, X = rng.standard_normal((5, 7)), rng.standard_normal((20, 7))
+    np.testing.assert_allclose(network.after(M)(X), network(X @ M.T), rtol=0, atol=1e-12)

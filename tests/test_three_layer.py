@@ -251,6 +251,19 @@ def test_dependent_rows_are_named_and_kept(kind, seed):
     assert first_layer_errors(recovery, truth).max() < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("widths", "share"), [((200, 64, 40, 6), 1.2), ((250, 40, 40, 1), 6.0)], ids=str
+)
+def test_wide_layers_are_grown_and_fitted_in_turn(widths, share):
+    # What a hundred neurons are off by adds up, and hides the last ones where nothing is fitted.
+    truth = zoo.random_network(list(widths), seed=5)
+    recovery = revelu.extract(truth, method="two_hidden", seed=3, checks=300)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == truth.architecture
+    assert error_of(recovery.network, truth) < 1e-7
+    assert recovery.ledger.n_recovery <= share * truth.n_parameters
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_three_hidden_layers_are_never_called_recovered(seed):
     truth = zoo.random_network([10, 8, 6, 4, 1], seed=seed)

@@ -6,7 +6,7 @@ import numpy as np
 
 from revelu.certify.examination import Examination
 from revelu.certify.given import fidelity_of, fidelity_statement
-from revelu.numerics.confidence import CONFIDENCE, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
@@ -219,4 +219,4 @@ def _outputs(chosen: BoolArray) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return "100%" if fraction > 0.995 else f"{100 * fraction:.2g}%"
+    return "100%" if fraction > 0.995 else f"{at_most(100 * fraction)}%"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.numerics.confidence import CONFIDENCE, standard_errors, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, at_most, standard_errors, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
@@ -150,7 +150,7 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
     return replace(
         plain,
         statement=(
-            f"{plain.statement}; of those on the rare side less than {100 * bound:.2g}% "
+            f"{plain.statement}; of those on the rare side less than {at_most(100 * bound)}% "
             f"({int(rare.sum()):,} fresh ones)"
         ),
         passed=plain.passed and bound <= MOST_WRONG,
@@ -171,7 +171,7 @@ def _compared(X: FloatArray, fires: BoolArray, borders: Borders, whose: str) -> 
         tolerance=0.0,
         confidence=CONFIDENCE,
         statement=(
-            f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of {whose} get "
+            f"at {CONFIDENCE:.0%} confidence less than {at_most(100 * bound)}% of {whose} get "
             f"another label ({n:,} fresh ones, {n_wrong:,} of which did{beyond})"
         ),
         passed=n > 0 and n_bad == 0,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from revelu.certify.firing import MOST_WRONG
-from revelu.numerics.confidence import CONFIDENCE, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
 
@@ -84,6 +84,6 @@ def _statement(n: int, n_failures: int, tolerance: float, noise: float) -> str:
         return f"{kept} agree to {tolerance:.2g}{of}, too few to certify anything"
     bound = upper_bound(0, n, CONFIDENCE)
     return (
-        f"at {CONFIDENCE:.0%} confidence less than {100 * bound:.2g}% of inputs of the samples' "
-        f"law differ by more than {tolerance:.2g}{of} ({kept})"
+        f"at {CONFIDENCE:.0%} confidence less than {at_most(100 * bound)}% of inputs of the "
+        f"samples' law differ by more than {tolerance:.2g}{of} ({kept})"
     )

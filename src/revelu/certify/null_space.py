@@ -3,7 +3,7 @@
 import numpy as np
 
 from revelu.network.span import Span
-from revelu.numerics.confidence import CONFIDENCE, upper_bound
+from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import NullCertificate
 from revelu.types import FloatArray
@@ -49,7 +49,7 @@ def check_null_space(
     bound = upper_bound(n_bad, len(before), CONFIDENCE)
     changed = f"; {n_bad:,} changed" if n_bad else ""
     statement = (
-        f"at {CONFIDENCE:.0%} confidence less than {bound:.2g} of N(0, I) inputs answer "
+        f"at {CONFIDENCE:.0%} confidence less than {at_most(bound)} of N(0, I) inputs answer "
         f"otherwise when moved inside the null space ({len(before):,} fresh checks{changed})"
     )
     return NullCertificate(

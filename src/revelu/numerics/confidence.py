@@ -4,6 +4,8 @@ A test compares a number with its standard error.  How many standard errors it a
 from how many tests share :data:`FALSE_ALARM`; no module sets a number of its own.
 """
 
+from decimal import ROUND_CEILING, Context
+
 from scipy.special import ndtri
 from scipy.stats import beta
 
@@ -37,6 +39,8 @@ def standard_errors(n_tests: float = 1e9) -> float:
 SIGMAS = standard_errors()
 """Standard errors allowed to an answer, or to what is computed from a few of them."""
 
+_TWO_UP = Context(prec=2, rounding=ROUND_CEILING)
+
 
 def upper_bound(n_failures: int, n: int, confidence: float = CONFIDENCE) -> float:
     """Upper confidence bound on a failure rate (Clopper and Pearson, 1934).
@@ -61,3 +65,14 @@ def upper_bound(n_failures: int, n: int, confidence: float = CONFIDENCE) -> floa
     if n_failures >= n:
         return 1.0
     return float(beta.ppf(confidence, n_failures + 1, n - n_failures))
+
+
+def at_most(bound: float) -> str:
+    """Write a bound with two digits, rounded up: what is stated has to be shown.
+
+    Examples
+    --------
+    >>> at_most(upper_bound(0, 2900))
+    '0.0011'
+    """
+    return f"{float(_TWO_UP.create_decimal_from_float(bound)):.2g}"

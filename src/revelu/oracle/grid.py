@@ -85,12 +85,14 @@ def read_grid(
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
-        # If places are fixed, the largest numbers have the most digits, and smaller ones no more
-        # places.
-        places = digits - 1 - int(exponents.max())
-        n_smaller = int((exponents < exponents.max()).sum())
-        are_placed = places >= 1 and bool(_are_decimals(values, f".{places}f").all())
-        if are_placed and n_smaller >= min_smaller:
+        # If places are fixed, all have the same; of numbers with so many digits smaller ones would
+        # have more.
+        most_places = digits - 1 - int(exponents.min())
+        places = next(
+            (p for p in range(most_places) if _are_decimals(values, f".{p}f").all()), most_places
+        )
+        n_smaller = int((digits - 1 - exponents > places).sum())
+        if places >= 1 and n_smaller >= min_smaller:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
     with np.errstate(over="ignore"):

@@ -154,12 +154,9 @@ class Sharpening:
             for i, points, is_own, sigmas in zip(some, A, near, sigma, strict=True):
                 if is_own.sum() < d:
                     continue
-                mine, e = points[is_own], sigmas[is_own]
-                row = _plane(mine, e, np.append(W[i], b[i]))
+                row, error = _plane(points[is_own], sigmas[is_own], np.append(W[i], b[i]))
                 if np.linalg.norm(row[:-1] - W[i]) < self.near * max(errors[i], self.least):
-                    W[i], b[i] = row[:-1], row[-1]
-                    inverse = np.linalg.pinv(mine / e[:, None], rcond=1e-10)
-                    errors[i] = float(np.linalg.norm(inverse[:-1]))
+                    W[i], b[i], errors[i] = row[:-1], row[-1], error
         return W, b, errors
 
     def _points(
@@ -190,12 +187,31 @@ class Sharpening:
         return A.reshape(m, n, d + 1), is_own.reshape(m, n), seen.tau_error.reshape(m, n)
 
 
-def _plane(A: FloatArray, errors: FloatArray, row: FloatArray) -> FloatArray:
-    """The plane ``A row = 0`` through points, from one near it; few of them may lie beside it."""
-    for _ in range(3):
-        left = A @ row
-        typical = float(np.median(np.abs(left)))
-        w = 1.0 / (errors * np.maximum(1.0, np.abs(left) / (10.0 * typical + errors)))
-        row = row + np.linalg.lstsq(A * w[:, None], -left * w, rcond=1e-10)[0]
-        row /= np.linalg.norm(row[:-1])
-    return row
+def _plane(
+    A: FloatArray, errors: FloatArray, row: FloatArray, n_steps: int = 2
+) -> tuple[FloatArray, float]:
+    """The plane ``A row = 0`` through points, from one near it, and its standard error.
+
+    A few points may lie beside it.  With hardly more points than unknowns they bend it towards
+    them, and stand out by what is left over the share of it that a point leaves to the others.
+    """
+    d = A.shape[1] - 1
+    A, spare = A / errors[:, None], len(A) - d
+    while True:
+        # The last singular value is that of the row itself, whose length is free.
+        U, s, Vt = (part[..., :d] for part in _svd(A))
+        for _ in range(n_steps):
+            row = row - Vt @ ((U.T @ (A @ row)) / s)
+            row /= np.linalg.norm(row[:-1])
+        left = np.abs(A @ row)
+        out = left / np.sqrt(np.maximum(1.0 - (U**2).sum(axis=1), 1e-3))
+        if out.max() <= SIGMAS or 2 * (len(A) - d) <= spare:
+            break
+        A = np.delete(A, int(out.argmax()), axis=0)
+    typical = float(np.sqrt((left**2).sum() / max(len(A) - d, 1)))
+    return row, max(typical, 1.0) * float(np.linalg.norm(Vt[:-1] / s))
+
+
+def _svd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    return U, s, Vt.T
