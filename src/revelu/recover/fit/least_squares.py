@@ -201,7 +201,12 @@ class FitSearch(Search):
         self.obstacles.append(
             f"no network of one hidden layer and up to {width} neurons was found that explains "
             f"{len(samples.X):,} answers to within their digits"
-            + (", and twice the neurons explain no more" if self.is_stuck else "")
+            + (
+                ", and twice the neurons explain no more: the target may have more hidden layers, "
+                "which takes float64 answers to find"
+                if self.is_stuck
+                else ""
+            )
         )
         return True
 

@@ -40,7 +40,8 @@ class Price:
             (1974): twice what a parameter that explains nothing gains by chance.
         """
         n = samples.n_equations
-        cost = max(samples.cost(network), self.noise)
+        # Answers that are all one number leave nothing.
+        cost = max(samples.cost(network), self.noise, np.finfo(np.float64).tiny)
         each = np.log(n) if each is None else each
         each = 0.0 if self.known else each
         return float(2.0 * n * np.log(cost) + degrees_of_freedom(network) * each)
