@@ -77,7 +77,7 @@ class FirstLayerSearch:
     """How far to either side, relative to the point, another line through it is followed."""
     same: float = 1e-4
     """Rows of norm 1, and their offsets, that differ by less are one hyperplane."""
-    imprecise: float = 3e-10
+    imprecise: float = 1e-9
     """A row whose relative error is larger is measured again, the vaguest first,"""
     costly: float = 0.7
     """as far as that takes no more than this share of the queries so far,"""
@@ -238,15 +238,16 @@ class FirstLayerSearch:
         """+1, -1, or 0 where the gradients measured do not tell; no query is spent."""
         sizes = np.linalg.norm(peeled.jacobians @ np.linalg.pinv(W), axis=1)  # (n, d1)
         positive = peeled.points @ W.T + b > 0
-        signs = np.zeros(len(W))
+        signs, least = np.zeros(len(W)), self.off * float(np.median(sizes))
         # The largest tell most; but a gradient that a kink has corrupted may be larger than any.
         for share in (1.0, self.uncorrupted):
             for j in np.flatnonzero(signs == 0.0):
-                above, below = (
-                    float(np.quantile(sizes[side, j], share)) if side.any() else 0.0
-                    for side in (positive[:, j], ~positive[:, j])
-                )
-                signs[j] = float(below < self.off * above) - float(above < self.off * below)
+                sides = positive[:, j], ~positive[:, j]
+                if not all(side.any() for side in sides):
+                    continue
+                above, below = (float(np.quantile(sizes[side, j], share)) for side in sides)
+                if max(above, below) > least:
+                    signs[j] = float(below < self.off * above) - float(above < self.off * below)
         return signs
 
     def _sign_by_crossing(self, W: FloatArray, b: FloatArray, j: int) -> float:

@@ -101,6 +101,10 @@ class LayeredSearch(Search):
                 )
                 return self.affine.propose()
             first = FirstLayerSearch(self.oracle, self.noise, self.rng)
+            n_numbers = len(self.line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
+            if n_numbers > self.method.many_numbers:
+                # No fit of all layers will do it.
+                first.imprecise = self.method.imprecise
             self.first = first.find(self.line)
             if not len(self.first.W):
                 return self._nothing(
@@ -329,10 +333,12 @@ class TwoHidden(Method):
     n_equations : float
         Equations a parameter of the last fit of all layers.
     many_numbers : float
-        Numbers of its inputs, 8 bytes each, above which the first layer is left as it is;
+        Numbers of its inputs, 8 bytes each, above which the first layer is left as it is.
+    imprecise : float
+        Rows of it that are known worse are then measured again,
     n_equations_above : float
-        equations a parameter of the fit of those above it: up to half of the answers may show
-        neurons that are missing.
+        and the fit of the layers above has so many equations a parameter: up to half of the
+        answers may show neurons that are missing.
     polish_share : float
         Share of all queries so far that the last fit may cost: one output needs many more
         queries for as many equations as ten do.
@@ -352,6 +358,7 @@ class TwoHidden(Method):
     max_repairs: int = 12
     n_equations: float = 1.5
     many_numbers: float = 5e6
+    imprecise: float = 3e-10
     n_equations_above: float = 4.0
     polish_share: float = 0.5
     rough: float = 1e-5
