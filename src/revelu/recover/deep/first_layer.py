@@ -238,7 +238,10 @@ class FirstLayerSearch:
         """+1, -1, or 0 where the gradients measured do not tell; no query is spent."""
         sizes = np.linalg.norm(peeled.jacobians @ np.linalg.pinv(W), axis=1)  # (n, d1)
         positive = peeled.points @ W.T + b > 0
-        signs, least = np.zeros(len(W)), self.off * float(np.median(sizes))
+        signs = np.zeros(len(W))
+        if not sizes.size:
+            return signs
+        least = self.off * float(np.median(sizes))
         # The largest tell most; but a gradient that a kink has corrupted may be larger than any.
         for share in (1.0, self.uncorrupted):
             for j in np.flatnonzero(signs == 0.0):
