@@ -228,9 +228,9 @@ def shares_seen(
     bent, straight = look_across(ask, noise, X, normals, side=side)
     size = np.maximum(np.linalg.norm(X, axis=1), 1.0)
     bends = np.linalg.norm(kink_strengths(ask, X, normals, side * size) / noise.unit, axis=1)
-    kinds = np.zeros(len(W), dtype=int)
+    kinds, seen = np.zeros(len(W), dtype=int), bent & np.isfinite(bends)
     for j in range(len(W)):
-        ordered = np.sort(bends[(rows == j) & bent])
+        ordered = np.sort(bends[(rows == j) & seen])
         kinds[j] = (np.diff(ordered, prepend=0.0) > same * ordered).sum()
     return np.asarray((bent | straight).reshape(len(W), n_points).mean(axis=1)), kinds
 

@@ -295,12 +295,13 @@ class RestrictedSearch:
         inside = self.inside * np.diff(edges)
         t = np.stack([edges[:-1] + inside, edges[1:] - inside])
         Y = residual(scan.line.points(t.ravel())).reshape(2, len(edges) - 1, -1)
-        slopes = (Y[1] - Y[0]) / (t[1] - t[0])[:, None]
-        jumps = np.diff(slopes, axis=0)
         before, after = t[1, :-1], t[0, 1:]
-        # From one piece to the next, slope (t' - t) + jump (t' - kink) is what the answer rises by.
-        rise = Y[0, 1:] - Y[1, :-1] - slopes[:-1] * (after - before)[:, None]
+        # Infinite where the target is saturated.
         with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = (Y[1] - Y[0]) / (t[1] - t[0])[:, None]
+            jumps = np.diff(slopes, axis=0)
+            # To the next piece the answer rises by slope (t' - t) + jump (t' - kink).
+            rise = Y[0, 1:] - Y[1, :-1] - slopes[:-1] * (after - before)[:, None]
             kinks = after - (rise * jumps).sum(axis=1) / (jumps**2).sum(axis=1)
         if not ((kinks > before) & (kinks < after)).all():
             return scan
