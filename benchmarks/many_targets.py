@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from page import keep, record, records
@@ -48,6 +49,8 @@ HEAD = (
 FAULTS = ("wrong and silent", "hung", "crashed")
 
 Function = Callable[[np.ndarray], np.ndarray]
+Check = Callable[[revelu.Recovery], str]
+Attack = Callable[[int], dict[str, object]]
 
 
 class HungError(BaseException):
@@ -123,7 +126,13 @@ def dim_in(target: Target) -> int:
 
 def one(seed: int) -> dict[str, object]:
     """Extract one target and judge what came back."""
-    target = draw(seed)
+    return judged(draw(seed), seed)
+
+
+def judged(
+    target: Target, seed: int, also: Check | None = None, **options: Any
+) -> dict[str, object]:
+    """Extract a target and judge what came back; ``also`` names a fault of another kind."""
     run: dict[str, object] = {
         "seed": seed,
         "kind": target.kind,
@@ -135,12 +144,14 @@ def one(seed: int) -> dict[str, object]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            recovery = revelu.extract(target, dim_in=dim_in(target), seed=seed)
+            recovery = revelu.extract(target, dim_in=dim_in(target), seed=seed, **options)
         run["status"] = recovery.status.value
         run["queries"] = recovery.ledger.n_queries
         if recovery.status is revelu.Status.RECOVERED and (share := _wrong(recovery, target, seed)):
             verdict = "wrong and silent"
             run["share"] = share
+        elif also is not None:
+            verdict = also(recovery)
     except ReveluError as error:
         run["status"] = f"{type(error).__name__}: {error}"[:200]
     except HungError:
@@ -177,7 +188,7 @@ def _hung(*_: object) -> None:
     raise HungError
 
 
-def within_limit(seed: int) -> dict[str, object]:
+def within_limit(seed: int, one: Attack = one) -> dict[str, object]:
     """Attack one target, for so many CPU seconds at most."""
     limit_cpu(CPU_LIMIT)
     run = one(seed)
@@ -185,7 +196,7 @@ def within_limit(seed: int) -> dict[str, object]:
     return run
 
 
-def attack(seeds: range, seconds: float, results: Path) -> None:
+def attack(seeds: range, seconds: float, results: Path, one: Attack = one) -> None:
     """Attack targets that have no record yet, for so long, and append their records."""
     done = {run["seed"] for run in records(results)}
     started = time.process_time()
@@ -194,7 +205,7 @@ def attack(seeds: range, seconds: float, results: Path) -> None:
             continue
         if time.process_time() - started > seconds:
             break
-        run = within_limit(seed)
+        run = within_limit(seed, one)
         record(results, run)
         if run["verdict"]:
             print(json.dumps(run), flush=True)
@@ -223,23 +234,28 @@ def table(runs: list[dict[str, object]]) -> str:
 
 def main() -> None:
     """Run a slice, or print and keep what the slices gave."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    slices(__doc__, "many_targets", FIRST_SEED, N_TARGETS, one)
+
+
+def slices(about: str, name: str, first_seed: int, n_targets: int, one: Attack) -> None:
+    """Run a slice of so many targets, or print and keep what the slices gave."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--start", type=int, default=0, help="first target")
-    parser.add_argument("--stop", type=int, default=N_TARGETS, help="one past the last")
+    parser.add_argument("--stop", type=int, default=n_targets, help="one past the last")
     parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of this slice")
-    parser.add_argument("--results", type=Path, default=Path("many_targets.jsonl"))
+    parser.add_argument("--results", type=Path, default=Path(f"{name}.jsonl"))
     parser.add_argument("--write", action="store_true", help="run none; keep the table")
     options = parser.parse_args()
     if not options.write:
-        seeds = range(FIRST_SEED + options.start, FIRST_SEED + options.stop)
-        attack(seeds, options.seconds, options.results)
+        seeds = range(first_seed + options.start, first_seed + options.stop)
+        attack(seeds, options.seconds, options.results, one)
     runs = records(options.results)
-    share = f"{len(runs):,} of {N_TARGETS:,} targets run, seeds from {FIRST_SEED:,}"
+    share = f"{len(runs):,} of {n_targets:,} targets run, seeds from {first_seed:,}"
     versions = f"NumPy {np.__version__}, Python {platform.python_version()}, one BLAS thread"
     text = f"{table(runs)}\n\n{share}; {versions}."
     print(text)
     if options.write:
-        keep("many_targets", text)
+        keep(name, text)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,11 @@ class Climb(Search):
             if not level.walks and not layers.find_more():
                 break
             if level.walks:
+                layers.drop_unread(level)
                 layers.sign(level, surely=False)
+                if not level.is_sure and layers.find_more():
+                    # What their linear parts have left was for want of neurons below.
+                    layers.found_below(level)
                 layers.drop_unread(level)
                 layers.levels.append(level)
             if sum(not level.is_signed for level in layers.levels) > self.method.max_unsure:
@@ -372,7 +376,6 @@ class Climb(Search):
             layers.walk_from(level, set(), self.method.layers.mending_walk)
             if len(level.walks) == n:
                 continue
-            level.is_mended = True
             # What is above has new neurons below.
             for lower, upper in zip(layers.levels[i:], layers.levels[i + 1 :], strict=False):
                 upper.frame, upper.unknown_below = lower.above, lower.rows.undetermined
@@ -423,32 +426,33 @@ class Climb(Search):
         self.is_explained = why is Why.EXPLAINED
         if self.network is not None and len(self.answers):
             self.network = self._without_dead_outputs(self.network)
-        layers: list[Layer] = []
-        for level in self.layers.levels:
-            # Rows with open weights may be deeper neurons', unless the network is explained.
-            is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
-            # Where the search was cut short, what no row explains may be a row's that is missing.
-            is_cut = why is Why.LIMIT and bool(self.layers.n_unexplained)
-            if not level.is_sure or not is_whole or is_cut:
-                break
-            W, b = level.frame.stack.weights[-1], level.frame.stack.biases[-1]
-            layers.append((W if layers else W @ self.layers.basis, b))
-            # Neurons that were found late may be one of those that are there, or a deeper one's.
-            if level.is_mended or why is Why.EXPLAINED:
-                break
-        if why is not Why.EXPLAINED:
-            # What is wrong, or not understood, may be for want of a rare neuron, most likely one
-            # of the highest.
-            layers = layers[: max(1, len(layers) - 1)]
+        layers = self._exact_layers(why)
         worst = 0.0
         if why is Why.UNRESOLVED and self.network is not None and len(self.answers):
             worst = float(np.abs(self.network(self.answers.X) - self.answers.Y).max())
         return Candidate(
             self.network,
             why,
-            layers=tuple(layers),
+            layers=layers,
             notes=self._always_on(),
             obstacles=obstacles,
             worst_error=worst,
-            figures={"layers": layers},
+            figures={"layers": list(layers)},
         )
+
+    def _exact_layers(self, why: Why) -> tuple[Layer, ...]:
+        """The first layer, if all signs agree; of deeper ones a rare neuron may be missing.
+
+        A line crosses every hyperplane of the first layer, but few surfaces of deeper neurons.
+        """
+        if not self.layers.levels:
+            return ()
+        level = self.layers.levels[0]
+        # Rows with open weights may be deeper neurons', unless the network is explained.
+        is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
+        # Where the search was cut short, what no row explains may be a row's that is missing.
+        is_cut = why is Why.LIMIT and bool(self.layers.n_unexplained)
+        if not level.is_sure or not is_whole or is_cut:
+            return ()
+        W, b = level.frame.stack.weights[0], level.frame.stack.biases[0]
+        return ((W @ self.layers.basis, b),)

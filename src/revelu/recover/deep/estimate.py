@@ -89,7 +89,11 @@ class Estimate:
         return members
 
     def solve(self) -> None:
-        """Solve all equations at once by least squares, without those that contradict the rest."""
+        """Solve all equations at once by least squares, without those that contradict the rest.
+
+        Where they agree less well than their errors say, as they do above rows that have errors of
+        their own, all errors are that much larger.
+        """
         A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
         noise = self.rng.standard_normal((len(y), self.n_members)) * e[:, None]
         basis = self._determined()
@@ -113,6 +117,7 @@ class Estimate:
             rest = np.abs(A @ self.theta - y) / e
             typical = max(1.0, float(np.median(rest)) / 0.6745)
             if rest.max() <= SIGMAS * typical or i == self.max_steps - 1:
+                self.members[1:] += (typical - 1.0) * (self.members[1:] - self.members[0])
                 break
             # Of least deviations, and in the end without what they leave out.
             last = i >= self.max_steps - 2

@@ -20,10 +20,12 @@ class Kinks:
     """What four points on each of n lines say: two straight pieces, and where they meet.
 
     ``jumps (n, k)`` is the change of slope, ``error (n,)`` its standard error relative to it;
-    ``values`` and ``slopes``, shape (n, 2, k), are those at the two inner points.
+    ``values`` and ``slopes``, shape (n, 2, k), are those at the two inner points.  ``is_blank``
+    says where all answers are the same: no neuron below shows there.
     """
 
     is_kink: BoolArray
+    is_blank: BoolArray
     tau: FloatArray
     tau_error: FloatArray
     jumps: FloatArray
@@ -67,11 +69,12 @@ class KinkLines:
         finite = np.asarray(np.isfinite(Y).all(axis=(1, 2)))
         Y = np.where(finite[:, None, None], Y, 0.0)
         sigma_ = sigma * np.sqrt(1.0 + (self.X**2).mean(axis=1))
+        rounding = sigma_ * np.sqrt(Y.shape[2])
         half = (0.5 * self.T)[:, None]
         a, b = (Y[:, 1] - Y[:, 0]) / half, (Y[:, 3] - Y[:, 2]) / half
         jumps = b - a
         size = np.linalg.norm(jumps, axis=1)
-        error = 2.0 * sigma_ * np.sqrt(Y.shape[2]) / half[:, 0]
+        error = 2.0 * rounding / half[:, 0]
         safe = np.where(size > 0, size, 1.0)
         gap = Y[:, 2] - Y[:, 1] - a * (tau[:, 2] - tau[:, 1])[:, None]
         # From the second point on, a (t2 - t1) + jump (t2 - tau) is the gap's rise.
@@ -81,10 +84,13 @@ class KinkLines:
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)
         # With several outputs the lines of all must meet there.
         off = np.linalg.norm(gap - jumps * (tau[:, 2] - meets)[:, None], axis=1)
-        inside &= off <= SIGMAS * 4.0 * sigma_ * np.sqrt(Y.shape[2])
+        inside &= off <= SIGMAS * 4.0 * rounding
         is_kink = finite & inside & (size > 4.0 * SIGMAS * error)
         slopes = np.stack([a, b], axis=1)
-        return Kinks(is_kink, meets, 4.0 * sigma_ / safe, jumps, error / safe, Y[:, 1:3], slopes)
+        is_blank = finite & (np.linalg.norm(np.ptp(Y, axis=1), axis=1) <= SIGMAS * 4.0 * rounding)
+        return Kinks(
+            is_kink, is_blank, meets, 4.0 * sigma_ / safe, jumps, error / safe, Y[:, 1:3], slopes
+        )
 
     def beside(self, rows: IntArray, tau: FloatArray) -> FloatArray:
         """Points on both sides of where lines meet, shape (2 m, d)."""

@@ -37,8 +37,6 @@ class Level:
         One a neuron.
     is_signed, is_sure : bool
         Whether the walks tell all signs below; and whether all of them agree.
-    is_mended : bool
-        Whether neurons were inserted where a network was wrong.
     is_exhausted : bool
         Whether they have been looked for twice.
     has_others : bool
@@ -52,7 +50,6 @@ class Level:
     walks: list[Walk] = field(default_factory=list)
     is_signed: bool = True
     is_sure: bool = True
-    is_mended: bool = False
     is_exhausted: bool = False
     has_others: bool = False
 
@@ -60,6 +57,11 @@ class Level:
     def rows(self) -> LayerRows:
         """The rows of all walks in the frame."""
         return LayerRows.of(self.frame, self.walks)
+
+    @property
+    def n_open(self) -> int:
+        """How many directions all rows together leave open."""
+        return sum(walk.estimate.n_undetermined for walk in self.walks)
 
     @property
     def columns(self) -> FloatArray:
@@ -94,12 +96,16 @@ class LayerSearch:
     bound: float = np.inf
     """The largest coordinate of an input that may be asked."""
     patience: int = 3
-    """Rounds in vain that end the search of a layer of which no neuron is known."""
+    """Rounds in vain that end the search of a layer of which no neuron is known, or not all of
+    some row: another walk along it tells the rest."""
     few: float = 0.05
     """A round is in vain if it finds no more than this share of a layer's neurons: those that few
     segments meet are found for less where a network without them is wrong."""
     at_once: int = 4
     """Seeds that are walked from side by side, at most: some are of one neuron."""
+    in_vain: int = 200
+    """Walks in a row that have found no new neuron, after which those that are left wait for the
+    next layer: deep networks have thousands of critical points of deeper neurons."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     same: float = 1e-8
@@ -191,6 +197,14 @@ class Layers:
         self.levels.append(top)
         return len(top.walks) > n
 
+    def found_below(self, level: Level) -> None:
+        """Go on with a level below whose neurons more were found."""
+        lower = self.levels[-1]
+        level.frame, level.unknown_below = lower.above, lower.rows.undetermined
+        self.rebase(level.walks, level.frame)
+        self.find_rows(level)
+        self.sign(level, surely=False)
+
     def find_rows(self, level: Level, segments: tuple[int, ...] | None = None) -> None:
         """Find the neurons whose surfaces turn at the frame's walls and nowhere else."""
         tried: set[Seed] = set()
@@ -201,7 +215,7 @@ class Layers:
                 ends = self.search.spread * self.rng.standard_normal((2, n, d))
                 x, y = np.clip(ends, -self.search.bound, self.search.bound)
                 self.places += self._critical_points(level, x, y)
-            before = len(level.walks)
+            before, n_open = len(level.walks), level.n_open
             self.walk_from(level, tried)
             self._move_down(level)
             told = f"layer {n_layer}: {len(level.walks)} neurons"
@@ -209,8 +223,9 @@ class Layers:
             log.info("%s, %d seeds, %d queries", told, self.n_unexplained, self.oracle.n_queries)
             if n:
                 n_new, few = len(level.walks) - before, self.search.few * len(level.walks)
-                quiet = quiet + 1 if n_new <= few else 0
-            if self.lacks_inputs or quiet == (1 if level.walks else self.search.patience):
+                quiet = quiet + 1 if n_new <= few and level.n_open >= n_open else 0
+            patience = self.search.patience if not level.walks or level.n_open else 1
+            if self.lacks_inputs or quiet == patience:
                 return
 
     def _move_down(self, level: Level) -> None:
@@ -269,13 +284,13 @@ class Layers:
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
         tuning = tuning or self.search.walk
-        n = self.search.at_once
-        while True:
+        n, n_in_vain = self.search.at_once, 0
+        while n_in_vain < self.search.in_vain:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
-            chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))])[:n]
+            chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))], n)
             if len(chosen) < n:
-                chosen = self._apart(chosen + self._measured(n - len(chosen)))
+                chosen = self._apart(chosen + self._measured(n - len(chosen)), n)
             if not chosen:
                 return
             tried.update(chosen)
@@ -291,27 +306,32 @@ class Layers:
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
                 if walk.is_accepted:
                     self._take(level, walk)
+            n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks)
             # The more of them were new, the more others are.
             n = max(2, min(self.search.at_once, len(level.walks) - before + 1))
             narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)
             if len(level.walks) > before and narrow:
                 self.sign(level, surely=True)
 
-    def _apart(self, seeds: list[Seed]) -> list[Seed]:
-        """The first seed of each neuron, as far as several outputs tell.
+    def _apart(self, seeds: list[Seed], n: int) -> list[Seed]:
+        """The first seed of each neuron, as far as several outputs tell, and ``n`` at most.
 
         What they make of a neuron is the same up to its size, where layers above have the same
         state.
         """
         unit, kept = self.noise.unit, list[int]()
-        columns = [seed.column / unit / np.linalg.norm(seed.column / unit) for seed in seeds]
-        for i, seed in enumerate(seeds):
-            errors = [SIGMAS * (seed.error + seeds[j].error) for j in kept]
-            apart = [
-                np.linalg.norm(c - c @ columns[i] * columns[i]) for c in (columns[j] for j in kept)
-            ]
-            if len(unit) == 1 or all(a > e for a, e in zip(apart, errors, strict=True)):
+        if len(unit) == 1 or not seeds:
+            return seeds[:n]
+        columns = np.array([seed.column / unit for seed in seeds])
+        columns /= np.linalg.norm(columns, axis=1, keepdims=True)
+        errors = np.array([seed.error for seed in seeds])
+        for i, column in enumerate(columns):
+            others = columns[kept]
+            apart = np.linalg.norm(others - np.outer(others @ column, column), axis=1)
+            if (apart > SIGMAS * (errors[i] + errors[kept])).all():
                 kept.append(i)
+            if len(kept) == n:
+                break
         return [seeds[i] for i in kept]
 
     def _measured(self, n: int) -> list[Seed]:
@@ -338,18 +358,32 @@ class Layers:
         ]
 
     def _take(self, level: Level, walk: Walk) -> None:
-        """Take a neuron in, unless it is one of those that are there; then the better one stays."""
-        if level.walks:
-            alike = LayerRows.of(level.frame, [walk, *level.walks]).alike(self.search.same)
-            if len(alike):
-                j = int(alike[0]) - 1
-                if walk.estimate.n_undetermined < level.walks[j].estimate.n_undetermined:
-                    level.walks[j] = walk
-                return
-            explained = level.rows.explain(level.frame, walk.points.X, self.search.close)
-            if explained.mean() > 0.5:
-                return
-        level.walks.append(walk)
+        """Take a neuron in; of one that is there the better walk stays, with the other's points.
+
+        Each leaves open what lies beyond walls that it has not met.
+        """
+        j = self._same_neuron(level, walk)
+        if j is None:
+            level.walks.append(walk)
+            return
+        worse, better = sorted(
+            [walk, level.walks[j]], key=lambda walk: walk.estimate.n_undetermined, reverse=True
+        )
+        if better.estimate.n_undetermined:
+            better.join(worse, self.search.close)
+        level.walks[j] = better
+
+    def _same_neuron(self, level: Level, walk: Walk) -> int | None:
+        """Which walk is of the same neuron: its row is alike, or one has the other's points."""
+        if not level.walks:
+            return None
+        alike = LayerRows.of(level.frame, [walk, *level.walks]).alike(self.search.same)
+        if len(alike):
+            return int(alike[0]) - 1
+        for j, other in enumerate(level.walks):
+            if other.has(walk, self.search.close) or walk.has(other, self.search.close):
+                return j
+        return None
 
     def _run(self, walks: Sequence[Walk]) -> None:
         """Run walks side by side: what they ask goes in one round."""
@@ -404,16 +438,26 @@ class Layers:
             self._take(level, walk)
 
     def drop_unread(self, level: Level) -> None:
-        """Drop neurons below that no row reads: they were none of that layer's."""
-        rows, stack = level.rows, level.frame.stack
-        sizes = np.abs(rows.l).max(axis=1, keepdims=True)
-        reads = (np.abs(rows.l) > self.search.faint * sizes) & ~rows.undetermined
-        kept = reads.any(axis=0)
+        """Drop neurons below that no row reads: they were none of that layer's.
+
+        Those whose signs are not known yet are on top of the frame, others in its stack.
+        """
+        rows, frame, m = level.rows, level.frame, len(level.frame.b)
+        read = rows.v if m else rows.l
+        is_open = rows.undetermined[:, :m] if m else rows.undetermined
+        sizes = np.abs(read).max(axis=1, keepdims=True)
+        kept = ((np.abs(read) > self.search.faint * sizes) & ~is_open).any(axis=0)
+        # What no row has told may be read.
+        kept |= is_open.all(axis=0)
         if kept.all() or not kept.any():
             return
         log.info("%d neurons below are read by none", (~kept).sum())
-        stack = stack[:-1].with_layer(stack.weights[-1][kept], stack.biases[-1][kept])
-        level.frame = Frame.of(stack)
+        if m:
+            level.frame = Frame(frame.stack, frame.W[kept], frame.b[kept])
+            level.unknown_below = level.unknown_below[kept]
+        else:
+            W, b = frame.stack.weights[-1][kept], frame.stack.biases[-1][kept]
+            level.frame = Frame.of(frame.stack[:-1].with_layer(W, b))
         for walk in level.walks:
             walk.rebase(level.frame)
         if self.levels:

@@ -79,6 +79,8 @@ class WalkTuning:
     n_early: int = 6
     n_fresh: int = 12
     """Predicted points at which a row is tested when its first entries are known, and at last."""
+    n_tests: int = 4
+    """Times that points are drawn for a test, at most, where around some no answer changes."""
     found: float = 0.9
     found_if_open: float = 0.95
     """The share of them at which the surface has to be: at last, and where entries are not known,
@@ -87,6 +89,8 @@ class WalkTuning:
     most_open: float = 0.25
     """The share of unknowns that may be left undetermined: what little is known of a row may
     hold for a deeper neuron, too."""
+    n_shared: int = 3
+    """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
     """Rounds without a new entry that end a walk."""
     atol: float = 1e-6
@@ -115,7 +119,8 @@ class Walk:
     signs : ndarray, shape (m,)
         Of the rows on top of the frame, such that all of them are off at the seed.
     share_found : float
-        The share of predicted points at which the surface was, in the last test.
+        The share of predicted points at which the surface was, in the last test, of those around
+        which the answers change at all.
     is_accepted : bool
         Whether it passed.
     gains_vary : bool
@@ -163,6 +168,30 @@ class Walk:
     def is_open(self) -> BoolArray:
         """Which unknowns are undetermined, shape (frame.size,)."""
         return np.asarray(np.linalg.norm(self.estimate.undetermined, axis=1) > self.tuning.atol)
+
+    def has(self, other: "Walk", rtol: float) -> bool:
+        """Whether most points of another walk lie on this surface, of those it tells of."""
+        at = self.frame.region(other.points.X)
+        F = self.frame.features(at, self.signs)
+        is_told = np.ones(len(F), dtype=bool)
+        if self.estimate.n_undetermined:
+            left_open = np.linalg.norm(F @ self.estimate.undetermined, axis=1)
+            is_told = left_open <= self.tuning.atol * np.linalg.norm(F, axis=1)
+            if is_told.sum() < self.tuning.n_shared:
+                return False
+        theta = self.estimate.theta
+        slope = np.linalg.norm(self.frame.gradients(at, self.signs, theta), axis=1)
+        near = rtol * (1.0 + np.linalg.norm(at.X, axis=1)) * slope
+        return bool((np.abs(F @ theta) <= near)[is_told].mean() > 0.5)
+
+    def join(self, other: "Walk", rtol: float) -> None:
+        """Take in the points of another walk, unless they are not all of one neuron."""
+        before, errors = self.points, self.errors
+        self.points, self.errors = before + other.points, [*errors, *other.errors]
+        self.rebase(self.frame)
+        if not (self.has(self, rtol) and self.has(other, rtol)):
+            self.points, self.errors = before, errors
+            self.rebase(self.frame)
 
     def run(self) -> Questions:
         """Walk until every entry that can be reached is known; then test the row."""
@@ -217,7 +246,7 @@ class Walk:
             clear = self._clear(surface, stops, 0.5 * reach, normals, range_)
             moves = np.minimum(reach, clear)[:, None] * stops.moves
             beyond = stops.at.moved(stops.at.X + moves)
-            found = yield from self._seek(beyond, normals, range_, -moves)
+            found, _ = yield from self._seek(beyond, normals, range_, -moves)
             stops = stops.take(~found)
 
     def _clear(
@@ -268,8 +297,8 @@ class Walk:
         normals: FloatArray,
         range_: float,
         back: FloatArray | None = None,
-    ) -> Generator[FloatArray, FloatArray, BoolArray]:
-        """Look for the surface beside points; say at which it was found.
+    ) -> Generator[FloatArray, FloatArray, tuple[BoolArray, BoolArray]]:
+        """Look for the surface beside points; say at which it was found, and which show nothing.
 
         Parameters
         ----------
@@ -284,9 +313,10 @@ class Walk:
         t, surface = self.tuning, self._surface()
         M, slope = surface.across(at, normals)
         steep = slope > t.rays.steep * np.linalg.norm(surface.gradients(at), axis=1)
-        found, rows = np.zeros(len(at), dtype=bool), np.flatnonzero(steep)
+        found, blank = np.zeros((2, len(at)), dtype=bool)
+        rows = np.flatnonzero(steep)
         if not len(rows):
-            return found
+            return found, blank
         at, M, slope = at.take(rows), M[rows], slope[rows]
         values = surface.values(at)
         radius = np.maximum(np.linalg.norm(at.X, axis=1), 1.0)
@@ -310,7 +340,8 @@ class Walk:
             mine[those[confirmed]] = True
         kept = self._add(at, lines.meets(seen), slope * seen.tau_error, mine)
         found[rows[kept]] = True
-        return found
+        blank[rows] = seen.is_blank
+        return found, blank
 
     def _confirm(
         self, lines: KinkLines, those: IntArray, seen: Kinks, back: FloatArray
@@ -382,8 +413,8 @@ class Walk:
         rows = np.array([part[room[part].argmax()] for part in some])
         piece = at.take(rows)
         piece = piece.moved(piece.X + t.far * room[rows, None] * E[rows])
-        found = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
-        self.is_accepted = bool(found.mean() >= t.found_early)
+        found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
+        self.is_accepted = bool(found.sum() >= t.found_early * (~blank).sum())
 
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
@@ -395,14 +426,22 @@ class Walk:
         self.estimate.solve()
 
     def _test(self, n: int, *, is_early: bool = False) -> Questions:
-        """Whether the surface is where the row says, at fresh points."""
-        self.is_accepted = False
-        at = self._fresh(n, uncertain=False)
-        if at is None or not len(at):
-            return
-        found = yield from self._seek(at, np.zeros(at.X.shape), self.tuning.wide)
-        self.share_found = float(found.mean())
-        few = self.estimate.n_undetermined <= self.tuning.most_open * self.frame.size
+        """Whether the surface is where the row says, at fresh points.
+
+        Where layers above are off, all of a layer, no surface below is seen: other points are
+        asked instead.
+        """
         t, n_open = self.tuning, self.estimate.n_undetermined
+        self.is_accepted, n_found, n_told = False, 0, 0
+        for _ in range(t.n_tests):
+            at = self._fresh(n - n_told, uncertain=False)
+            if at is None or not len(at):
+                break
+            found, blank = yield from self._seek(at, np.zeros(at.X.shape), t.wide)
+            n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
+            if not blank.any():
+                break
+        self.share_found = n_found / max(n_told, 1)
+        few = n_open <= t.most_open * self.frame.size
         wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
         self.is_accepted = self.share_found >= wanted and (few or is_early)

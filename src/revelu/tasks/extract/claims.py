@@ -7,6 +7,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import shares_seen
 from revelu.recover.method import Layer
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.types import FloatArray
 
 
 def doubt_about(
@@ -21,6 +22,7 @@ def doubt_about(
     n_points: int = 16,
     at_least: int = 4,
     n_queries: int = 4000,
+    same: float = 1e-6,
 ) -> str:
     """Say why layers are not to be called exact, where the first one may be of deeper neurons.
 
@@ -28,6 +30,8 @@ def doubt_about(
     function is constant beyond a deeper neuron's surface, that one does, too: its extension meets
     nothing that goes straight on.  Such a hyperplane has points beside which nothing changes; and
     where a function is constant nearly everywhere one piece of such a surface may be all there is.
+    And a layer that looks in fewer directions than there are is not whole where answers change in
+    another one.
 
     Parameters
     ----------
@@ -43,6 +47,9 @@ def doubt_about(
         Points of each, six queries, and of those of a wide layer,
     n_queries : int
         which take about so many, also where the seconds allowed are over.
+    same : float
+        By how much answers may change in a direction that no row looks in, relative to their
+        spread: rows have errors.
 
     Returns
     -------
@@ -56,13 +63,40 @@ def doubt_about(
     X = np.clip(rng.standard_normal((n_inputs, oracle.dim_in)), -bound, bound)
     try:
         with oracle.overtime(), oracle.phase("verify"):
-            n_alike = int(np.unique(oracle(X), axis=0, return_counts=True)[1].max())
+            Y = oracle(X)
+            n_alike = int(np.unique(Y, axis=0, return_counts=True)[1].max())
+            moved = oracle(_moved_unseen(X, W, rng, bound))
             shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
     except (LimitReachedError, TargetError) as error:
         return f"no layer is called exact, for none was looked at again: {error}"
+    with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+        least = same * np.linalg.norm(Y.std(axis=0))
+        n_changed = int((np.abs(moved - Y) > least).any(axis=1).sum())
+    if n_changed:
+        return (
+            f"no layer is called exact: at {n_changed} of {n_inputs} inputs answers change in "
+            f"directions that none of the {len(W)} neurons found looks in"
+        )
     if n_alike <= most_alike * n_inputs and ((shares >= live) | (kinds >= several)).all():
         return ""
     return (
         "no layer is called exact: where the answers do not change, nothing tells a first layer's "
         "hyperplane from a deeper neuron's"
     )
+
+
+def _moved_unseen(
+    X: FloatArray, W: FloatArray, rng: np.random.Generator, bound: float
+) -> FloatArray:
+    """Inputs moved at random, as far as inputs are apart, so that no row's sum changes."""
+    d = X.shape[1]
+    _, values, vt = np.linalg.svd(W)
+    rank = int((values > d * np.finfo(float).eps * values.max(initial=0.0)).sum())
+    unseen = vt[rank:]
+    V = rng.standard_normal(X.shape) @ unseen.T @ unseen
+    if not np.isfinite(bound):
+        return np.asarray(X + V)
+    # As far as the faces of the box.
+    with np.errstate(divide="ignore"):
+        room = ((bound - np.sign(V) * X) / np.abs(V)).min(axis=1)
+    return np.asarray(X + np.minimum(room, 1.0)[:, None] * V)
