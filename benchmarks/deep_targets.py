@@ -5,7 +5,7 @@
 
 Target i is drawn from seed i alone: two to five hidden layers, 2 to 60 inputs, 2 to 32 neurons a
 layer, 1 to 8 outputs, of the kinds below, inside the class and outside it.  Nothing but the target
-is given, and a run has five seconds: many are cut short, which is when claims are most tempting.
+is given, and a run has three seconds: many are cut short, which is when claims are most tempting.
 
 Wrong and silent: as for ten thousand targets.  A layer wrong: one that the outcome calls exact is
 not the target's, up to the order of its rows and their positive scales.
@@ -24,7 +24,7 @@ from revelu.types import FloatArray
 
 FIRST_SEED = 41_000_000
 N_TARGETS = 2_000
-MAX_SECONDS = 5.0
+MAX_SECONDS = 3.0
 
 Rng = np.random.Generator
 

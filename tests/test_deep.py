@@ -170,3 +170,15 @@ def test_an_input_that_the_first_layer_does_not_see_is_left_out():
     assert are_layers_of(recovery.details["layers"], truth)
     assert recovery.status is Status.RECOVERED
     assert share_wrong(recovery.network, truth) <= 2 * 0.003
+
+
+@pytest.mark.parametrize("seed", [18, 21])
+def test_narrow_networks_that_are_blind_in_places_are_recovered_at_the_first_start(seed):
+    truth = zoo.random_network([8, 6, 6, 6, 1], seed=seed)
+    X = np.random.default_rng(1).standard_normal((4_000, 8))
+    # A whole layer is off at so many inputs, where no neuron below shows.
+    blind = max((sums <= 0.0).all(axis=1).mean() for sums in truth.preactivations(X)[:3])
+    assert blind > 0.15
+    recovery = revelu.extract(truth, seed=seed, method="deep", checks=500, budget=40_000)
+    assert recovery.status is Status.RECOVERED
+    assert share_wrong(recovery.network, truth) <= 0.01

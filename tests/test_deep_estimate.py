@@ -131,3 +131,15 @@ def test_a_direction_that_equations_tell_poorly_is_undetermined():
     assert abs(estimate.undetermined[4, 0]) > 0.999
     assert np.abs(estimate.theta[:4] - theta[:4]).max() < 1e-9
     assert abs(estimate.theta[4]) < 1e-6
+
+
+@pytest.mark.parametrize("times", [1.0, 1e4])
+def test_equations_that_agree_less_well_than_they_say_have_larger_errors(times):
+    # As above rows that have errors of their own.
+    rng, size, error = np.random.default_rng(3), 8, 1e-12
+    A, theta = rng.standard_normal((60, size)), rng.standard_normal(size)
+    estimate = told(A, A @ theta + times * error * rng.standard_normal(60), error, rng)
+    estimate.solve()
+    off = np.linalg.norm(estimate.theta - theta)
+    said = np.linalg.norm(estimate.members[1:].std(axis=0))
+    assert 0.2 * off < said < 5.0 * off

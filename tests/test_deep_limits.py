@@ -8,6 +8,8 @@ from revelu import Network, Status
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep import Deep
+from revelu.tasks.extract.claims import doubt_about
+from revelu.tasks.extract.job import CertifyingJob
 from test_deep import are_layers_of
 
 
@@ -200,3 +202,14 @@ def test_no_layer_is_called_exact_where_the_answers_hardly_change(seed):
     assert are_layers_of(recovery.details.get("layers", []), truth)
     if recovery.first_layer is not None:
         assert are_layers_of([recovery.first_layer], truth)
+
+
+def test_no_layer_is_called_exact_that_does_not_see_all_that_the_answers_do():
+    truth = zoo.random_network([9, 3, 9, 1], seed=2)
+    oracle = Oracle(truth, 9)
+    job = CertifyingJob(oracle, 1, None, "extract", "revelu", 100)
+    noise = measure_noise(oracle, 1)
+    W, b = truth.weights[0], truth.biases[0]
+    assert not doubt_about(job, noise, ((W, b),))
+    said = doubt_about(job, noise, ((W[:2], b[:2]),))
+    assert "directions that none of the 2 neurons found looks in" in said

@@ -9,6 +9,7 @@ from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.kink_lines import KinkLines
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
@@ -334,3 +335,44 @@ def test_the_rows_of_a_wide_first_layer_are_found_and_no_others(widths):
         costs.append(oracle.n_queries / truth.weights[0].size)
     assert n_found >= 0.97 * n_all
     assert np.mean(costs) < 60.0
+
+
+def test_walks_along_one_neuron_tell_together_what_each_leaves_open():
+    _, _, _, walks = walks_of((6, 18, 10, 1), 1, 0, per_neuron=2)
+    found = {}
+    for walk, j, _ in walks:
+        if walk.is_accepted:
+            found.setdefault(j, []).append(walk)
+    pairs = [pair for pair in found.values() if len(pair) == 2]
+    n_joined = 0
+    for (one, other), stranger in zip(pairs, [*pairs[1:], pairs[0]], strict=True):
+        # Each forgets all points at which one row below is on: its entry is open.
+        forget_where_on(one, 0)
+        forget_where_on(other, 1)
+        n_open = one.estimate.n_undetermined
+        one.join(stranger[1], 1e-6)
+        assert one.estimate.n_undetermined == n_open
+        if n_open and other.estimate.n_undetermined and one.has(other, 1e-6):
+            one.join(other, 1e-6)
+            assert one.estimate.n_undetermined < n_open
+            n_joined += 1
+    assert n_joined >= 3
+
+
+def forget_where_on(walk, j):
+    """Leave a walk its seed, and the points where a row on top of the frame is off."""
+    off = walk.signs[j] * np.where(walk.points.on[-1][:, j], 1.0, -1.0) < 0
+    kept = np.flatnonzero(off | (np.arange(len(off)) == 0))
+    walk.points, walk.errors = walk.points.take(kept), [walk.errors[i] for i in kept]
+    walk.rebase(walk.frame)
+
+
+def test_lines_on_which_no_answer_changes_are_blank():
+    X = np.array([[0.0, -3.0], [0.0, 0.0], [0.0, 3.0]])
+    lines = KinkLines(X, np.tile([1.0, 0.0], (3, 1)), np.zeros(3), np.full(3, 0.1))
+    # A kink at 0, a slope, and nothing.
+    P = lines.points.reshape(3, 4, 2)
+    Y = np.stack([np.maximum(P[0, :, 0], 0.0), P[1, :, 0], np.ones(4)])
+    seen = lines.read(Y.reshape(-1, 1), 1e-15)
+    assert seen.is_kink.tolist() == [True, False, False]
+    assert seen.is_blank.tolist() == [False, False, True]

@@ -84,7 +84,7 @@ class Deep(Method):
     n_look_again: int = 500
     equations: float = 1.5
     dense: int = 1500
-    vague: float = 1e-6
+    vague: float = 1e-7
     dense_top: int = 5500
     few_wrong: float = 0.03
     steps: Stop = field(default_factory=lambda: Stop(15, rtol=0.05, patience=2))

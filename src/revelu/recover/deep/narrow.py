@@ -314,7 +314,10 @@ class LayeredSearch(Search):
             obstacles = (*obstacles, told)
         layer = (self.first.W, self.first.b)
         figures = {"first_layer": layer, "condition": self.first.condition}
-        layers = () if n_unsigned else (layer,)
+        # Rows that look everywhere show no direction that is missing, and what bends above them
+        # may do so at neurons beside them.
+        may_lack = why is Why.HYPERPLANES_END and len(self.first.W) == self.oracle.dim_in
+        layers = () if n_unsigned or may_lack else (layer,)
         return Candidate(None, why, layers=layers, obstacles=obstacles, figures=figures)
 
 

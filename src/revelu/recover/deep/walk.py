@@ -78,7 +78,9 @@ class WalkTuning:
     """and how often: most are told by the first."""
     n_early: int = 6
     n_fresh: int = 12
-    """Predicted points at which a row is tested when its first entries are known, and at last."""
+    """Predicted points at which a row is tested when its first entries are known, and at last;"""
+    n_fresh_if_open: int = 36
+    """and at last where some are not: a deeper neuron's surface is flat for a while."""
     n_tests: int = 4
     """Times that points are drawn for a test, at most, where around some no answer changes."""
     found: float = 0.9
@@ -221,7 +223,7 @@ class Walk:
             yield from self._refine()
             if estimate.spread <= t.precise:
                 break
-        yield from self._test(t.n_fresh)
+        yield from self._test(t.n_fresh_if_open if estimate.n_undetermined else t.n_fresh)
 
     def _surface(self) -> Surface:
         """The surface as known, with entries that are not known as large as those that are."""

@@ -85,7 +85,9 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     A network is worth its agreement where it agrees at most inputs, else its exact layers.
     """
     last = attempts[-1]
-    if last.status is Status.RECOVERED or last.why is Why.CURVED:
+    # Another start has resolved what this one took for curved: deep networks bend so often.
+    resolved = (a.method == last.method and a.why is not Why.CURVED for a in attempts)
+    if last.status is Status.RECOVERED or (last.why is Why.CURVED and not any(resolved)):
         return last
     found = [a for a in attempts if a.candidate.network is not None]
     if found:
@@ -98,7 +100,8 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     if layered:
         return layered[-1]
     # What a deeper method could not tell is not refuted by a shallower one.
-    return last if last.why is Why.UNRESOLVED else attempts[0]
+    unresolved = [a for a in attempts if a.why is Why.UNRESOLVED]
+    return unresolved[-1] if unresolved else attempts[0]
 
 
 def _worth(tried: Attempt) -> tuple[float, int, float]:
