@@ -15,7 +15,8 @@ from functools import partial
 
 import numpy as np
 from extraction import n_right
-from many_targets import N_FRESH, Function, Target, judged, slices
+from many_targets import FAULTS, N_FRESH, Function, Target, judged, slices
+from page import keep
 
 import revelu
 from revelu import Network
@@ -25,6 +26,7 @@ from revelu.types import FloatArray
 FIRST_SEED = 41_000_000
 N_TARGETS = 2_000
 MAX_SECONDS = 3.0
+LAYER_WRONG = "a layer wrong"
 
 Rng = np.random.Generator
 
@@ -197,11 +199,12 @@ def one(seed: int) -> dict[str, object]:
         layers = recovery.details.get("layers") or first
         X = np.random.default_rng([seed, 2]).standard_normal((N_FRESH, truth.dim_in))
         truth = zoo.scaled(truth, target.input_scale, target.output_scale)
-        right = n_right(truth, layers, target.input_scale * X)
-        return "a layer wrong" if right < len(layers) else ""
+        right = n_right(truth, layers, X)
+        return LAYER_WRONG if right < len(layers) else ""
 
     return judged(target, seed, layers_wrong, max_seconds=MAX_SECONDS)
 
 
 if __name__ == "__main__":
-    slices(__doc__, "deep_targets", FIRST_SEED, N_TARGETS, one)
+    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one, (*FAULTS, LAYER_WRONG)):
+        keep("deep_targets", text)

@@ -42,10 +42,6 @@ CPU_LIMIT = 120.0
 N_FRESH = 4_000
 SLACK = 2.0
 
-HEAD = (
-    "| kind | targets | recovered | said to be something else, or left | refused "
-    "| wrong and silent | hung | crashed | CPU s, median, largest |"
-)
 FAULTS = ("wrong and silent", "hung", "crashed")
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -211,9 +207,13 @@ def attack(seeds: range, seconds: float, results: Path, one: Attack = one) -> No
             print(json.dumps(run), flush=True)
 
 
-def table(runs: list[dict[str, object]]) -> str:
+def table(runs: list[dict[str, object]], faults: tuple[str, ...] = FAULTS) -> str:
     """Count by kind."""
-    lines = [HEAD, "|" + "---|" * 9]
+    columns = (
+        *("kind", "targets", "recovered", "said to be something else, or left", "refused"),
+        *(*faults, "CPU s, median, largest"),
+    )
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     kinds = sorted({str(run["kind"]) for run in runs})
     for kind in [*kinds, "all"]:
         rows = [r for r in runs if kind in ("all", r["kind"])]
@@ -223,27 +223,34 @@ def table(runs: list[dict[str, object]]) -> str:
             f"{n} {status}" for status, n in sorted(known.items()) if status != "recovered"
         )
         refused = sum(": " in status for status in statuses.elements())
-        faults = " | ".join(str(sum(r["verdict"] == fault for r in rows)) for fault in FAULTS)
+        found = " | ".join(str(sum(r["verdict"] == fault for r in rows)) for fault in faults)
         cpu = [float(str(r["cpu"])) for r in rows]
         lines.append(
             f"| {kind} | {len(rows):,} | {statuses['recovered']:,} | {others or '-'} | {refused} "
-            f"| {faults} | {np.median(cpu):.2f}, {max(cpu):.0f} |"
+            f"| {found} | {np.median(cpu):.2f}, {max(cpu):.0f} |"
         )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run a slice, or print and keep what the slices gave."""
-    slices(__doc__, "many_targets", FIRST_SEED, N_TARGETS, one)
+    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one):
+        keep("many_targets", text)
 
 
-def slices(about: str, name: str, first_seed: int, n_targets: int, one: Attack) -> None:
-    """Run a slice of so many targets, or print and keep what the slices gave."""
+def slices(
+    about: str,
+    first_seed: int,
+    n_targets: int,
+    one: Attack,
+    faults: tuple[str, ...] = FAULTS,
+) -> str:
+    """Run a slice of so many targets, and print what all gave; return it where it is to be kept."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--start", type=int, default=0, help="first target")
     parser.add_argument("--stop", type=int, default=n_targets, help="one past the last")
     parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of this slice")
-    parser.add_argument("--results", type=Path, default=Path(f"{name}.jsonl"))
+    parser.add_argument("--results", type=Path, default=Path("targets.jsonl"))
     parser.add_argument("--write", action="store_true", help="run none; keep the table")
     options = parser.parse_args()
     if not options.write:
@@ -252,10 +259,9 @@ def slices(about: str, name: str, first_seed: int, n_targets: int, one: Attack) 
     runs = records(options.results)
     share = f"{len(runs):,} of {n_targets:,} targets run, seeds from {first_seed:,}"
     versions = f"NumPy {np.__version__}, Python {platform.python_version()}, one BLAS thread"
-    text = f"{table(runs)}\n\n{share}; {versions}."
+    text = f"{table(runs, faults)}\n\n{share}; {versions}."
     print(text)
-    if options.write:
-        keep(name, text)
+    return text if options.write else ""
 
 
 if __name__ == "__main__":
