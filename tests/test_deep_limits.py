@@ -213,3 +213,21 @@ def test_no_layer_is_called_exact_that_does_not_see_all_that_the_answers_do():
     assert not doubt_about(job, noise, ((W, b),))
     said = doubt_about(job, noise, ((W[:2], b[:2]),))
     assert "directions that none of the 2 neurons found looks in" in said
+
+
+# Of the benchmark of deep targets: layers that fire at a thousandth to a third of the inputs.
+@pytest.mark.parametrize(
+    ("widths", "share"),
+    [((3, 30, 3, 1), 0.003), ((5, 16, 4, 3, 10, 1), 0.01), ((9, 2, 7, 5, 8), 0.02)],
+)
+def test_a_network_whose_answers_hardly_change_is_not_said_to_be_none(widths, share):
+    for seed in range(3):
+        drawn = zoo.random_network(list(widths), seed=seed)
+        X = np.random.default_rng(seed).standard_normal((4_000, widths[0]))
+        top = len(widths) - 3
+        sums = drawn.preactivations(X)[top] - drawn.biases[top]
+        biases = list(drawn.biases)
+        biases[top] = -np.quantile(sums, 1.0 - share, axis=0)
+        truth = Network(drawn.weights, biases)
+        recovery = revelu.extract(truth, seed=seed, checks=300, max_seconds=4)
+        assert recovery.status is not Status.NOT_IN_CLASS, recovery.evidence

@@ -317,7 +317,8 @@ class KinkSearch:
             single.append(gap.verdict == "kink")
             jumps.append(cut.jump if cut is not None else np.full_like(self.scale, np.nan))
         stuck = sum(gap.verdict not in ("kink", "cluster") for gap in gaps)
-        if stuck and not message:
+        is_torn = stuck > 0 and not message
+        if is_torn:
             message = f"the answers jump at {stuck} place(s) of a line: not continuous"
         return LineScan(
             line=self.line,
@@ -329,6 +330,7 @@ class KinkSearch:
             complete=not message,
             interval=self.interval,
             message=message,
+            is_torn=is_torn,
         )
 
 

@@ -33,6 +33,8 @@ class LineScan:
         Why not, in words.
     ran_out : bool
         Whether the search ran out of rounds, which says nothing of the function.
+    is_torn : bool
+        Whether the answers jump somewhere.
     n_faint : int
         Kinks left out as faint: next to them pieces are less exact than ``sigma``.
     """
@@ -47,6 +49,7 @@ class LineScan:
     interval: tuple[float, float]
     message: str = ""
     ran_out: bool = False
+    is_torn: bool = False
     n_faint: int = 0
 
     @property

@@ -78,6 +78,8 @@ class Why(StrEnum):
     """What was asked speaks against any network of the method's kind; starts anew are in vain."""
     CURVED = "curved"
     """The target has no affine pieces."""
+    DISCONTINUOUS = "discontinuous"
+    """Its answers jump."""
     SATURATED = "saturated"
     """The target gives no usable numbers where the method has to ask."""
     LIMIT = "limit"

@@ -21,6 +21,7 @@ AFTER: Mapping[tuple[str, Why], str] = {
     ("one_hidden", Why.UNRESOLVED): "near_duplicates",
     ("near_duplicates", Why.UNRESOLVED): "two_hidden",
     ("near_duplicates", Why.CURVED): "two_hidden",
+    ("near_duplicates", Why.DISCONTINUOUS): "two_hidden",
     ("near_duplicates", Why.SATURATED): "two_hidden",
     ("two_hidden", Why.HYPERPLANES_END): "deep",
     ("two_hidden", Why.UNRESOLVED): "deep",

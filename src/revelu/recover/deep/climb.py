@@ -22,6 +22,7 @@ from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import interruptible
+from revelu.probe.blank import blank_share
 from revelu.recover.deep.answers import Answers
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layers import Layers, Level
@@ -137,11 +138,7 @@ class Climb(Search):
         layers, (W, b) = self.layers, first
         layers.seeds = seeds
         if not len(b):
-            return self._candidate(
-                Why.HYPERPLANES_END,
-                "none of the hyperplanes found bends the function wherever it goes: there is no "
-                "first layer of ReLUs that each see all inputs (max-pooling looks like this)",
-            )
+            return self._without_first_layer()
         if len(b) < len(layers.basis):
             layers.narrow_to(np.linalg.qr(W.T)[0].T)
         frame = Frame(Stack(len(layers.basis)), W @ layers.basis.T, b)
@@ -174,6 +171,22 @@ class Climb(Search):
             return self._candidate(Why.UNRESOLVED, told)
         network, self.open_weights = found
         return self._explain(network)
+
+    def _without_first_layer(self) -> Candidate:
+        """Say that no hyperplane goes on, or that the answers change too seldom to tell."""
+        bound = self.method.layers.bound
+        share = blank_share(self.oracle, self.noise, self.oracle.dim_in, self.rng, bound=bound)
+        if share > self.method.blank:
+            return self._candidate(
+                Why.UNRESOLVED,
+                f"around {share:.0%} of the inputs no answer changes: whether a hyperplane goes "
+                "on there, as a first layer's do, cannot be told",
+            )
+        return self._candidate(
+            Why.HYPERPLANES_END,
+            "none of the hyperplanes found bends the function wherever it goes: there is no "
+            "first layer of ReLUs that each see all inputs (max-pooling looks like this)",
+        )
 
     def _climb_with_others(self, first: Layer) -> Candidate:
         """Climb from a first layer of more rows: some reach beyond the span of those found."""

@@ -62,6 +62,9 @@ class Deep(Method):
         Halvings of the way between them.
     beside : float
         How much further to either side of what they leave a kink is looked for.
+    blank : float
+        Where no answer changes around more than this share of the inputs, it is no evidence that
+        no hyperplane seems to go on.
     """
 
     name = "deep"
@@ -96,6 +99,7 @@ class Deep(Method):
     n_near: int = 3
     n_halvings: int = 14
     beside: float = 3.0
+    blank: float = 0.1
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """It divides differences of answers."""

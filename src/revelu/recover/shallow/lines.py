@@ -22,7 +22,7 @@ __all__ = ["add_line", "ended", "first_line", "reach", "scan_line"]
 
 def ended(scan: LineScan) -> Candidate:
     """Say why the search along a line has not ended in affine pieces."""
-    why = Why.SATURATED if scan.ran_out else Why.CURVED
+    why = Why.DISCONTINUOUS if scan.is_torn else Why.SATURATED if scan.ran_out else Why.CURVED
     return Candidate(None, why, obstacles=(scan.message,))
 
 

@@ -109,7 +109,7 @@ def _unverified(candidate: Candidate) -> Status:
         return Status.BUDGET_EXHAUSTED
     if candidate.layers:
         return Status.PARTIAL
-    is_refused = candidate.why in {Why.CURVED, Why.HYPERPLANES_END}
+    is_refused = candidate.why in {Why.CURVED, Why.DISCONTINUOUS, Why.HYPERPLANES_END}
     return Status.NOT_IN_CLASS if is_refused else Status.UNVERIFIED
 
 

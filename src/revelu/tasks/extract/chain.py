@@ -11,10 +11,12 @@ from revelu.recover.method import Candidate, Method, Why
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
-from revelu.tasks.extract.claims import doubt_about
+from revelu.tasks.extract.claims import doubt_about, doubt_about_class
 from revelu.tasks.extract.job import CertifyingJob
 
 log = logging.getLogger(__name__)
+
+_NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS}
 
 
 def recover(
@@ -86,8 +88,8 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     """
     last = attempts[-1]
     # Another start has resolved what this one took for curved: deep networks bend so often.
-    resolved = (a.method == last.method and a.why is not Why.CURVED for a in attempts)
-    if last.status is Status.RECOVERED or (last.why is Why.CURVED and not any(resolved)):
+    resolved = (a.method == last.method and a.why not in _NO_PIECES for a in attempts)
+    if last.status is Status.RECOVERED or (last.why in _NO_PIECES and not any(resolved)):
         return last
     found = [a for a in attempts if a.candidate.network is not None]
     if found:
@@ -142,6 +144,13 @@ def _recovery(
         status = Status.UNVERIFIED if status is Status.PARTIAL else status
     elif status is Status.PARTIAL and best.certificate is not None:
         evidence.append(_agreement(best))
+    elif (
+        status is Status.NOT_IN_CLASS
+        and best.why is Why.CURVED
+        and (unsure := doubt_about_class(job, noise))
+    ):
+        evidence.append(unsure)
+        status = Status.UNVERIFIED
     deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
     return Recovery(
         status=status,

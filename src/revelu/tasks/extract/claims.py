@@ -1,9 +1,10 @@
-"""Which layers may be called exact where the whole network was not found."""
+"""What may be claimed where the whole network was not found: layers, or that there is none."""
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, TargetError
 from revelu.oracle import NoiseFloor
+from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import shares_seen
 from revelu.recover.method import Layer
 from revelu.tasks.extract.job import CertifyingJob
@@ -83,6 +84,34 @@ def doubt_about(
         "no layer is called exact: where the answers do not change, nothing tells a first layer's "
         "hyperplane from a deeper neuron's"
     )
+
+
+def doubt_about_class(job: CertifyingJob, noise: NoiseFloor, *, blank: float = 0.1) -> str:
+    """Say why a target is not to be called no network for want of affine pieces on lines.
+
+    Where the answers change at few inputs, the noise floor was measured where they do not.
+
+    Parameters
+    ----------
+    blank : float
+        The share of the inputs around which no answer may change.
+
+    Returns
+    -------
+    str
+        Empty where nothing speaks against it.
+    """
+    oracle = job.oracle
+    bound = np.inf if oracle.box is None else min(abs(end) for end in oracle.box)
+    rng = np.random.default_rng(job.new_seed())
+    try:
+        with oracle.overtime(), oracle.phase("verify"):
+            share = blank_share(oracle, noise, oracle.dim_in, rng, bound=bound)
+    except (LimitReachedError, TargetError):
+        return ""
+    if share <= blank:
+        return ""
+    return f"around {share:.0%} of the inputs no answer changes: pieces are not told from rounding"
 
 
 def _moved_unseen(
