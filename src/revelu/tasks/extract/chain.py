@@ -20,7 +20,7 @@ _NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS}
 
 
 def recover(
-    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method]
+    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], *, rounder: float = 30.0
 ) -> tuple[Recovery, Candidate]:
     """Run methods until a network is certified, or none is left that could find one.
 
@@ -28,6 +28,9 @@ def recover(
     ----------
     methods : sequence of Method
         The first one begins; the others take over from it as :data:`AFTER` says.
+    rounder : float
+        Where the answers change at few inputs they err up to this many times as much as was
+        measured at others, and look curved: they are then taken to err so much.
 
     Returns
     -------
@@ -36,17 +39,27 @@ def recover(
         What the method that it rests on has said.
     """
     attempts: list[Attempt] = []
-    phase, start = "recover", 1
+    phase, start, unsure = "recover", 1, ""
     while True:
         chain = _run(job, noise, methods, phase)
         attempts += chain
+        if chain[-1].why is Why.CURVED and not unsure and (unsure := doubt_about_class(job, noise)):
+            log.info("%s; starting afresh with errors %g times as large", unsure, rounder)
+            noise = replace(noise, nu=rounder * noise.nu)
+            phase = "repair"
+            continue
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
         in_vain = any(a.why is Why.REFUTED for a in chain) or _is_off_in_tails(chain[-1])
         if ended or in_vain or start >= min(a.method.max_starts for a in chain):
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
         phase, start = "repair", start + 1
-    return _recovery(job, noise, attempts, chain), _reported(attempts).candidate
+    recovery = _recovery(job, noise, attempts, chain)
+    if unsure and recovery.status is Status.NOT_IN_CLASS:
+        recovery = replace(
+            recovery, status=Status.UNVERIFIED, evidence=(*recovery.evidence, unsure)
+        )
+    return recovery, _reported(attempts).candidate
 
 
 def _run(
@@ -144,13 +157,6 @@ def _recovery(
         status = Status.UNVERIFIED if status is Status.PARTIAL else status
     elif status is Status.PARTIAL and best.certificate is not None:
         evidence.append(_agreement(best))
-    elif (
-        status is Status.NOT_IN_CLASS
-        and best.why is Why.CURVED
-        and (unsure := doubt_about_class(job, noise))
-    ):
-        evidence.append(unsure)
-        status = Status.UNVERIFIED
     deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
     return Recovery(
         status=status,
