@@ -18,6 +18,7 @@ def doubt_about(
     *,
     n_inputs: int = 64,
     most_alike: float = 0.5,
+    most_blank: float = 0.25,
     live: float = 0.75,
     several: int = 5,
     n_points: int = 16,
@@ -40,6 +41,8 @@ def doubt_about(
         The lowest first; one at least.
     n_inputs, most_alike : int, float
         Inputs, and the share of them that may have one and the same answer.
+    most_blank : float
+        The share of the inputs around which no answer may change.
     live : float
         The share of the points of each hyperplane beside which the function has to change;
     several : int
@@ -67,6 +70,7 @@ def doubt_about(
             Y = oracle(X)
             n_alike = int(np.unique(Y, axis=0, return_counts=True)[1].max())
             moved = oracle(_moved_unseen(X, W, rng, bound))
+            blank = blank_share(oracle, noise, oracle.dim_in, rng, bound=bound)
             shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
     except (LimitReachedError, TargetError) as error:
         return f"no layer is called exact, for none was looked at again: {error}"
@@ -78,7 +82,8 @@ def doubt_about(
             f"no layer is called exact: at {n_changed} of {n_inputs} inputs answers change in "
             f"directions that none of the {len(W)} neurons found looks in"
         )
-    if n_alike <= most_alike * n_inputs and ((shares >= live) | (kinds >= several)).all():
+    is_live = n_alike <= most_alike * n_inputs and blank <= most_blank
+    if is_live and ((shares >= live) | (kinds >= several)).all():
         return ""
     return (
         "no layer is called exact: where the answers do not change, nothing tells a first layer's "
