@@ -18,8 +18,8 @@ def doubt_about(
     *,
     n_inputs: int = 64,
     most_alike: float = 0.5,
-    most_blank: float = 0.25,
     live: float = 0.75,
+    most_blank: float = 0.25,
     several: int = 5,
     n_points: int = 16,
     at_least: int = 4,
@@ -41,10 +41,10 @@ def doubt_about(
         The lowest first; one at least.
     n_inputs, most_alike : int, float
         Inputs, and the share of them that may have one and the same answer.
-    most_blank : float
-        The share of the inputs around which no answer may change.
-    live : float
-        The share of the points of each hyperplane beside which the function has to change;
+    live, most_blank : float
+        The share of the points of each hyperplane beside which the function has to change, and of
+        the inputs around which no answer may: where many are, pieces of deeper neurons' surfaces
+        are so long that a hyperplane may lie in one;
     several : int
         or bends of so many sizes, which one piece of a deeper neuron's surface does not have.
     n_points, at_least : int
@@ -82,8 +82,8 @@ def doubt_about(
             f"no layer is called exact: at {n_changed} of {n_inputs} inputs answers change in "
             f"directions that none of the {len(W)} neurons found looks in"
         )
-    is_live = n_alike <= most_alike * n_inputs and blank <= most_blank
-    if is_live and ((shares >= live) | (kinds >= several)).all():
+    told = (kinds >= several) | ((shares >= live) & (blank <= most_blank))
+    if n_alike <= most_alike * n_inputs and told.all():
         return ""
     return (
         "no layer is called exact: where the answers do not change, nothing tells a first layer's "
