@@ -172,7 +172,7 @@ def test_an_input_that_the_first_layer_does_not_see_is_left_out():
     assert share_wrong(recovery.network, truth) <= 2 * 0.003
 
 
-@pytest.mark.parametrize("seed", [18, 21])
+@pytest.mark.parametrize("seed", [18, 24])
 def test_narrow_networks_that_are_blind_in_places_are_recovered_at_the_first_start(seed):
     truth = zoo.random_network([8, 6, 6, 6, 1], seed=seed)
     X = np.random.default_rng(1).standard_normal((4_000, 8))

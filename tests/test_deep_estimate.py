@@ -143,3 +143,16 @@ def test_equations_that_agree_less_well_than_they_say_have_larger_errors(times):
     off = np.linalg.norm(estimate.theta - theta)
     said = np.linalg.norm(estimate.members[1:].std(axis=0))
     assert 0.2 * off < said < 5.0 * off
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_solution_leaves_no_more_than_the_errors(seed):
+    # As along a walk: each equation tells one unknown more, from those that are known roughly.
+    rng, size, error = np.random.default_rng(seed), 120, 1e-14
+    theta, units = rng.standard_normal(size), 10.0 ** rng.uniform(-3.0, 1.0, size)
+    reached = np.arange(size) <= np.minimum(np.arange(2 * size) // 2 + 3, size - 1)[:, None]
+    A = rng.standard_normal((2 * size, size)) * reached * units
+    estimate = told(A, A @ theta + error * rng.standard_normal(2 * size), error, rng)
+    estimate.solve()
+    assert np.abs(A @ estimate.theta - A @ theta).max() <= 10.0 * error
+    assert np.abs(estimate.theta - theta).max() <= 100.0 * estimate.spread * np.linalg.norm(theta)

@@ -5,6 +5,7 @@ one direction that no other has told, and gives it; errors are carried by *membe
 the same equations with other noise, whose spread at an input is what the sum there may be off by.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +38,10 @@ class Estimate:
     """What rows are known to, relative to their size: the layers below have errors, too."""
     max_steps: int = 8
     """Steps of least deviations, where some equations contradict the rest."""
+    max_refinements: int = 6
+    """Solutions of each step, the next for what the last one has left,"""
+    gains: float = 0.5
+    """as long as that is no more than this share of what was left before."""
     members: FloatArray = field(init=False)
     undetermined: FloatArray = field(init=False)
     rows: list[FloatArray] = field(default_factory=list)
@@ -103,18 +108,16 @@ class Estimate:
         sizes = np.linalg.norm(M / e[:, None], axis=0)
         sizes[sizes == 0] = 1.0
         for i in range(self.max_steps):
-            w = (weights / e)[:, None]
-            left = np.column_stack([y, y[:, None] + noise]) - A @ self.members.T
-            step = scipy.linalg.lstsq(
-                w * M / sizes,
-                w * left,
-                cond=1e-14,
-                check_finite=False,
-                lapack_driver="gelsy",
-            )[0]
-            step /= sizes[:, None]
-            self.members += (basis @ step).T
-            rest = np.abs(A @ self.theta - y) / e
+            w, most = weights / e, np.inf
+            solution = _least_squares(w[:, None] * M / sizes)
+            # What the first solution leaves by rounding is more than the errors of answers.
+            for _ in range(self.max_refinements):
+                left = np.column_stack([y, y[:, None] + noise]) - A @ self.members.T
+                self.members += (basis @ (solution(w[:, None] * left) / sizes[:, None])).T
+                rest = np.abs(A @ self.theta - y) / e
+                before, most = most, float((weights * rest).max())
+                if most > self.gains * before:
+                    break
             typical = max(1.0, float(np.median(rest)) / 0.6745)
             if rest.max() <= SIGMAS * typical or i == self.max_steps - 1:
                 self.members[1:] += (typical - 1.0) * (self.members[1:] - self.members[0])
@@ -164,3 +167,25 @@ class Estimate:
         n = int((self.loose * s > 1.0).sum())
         self.undetermined = V[:, n:]
         return V[:, :n]
+
+
+def _least_squares(M: FloatArray, *, rtol: float = 1e-14) -> Callable[[FloatArray], FloatArray]:
+    """Factorise ``M``, and return what solves ``M x = y`` by least squares.
+
+    Parameters
+    ----------
+    M : ndarray, shape (n, p)
+    rtol : float
+        Columns of which less than this share is left beside the others have no part in x.
+    """
+    Q, R, order = scipy.linalg.qr(M, mode="economic", pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(R))
+    rank = int((sizes > rtol * sizes.max(initial=0.0)).sum())
+    Q, R = Q[:, :rank], R[:rank, :rank]
+
+    def solution(y: FloatArray) -> FloatArray:
+        x = np.zeros((M.shape[1], *y.shape[1:]))
+        x[order[:rank]] = scipy.linalg.solve_triangular(R, Q.T @ y, check_finite=False)
+        return x
+
+    return solution
