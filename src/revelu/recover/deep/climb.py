@@ -34,6 +34,7 @@ from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Candidate, Disagreement, Layer, Search, Why
 from revelu.recover.refine.network_fit import Samples, fit, fit_top, top_of
 from revelu.recover.refine.polish import polish_to_known
+from revelu.recover.refine.some_neurons import fit_neurons, neurons_off
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.types import BoolArray
@@ -290,7 +291,25 @@ class Climb(Search):
             wrong = answers.wrong(network)
         if is_small or float(np.median(answers.errors(network))) > self.method.vague:
             network = self._polished(network, wrong)
-        return network
+        return self._fitted_in_part(network)
+
+    def _fitted_in_part(self, network: Network) -> Network:
+        """The network with those neurons fitted that small errors are of, where outputs tell."""
+        answers, method = self.answers, self.method
+        wrong = answers.wrong(network)
+        if not wrong.any() or answers.errors(network).max() > method.judging.wrong:
+            return network
+        n_weights = network.weights[-2].shape[1] + network.dim_out + 1
+        most = min(method.max_fitted, method.dense_top // n_weights)
+        at = answers.X[wrong], answers.Y[wrong]
+        neurons = neurons_off(network, *at, self.noise.unit, most=most)
+        if not len(neurons):
+            return network
+        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
+        samples = Samples(answers.X, answers.Y, errors)
+        other = fit_neurons(network, neurons, samples, method.steps)
+        log.info("%d neurons fitted: wrong at %d", len(neurons), answers.wrong(other).sum())
+        return answers.best([network, other])
 
     def _polished(self, network: Network, wrong: BoolArray) -> Network:
         """The network to its last digits, from the answers that it has right."""

@@ -54,6 +54,9 @@ class Deep(Method):
     damping : Damping
         Of the last two layers' steps: most weights are right, and those that few inputs show move
         along directions as faint as the damping is.
+    max_fitted : int
+        Neurons of the last hidden layer that are fitted alone, at most, where errors are small and
+        the outputs tell whose they are.
     max_repairs : int
         Searches after failed certificates.
     n_wrong, n_near : int
@@ -97,6 +100,7 @@ class Deep(Method):
     damping: Damping = field(
         default_factory=lambda: Damping(first=1e-9, rises=100.0, falls=100.0, attempts=4)
     )
+    max_fitted: int = 30
     max_repairs: int = 4
     n_wrong: int = 12
     n_near: int = 3
