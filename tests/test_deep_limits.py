@@ -231,3 +231,15 @@ def test_a_network_whose_answers_hardly_change_is_not_said_to_be_none(widths, sh
         truth = Network(drawn.weights, biases)
         recovery = revelu.extract(truth, seed=seed, checks=300, max_seconds=4)
         assert recovery.status is not Status.NOT_IN_CLASS, recovery.evidence
+
+
+@pytest.mark.parametrize("j", range(3))
+def test_a_row_of_the_other_sign_is_not_called_exact(j):
+    truth = zoo.random_network([9, 5, 6, 4, 1], seed=3)
+    oracle = Oracle(truth, 9)
+    job = CertifyingJob(oracle, 1, None, "extract", "revelu", 100)
+    noise = measure_noise(oracle, 1)
+    W, b = truth.weights[0].copy(), truth.biases[0].copy()
+    assert not doubt_about(job, noise, ((W, b),))
+    W[j], b[j] = -W[j], -b[j]
+    assert "sign" in doubt_about(job, noise, ((W, b),))

@@ -3,9 +3,10 @@
 import numpy as np
 
 from revelu.errors import LimitReachedError, TargetError
-from revelu.oracle import NoiseFloor
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
-from revelu.probe.hyperplane import shares_seen
+from revelu.probe.hyperplane import points_on_hyperplanes, shares_seen
 from revelu.recover.method import Layer
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.types import FloatArray
@@ -33,7 +34,7 @@ def doubt_about(
     nothing that goes straight on.  Such a hyperplane has points beside which nothing changes; and
     where a function is constant nearly everywhere one piece of such a surface may be all there is.
     And a layer that looks in fewer directions than there are is not whole where answers change in
-    another one.
+    another one.  Signs that few gradients have told are asked for again.
 
     Parameters
     ----------
@@ -72,6 +73,7 @@ def doubt_about(
             moved = oracle(_moved_unseen(X, W, rng, bound))
             blank = blank_share(oracle, noise, oracle.dim_in, rng, bound=bound)
             shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
+            n_turned = _n_turned(oracle, noise, W, b, rng, bound)
     except (LimitReachedError, TargetError) as error:
         return f"no layer is called exact, for none was looked at again: {error}"
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
@@ -82,6 +84,8 @@ def doubt_about(
             f"no layer is called exact: at {n_changed} of {n_inputs} inputs answers change in "
             f"directions that none of the {len(W)} neurons found looks in"
         )
+    if n_turned:
+        return f"no layer is called exact: of {n_turned} rows the answers say the other sign"
     told = (kinds >= several) | ((shares >= live) & (blank <= most_blank))
     if n_alike <= most_alike * n_inputs and told.all():
         return ""
@@ -117,6 +121,42 @@ def doubt_about_class(job: CertifyingJob, noise: NoiseFloor, *, blank: float = 0
     if share <= blank:
         return ""
     return f"around {share:.0%} of the inputs no answer changes: pieces are not told from rounding"
+
+
+def _n_turned(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    W: FloatArray,
+    b: FloatArray,
+    rng: np.random.Generator,
+    bound: float,
+    *,
+    n_points: int = 4,
+    step: float = 1e-3,
+    off: float = 1e-2,
+) -> int:
+    """Count rows of which the answers say that they are on where their sums are negative.
+
+    Where rows are independent there is a direction that changes the sum of one of them alone.  On
+    the side where that neuron is off nothing changes along it (DG21, 3.5.3).
+    """
+    if not len(W) or np.linalg.matrix_rank(W) < len(W):
+        return 0
+    rows = np.repeat(np.arange(len(W)), n_points)
+    X, _ = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
+    Z = np.linalg.pinv(W).T[rows]
+    Z *= step * (np.linalg.norm(X, axis=1) / np.linalg.norm(Z, axis=1))[:, None]
+    inside = (np.abs(X) + np.abs(Z) <= bound).all(axis=1)
+    if not inside.any():
+        return 0
+    rows, X, Z = rows[inside], X[inside], Z[inside]
+    here, up, down = np.split(oracle(np.vstack([X, X + Z, X - Z])) / noise.unit, 3)
+    with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+        up, down = (np.abs(Y - here).max(axis=1) for Y in (up, down))
+    least = 2.0 * SIGMAS * float(noise.nu.max()) * noise.growth(X)
+    votes = ((up > least) & (down < off * up)).astype(int)
+    votes -= (down > least) & (up < off * down)
+    return int((np.bincount(rows, votes) < 0).sum())
 
 
 def _moved_unseen(
