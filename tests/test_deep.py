@@ -182,3 +182,16 @@ def test_narrow_networks_that_are_blind_in_places_are_recovered_at_the_first_sta
     recovery = revelu.extract(truth, seed=seed, method="deep", checks=500, budget=40_000)
     assert recovery.status is Status.RECOVERED
     assert share_wrong(recovery.network, truth) <= 0.01
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_neurons_that_are_seldom_on_are_found_beside_some_that_are_always_on(seed):
+    # Where those are off the network is one layer of neurons, which most answers fit.
+    drawn = zoo.random_network([6, 14, 6, 1], seed=seed)
+    X = np.random.default_rng(seed).standard_normal((4_000, 6))
+    sums, b = drawn.preactivations(X)[1], drawn.biases[1].copy()
+    b[:4] += 1.5 * np.abs(sums[:, :4]).max(axis=0)
+    b[4:] -= np.quantile(sums[:, 4:], 0.97, axis=0)
+    truth = Network(drawn.weights, [drawn.biases[0], b, drawn.biases[2]])
+    recovery = revelu.extract(truth, seed=seed, checks=500, budget=60_000)
+    assert share_wrong(recovery.network, truth) <= 0.001

@@ -1,5 +1,7 @@
 """Where the search of deep networks ends: other functions, saturated, blurred and cut answers."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -243,3 +245,48 @@ def test_a_row_of_the_other_sign_is_not_called_exact(j):
     assert not doubt_about(job, noise, ((W, b),))
     W[j], b[j] = -W[j], -b[j]
     assert "sign" in doubt_about(job, noise, ((W, b),))
+
+
+def test_a_layer_without_a_row_that_goes_on_is_not_called_exact():
+    truth = zoo.random_network([5, 8, 6, 1], seed=4)
+    oracle = Oracle(truth, 5)
+    job = CertifyingJob(oracle, 1, None, "extract", "revelu", 100)
+    noise = measure_noise(oracle, 1)
+    W, b = truth.weights[0], truth.biases[0]
+    assert not doubt_about(job, noise, ((W, b),))
+    for j in range(8):
+        others = np.delete(W, j, axis=0), np.delete(b, j)
+        assert "goes straight on" in doubt_about(job, noise, (others,)), j
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_first_layer_lacks_no_row_that_only_one_output_reads(seed):
+    # Above two rows stand neurons that pass them on: no walk tells who reads them.
+    rng, d = np.random.default_rng(seed), 5
+    W1, b1 = rng.standard_normal((d + 2, d)), 0.3 * rng.standard_normal(d + 2)
+    W2, A = np.zeros((6, d + 2)), np.zeros((2, 6))
+    W2[:4, :d], W2[4:, d:] = rng.standard_normal((4, d)), np.eye(2)
+    A[0, :4], A[1, 4:] = rng.standard_normal(4), rng.standard_normal(2)
+    b2 = np.append(0.3 * rng.standard_normal(4), [0.0, 0.0])
+    truth = Network([W1, W2, A], [b1, b2, np.zeros(2)])
+    recovery = revelu.extract(truth, seed=seed, checks=300, max_seconds=20)
+    layers = recovery.details.get("layers", [])
+    assert are_layers_of(layers, truth)
+    assert all(len(W) == d + 2 for W, _ in layers[:1])
+
+
+@pytest.mark.parametrize("method", ["auto", "near_duplicates"])
+@pytest.mark.parametrize("seed", [3, 8, 11, 14])
+def test_an_output_that_is_cut_off_at_zero_ends_in_a_status(seed, method):
+    # At many inputs the answers are exactly 0, and so is what is typical of them.
+    rng = np.random.default_rng(seed)
+    widths = [4, *rng.integers(3, 8, size=rng.integers(1, 4)), 1]
+    pairs = list(pairwise(widths))
+    weights = [rng.standard_normal((m, k)) * 1.4 / np.sqrt(k) for k, m in pairs]
+    biases = [0.3 * rng.standard_normal(m) for m in widths[1:]]
+    biases[-1] = biases[-1] - rng.choice([0.0, 0.5, 1.0])
+    truth = Network([*weights, [[1.0]]], [*biases, [0.0]])
+    recovery = revelu.extract(truth, seed=seed, method=method, checks=200, max_seconds=2)
+    if recovery.status is Status.RECOVERED:
+        X = np.random.default_rng(9).standard_normal((4_000, 4))
+        assert np.mean(np.abs(recovery.network(X) - truth(X)).max(axis=1) > 1e-6) <= 0.03

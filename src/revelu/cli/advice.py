@@ -46,8 +46,8 @@ def _for_budget(recovery: Recovery, budget: int, fewest: int, *, journaled: bool
         )
     text = (
         "recovery takes about one query a parameter, three where answers lack digits, fewer "
-        f"with several outputs; on top come 64 for the noise floor and, for a certificate, {room} "
-        "at least"
+        "with several outputs, and 5 to 100 with several hidden layers; on top come 64 for the "
+        f"noise floor and, for a certificate, {room} at least"
     )
     if recovery.network is not None:
         size = recovery.network.dim_in + recovery.network.dim_out + 1

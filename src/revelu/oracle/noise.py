@@ -104,6 +104,15 @@ class NoiseFloor:
         return np.where(self.scale > 0, self.scale, 1.0)
 
     @property
+    def relative(self) -> float:
+        """Standard error of an answer in its output's unit, of the worst output.
+
+        It is that of a unit's rounding where every answer was 0, which says nothing of others.
+        """
+        share = float((self.nu * self.scale / self.unit).max())
+        return share or float(np.finfo(np.float64).eps)
+
+    @property
     def errors(self) -> FloatArray:
         """Standard errors of answers at N(0, I), typical ones, shape (k,)."""
         # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.

@@ -176,7 +176,7 @@ class Differences:
 
     def error_at(self, x: FloatArray) -> float:
         """Return the standard error of an answer at ``x``, in units, of the worst output."""
-        share = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+        share = self.noise.relative
         return share * float(self.noise.growth(x))
 
     def find_step(

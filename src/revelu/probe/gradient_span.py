@@ -52,7 +52,7 @@ def gradient_span(
     # about h of the coordinates.
     h = 2.0 * float(np.cbrt(noise.nu.max()))
     unit = noise.unit
-    slope_error = 2.0 * float((noise.nu * noise.scale / unit).max()) / h
+    slope_error = 2.0 * noise.relative / h
     x = rng.standard_normal(d)
     points = np.vstack([x, -x])
     gradients, rank_before = np.empty((0, d)), 0

@@ -23,7 +23,7 @@ GIVEN_AWAY = {
 
 # Of a network that was given.
 VERIFIED = {
-    "recovered": ("verified: the network is the target's", "good"),
+    "recovered": ("verified: the network agrees with the target on fresh queries", "good"),
     "unverified": ("NOT verified: fresh queries disagree", "bad"),
     "not_in_class": ("NOT verified: the target is not such a network", "bad"),
     "not_deterministic": ("NOT verified: the answers follow no law", "bad"),

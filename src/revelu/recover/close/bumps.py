@@ -114,7 +114,8 @@ class BumpSearch:
         W, A = self.draft.network.weights
         steepest = float((np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)).max(initial=0.0))
         steepest = steepest or float(np.linalg.norm(self.draft.noise.scale))
-        h = 1e-3 * min(size / steepest, 1.0)
+        # Where all typical answers are 0, nothing says how steep the function is.
+        h = 1e-3 * (min(size / steepest, 1.0) if steepest else 1.0)
         Q = np.linalg.qr(self.draft.rng.standard_normal((len(x), len(x))))[0]
         answers = residual(np.vstack([x, x + h * Q]))
         if not np.isfinite(answers).all():

@@ -230,6 +230,6 @@ def _relative_noise(view: Rescaled, noise: NoiseFloor) -> tuple[float, FloatArra
     growth = float(noise.growth(view.p))
     absolute = noise.nu * noise.scale * growth
     size = np.maximum(np.asarray(size), absolute)
-    # An output that is always 0 has neither.
+    # An output that is always 0 has neither; where all are, rounding is the least noise there is.
     relative = np.divide(absolute, size, out=np.zeros_like(size), where=size > 0)
-    return float(relative.max()), size
+    return max(float(relative.max()), float(np.finfo(float).eps)), size

@@ -62,7 +62,7 @@ class Answers:
     @property
     def sigma(self) -> float:
         """Standard error of an answer, in units of the outputs."""
-        return float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+        return self.noise.relative
 
     def add(self, X: FloatArray, is_plain: BoolArray | None = None) -> None:
         """Ask inputs and keep those that are answered by numbers: a target may be saturated."""

@@ -143,7 +143,11 @@ class Climb(Search):
         if len(b) < len(layers.basis):
             layers.narrow_to(np.linalg.qr(W.T)[0].T)
         frame = Frame(Stack(len(layers.basis)), W @ layers.basis.T, b)
-        found = layers.outputs_above(frame, OpenWeights.of([], frame.stack.dim_out))
+        found = alone = layers.outputs_above(frame, OpenWeights.of([], frame.stack.dim_out))
+        if alone is not None and self._is_wrong_anywhere(alone[0]):
+            # What is missing is above: neurons that are always on, or seldom, pass for none.
+            found, (self.network, self.open_weights) = None, alone
+            layers.is_passed_on = True
         unknown = np.zeros(frame.W.shape, dtype=bool)
         while found is None and len(layers.levels) < self.method.max_layers:
             level = Level(frame, unknown)
@@ -165,6 +169,8 @@ class Climb(Search):
             top = layers.levels[-1]
             found = layers.outputs(top)
             frame, unknown = top.above, top.rows.undetermined
+        if found is None and alone is not None:
+            layers.levels, found = [], alone
         if found is None:
             n = len(layers.levels) + 1
             looked = "1 hidden layer was" if n == 1 else f"{n} hidden layers were"
@@ -172,6 +178,14 @@ class Climb(Search):
             return self._candidate(Why.UNRESOLVED, told)
         network, self.open_weights = found
         return self._explain(network)
+
+    def _is_wrong_anywhere(self, network: Network) -> bool:
+        """Whether half of the digits are wrong at some fresh input of N(0, I)."""
+        answers = self.answers
+        if not len(answers):
+            answers.look(self.method.n_look)
+        is_wrong = answers.errors(network) > answers.judging.wrong
+        return bool((is_wrong & answers.is_plain).any())
 
     def _without_first_layer(self) -> Candidate:
         """Say that no hyperplane goes on, or that the answers change too seldom to tell."""
@@ -504,7 +518,8 @@ class Climb(Search):
         is_whole = why is Why.EXPLAINED or not level.rows.undetermined.any()
         # Where the search was cut short, what no row explains may be a row's that is missing.
         is_cut = why is Why.LIMIT and bool(self.layers.n_unexplained)
-        if not level.is_sure or not is_whole or is_cut:
+        is_short = why is not Why.EXPLAINED and self.layers.has_dropped
+        if not level.is_sure or not is_whole or is_cut or is_short:
             return ()
         W, b = level.frame.stack.weights[0], level.frame.stack.biases[0]
         return ((W @ self.layers.basis, b),)

@@ -185,7 +185,7 @@ class Sharpening:
         size = noise.growth(X)
         T = size * np.maximum(self.least, self.margin * errors[rows])
         lines = KinkLines(X, M, np.zeros(len(X)), T)
-        sigma = float((noise.nu * noise.scale / noise.unit).max())
+        sigma = noise.relative
         seen = lines.read(ask(lines.points) / noise.unit, sigma)
         off = size * np.maximum(self.least, errors[rows])
         is_own = seen.is_kink & (np.abs(seen.tau) <= self.near * off)

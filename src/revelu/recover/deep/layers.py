@@ -148,6 +148,12 @@ class Layers:
         Those beside which they were.
     lacks_inputs : bool
         Whether a neuron of the first layer was found late, which may see more than the basis.
+    is_passed_on : bool
+        Whether most answers are one layer of neurons on the first one's hyperplanes: above are
+        neurons that are always on, and with them all of what is below counts.
+    has_dropped : bool
+        Whether rows of the first layer were dropped, for none above was seen to read them: those
+        that only neurons which are always on read are as right as others.
     """
 
     oracle: Oracle
@@ -160,10 +166,12 @@ class Layers:
     places: CriticalPoints = field(init=False)
     seeds: list[Seed] = field(default_factory=list, init=False)
     lacks_inputs: bool = field(default=False, init=False)
+    is_passed_on: bool = field(default=False, init=False)
+    has_dropped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.narrow_to(np.eye(self.oracle.dim_in))
-        self.sigma = float((self.noise.nu * self.noise.scale / self.noise.unit).max())
+        self.sigma = self.noise.relative
 
     def narrow_to(self, basis: FloatArray) -> None:
         """Go on in the coordinates of this basis, and without what was found in others."""
@@ -424,7 +432,9 @@ class Layers:
             s, known, directions = level.rows.signs_of_low_rank(frame)
             log.info("signs: %d of %d, rank %d is left", known.sum(), len(s), len(directions))
             level.is_signed = bool(known.all())
-            if not level.is_signed and len(directions) > self.search.max_always_on:
+            is_more = len(directions) > self.search.max_always_on
+            is_told = known.any() or not self.is_passed_on
+            if not level.is_signed and (is_more or not is_told):
                 # All that is below is passed on, and any signs will do.
                 directions = np.eye(frame.stack.dim_out)
             always_on = [frame.stack.always_on(u, self.rng) for u in directions]
@@ -452,6 +462,7 @@ class Layers:
         if kept.all() or not kept.any():
             return
         log.info("%d neurons below are read by none", (~kept).sum())
+        self.has_dropped |= not self.levels
         if m:
             level.frame = Frame(frame.stack, frame.W[kept], frame.b[kept])
             level.unknown_below = level.unknown_below[kept]

@@ -124,7 +124,7 @@ class SeedSearch:
         n, d = points.shape
         unit, Q = noise.unit, np.eye(points.shape[1])
         J, errors = np.zeros((n, len(unit), d)), np.full(n, np.inf)
-        sigma = float((noise.nu * noise.scale / unit).max()) * noise.growth(points)
+        sigma = noise.relative * noise.growth(points)
         todo: IntArray = np.arange(n)
         for share in self.steps:
             if not len(todo):

@@ -206,7 +206,9 @@ class _Search:
         middle, step = (some.lo + some.hi) / 2, self.how.side * (some.hi - some.lo)
         t = np.concatenate([middle - step, middle, middle + step])
         Y, E = self._asked(np.tile(some.rows, 3), t)[:, 1:].reshape(3, -1, 2).transpose(2, 0, 1)
-        apart = np.abs(Y[0] - 2.0 * Y[1] + Y[2]) / (6.0**0.5 * E.max(axis=0))
+        # Where all three answers are 0 they have no error, and curve nowhere.
+        error = np.maximum(6.0**0.5 * E.max(axis=0), np.finfo(float).tiny)
+        apart = np.abs(Y[0] - 2.0 * Y[1] + Y[2]) / error
         n_curved, n_blurred = ((apart > limit).sum() for limit in (self.how.curved, SIGMAS))
         if n_curved > len(some) / 2:
             raise CurvedError(

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, TargetError
+from revelu.errors import CurvedError, LimitReachedError, TargetError
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
-from revelu.probe.hyperplane import points_on_hyperplanes, shares_seen
+from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
+from revelu.recover.deep.seeds import SeedSearch
+from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Layer
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.types import FloatArray
@@ -34,7 +36,9 @@ def doubt_about(
     nothing that goes straight on.  Such a hyperplane has points beside which nothing changes; and
     where a function is constant nearly everywhere one piece of such a surface may be all there is.
     And a layer that looks in fewer directions than there are is not whole where answers change in
-    another one.  Signs that few gradients have told are asked for again.
+    another one, or where a hyperplane of no row goes straight on across those of several: only a
+    few neurons above read it, and it bends the function where they are on.  Signs that few
+    gradients have told are asked for again.
 
     Parameters
     ----------
@@ -74,7 +78,8 @@ def doubt_about(
             blank = blank_share(oracle, noise, oracle.dim_in, rng, bound=bound)
             shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
             n_turned = _n_turned(oracle, noise, W, b, rng, bound)
-    except (LimitReachedError, TargetError) as error:
+            n_others = _n_others(oracle, noise, (W, b), rng, bound, n_queries)
+    except (LimitReachedError, TargetError, CurvedError) as error:
         return f"no layer is called exact, for none was looked at again: {error}"
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
         least = same * np.linalg.norm(Y.std(axis=0))
@@ -86,6 +91,11 @@ def doubt_about(
         )
     if n_turned:
         return f"no layer is called exact: of {n_turned} rows the answers say the other sign"
+    if n_others:
+        return (
+            "no layer is called exact: a hyperplane that none of the rows found is of goes "
+            "straight on across theirs"
+        )
     told = (kinds >= several) | ((shares >= live) & (blank <= most_blank))
     if n_alike <= most_alike * n_inputs and told.all():
         return ""
@@ -157,6 +167,62 @@ def _n_turned(
     votes = ((up > least) & (down < off * up)).astype(int)
     votes -= (down > least) & (up < off * down)
     return int((np.bincount(rows, votes) < 0).sum())
+
+
+def _n_others(
+    oracle: Oracle,
+    noise: NoiseFloor,
+    layer: Layer,
+    rng: np.random.Generator,
+    bound: float,
+    n_queries: int,
+    *,
+    n_segments: int = 24,
+    spread: float = 1.5,
+    most: int = 40,
+    least: int = 4,
+    n_across: int = 36,
+    n_walls: int = 2,
+) -> int:
+    """Count hyperplanes of no row that bend the function beyond those of several rows.
+
+    A deeper neuron's surface turns at nearly all of those: critical points on segments are taken
+    for points of a hyperplane each, and places elsewhere on it are looked at.
+
+    Parameters
+    ----------
+    n_segments, spread : int, float
+        Segments, whose ends are so many standard deviations from the origin.
+    most, least : int
+        Critical points on them that are looked at: as many as ``n_queries`` answers tell the
+        gradients of.
+    n_across, n_walls : int
+        Places of each hyperplane, with so many rows' hyperplanes between.
+    """
+    (W, b), d = layer, oracle.dim_in
+    stack, search = Stack(d, [W], [b]), SeedSearch()
+    starts, ends = np.clip(spread * rng.standard_normal((2, n_segments, d)), -bound, bound)
+    pairs = zip(starts, ends - starts, strict=True)
+    breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in pairs]
+    places = search.scan.find(oracle, noise, starts, ends, breaks, rng)
+    n = int(np.clip(n_queries // (4 * d), least, most))
+    chosen = rng.permutation(len(places))[:n]
+    seeds = search.measure(oracle, noise, places.take(chosen), rng)
+    if not seeds:
+        return 0
+    at, normals = (
+        np.repeat(np.array(found), n_across, axis=0)
+        for found in ([seed.x for seed in seeds], [seed.normal for seed in seeds])
+    )
+    offsets = -(normals * at).sum(axis=1)
+    X, normals = points_on_hyperplanes(rng, normals, offsets, bound=bound)
+    crossed = stack.states(X)[0] != stack.states(at)[0]
+    apart = crossed.sum(axis=1) >= np.clip(d // 2, 1, min(n_walls, len(b)))
+    if not apart.any():
+        return 0
+    bent, _ = look_across(oracle, noise, X[apart], normals[apart])
+    owners = np.repeat(np.arange(len(seeds)), n_across)[apart]
+    return len(np.unique(owners[bent]))
 
 
 def _moved_unseen(
