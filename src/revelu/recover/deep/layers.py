@@ -487,6 +487,25 @@ class Layers:
         """The network, if the rows of a level are the last hidden layer's."""
         return self.outputs_above(level.above, level.open_weights, level.columns)
 
+    def outputs_passing_on(self, level: Level, below: Frame) -> tuple[Network, OpenWeights] | None:
+        """The network, if with all that is below passed on the level is the last hidden layer.
+
+        Parameters
+        ----------
+        below : Frame
+            That of the level before the rows on top had signs.  Where no network is found the
+            level is as it was.
+        """
+        before, frame, self.is_passed_on = list(level.walks), level.frame, True
+        level.frame = below
+        self.rebase(level.walks, below)
+        self.sign(level, surely=False)
+        found = self.outputs(level)
+        if found is None:
+            self.is_passed_on, level.walks, level.frame = False, before, frame
+            self.rebase(level.walks, frame)
+        return found
+
     def outputs_above(
         self, frame: Frame, open_weights: OpenWeights, columns: FloatArray | None = None
     ) -> tuple[Network, OpenWeights] | None:

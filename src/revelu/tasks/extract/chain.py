@@ -142,7 +142,8 @@ def _recovery(
         )
         evidence = [*took_over, *evidence]
     else:
-        evidence += [said for a in attempts for said in a.evidence]
+        # Notes on another attempt's network are not about the one that is reported.
+        evidence += [said for a in attempts for said in a.candidate.obstacles]
     said = best.candidate
     # Of a certified network all layers are known; of what is no network none is.
     is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}
