@@ -54,6 +54,11 @@ def test_a_layer_that_is_not_the_targets_is_found_out(deep_targets, monkeypatch)
     assert deep_targets.one(seed)["verdict"] == deep_targets.LAYER_WRONG
 
 
+def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets):
+    # Upper neurons are on nearly nowhere: two rows of the first layer were measured to 1e-6.
+    assert deep_targets.one(41_002_394)["verdict"] == ""
+
+
 def test_a_few_deep_targets(deep_targets):
     runs = [deep_targets.one(seed) for seed in range(FIRST, FIRST + 6)]
     assert not [run for run in runs if run["verdict"]]

@@ -525,4 +525,31 @@ class Climb(Search):
         if not level.is_sure or not is_whole or is_cut or is_short:
             return ()
         W, b = level.frame.stack.weights[0], level.frame.stack.biases[0]
-        return ((W @ self.layers.basis, b),)
+        layer = W @ self.layers.basis, b
+        if why is Why.EXPLAINED and self.network is not None:
+            layer = _as_fitted(layer, (self.network.weights[0], self.network.biases[0]))
+        return (layer,)
+
+
+def _as_fitted(layer: Layer, fitted: Layer, *, same: float = 1e-3) -> Layer:
+    """Rows of a layer with the last digits that a fit to the answers has given them.
+
+    Parameters
+    ----------
+    layer : tuple of ndarray
+        Weights, of rows whose norms stay, and biases.
+    fitted : tuple of ndarray
+        Of the network that explains the answers, in any order and scale.
+    same : float
+        How far a row may be off the fitted one of its neuron, relative to its norm.
+    """
+    rows, others = np.column_stack(layer), np.column_stack(fitted)
+    sizes = np.linalg.norm(others[:, :-1], axis=1)
+    others = others[sizes > 0.0] / sizes[sizes > 0.0, None]
+    if not len(others):
+        return layer
+    size = np.linalg.norm(rows[:, :-1], axis=1)[:, None]
+    apart = cdist(rows / size, others)
+    near = apart.min(axis=1) <= same
+    rows[near] = (size * others[apart.argmin(axis=1)])[near]
+    return rows[:, :-1], rows[:, -1]
