@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network, add_networks, affine_network, l2_distance
+from revelu.network import Network, l2_distance
 from revelu.probe.scan import LineScan
 from revelu.recover.close.bumps import BumpSearch
 from revelu.recover.close.candidate import Draft
@@ -31,6 +31,7 @@ from revelu.recover.close.coarsening import coarsen
 from revelu.recover.close.merging import merge_close
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
+from revelu.recover.shallow.affine_rest import add_affine_rest
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.signs import resolve_signs
 
@@ -121,34 +122,18 @@ class CloseSearch(Search):
         try:
             begin()
             self.bumps.run()
-            self._fit_affine()
+            draft = self.draft
+            # Of its affine part alone (Algorithm 4): strips and bumps are left out.
+            draft.network = add_affine_rest(
+                self.oracle,
+                draft.network,
+                self.rng,
+                oversampling=self.method.oversampling,
+                typical=draft.typical,
+            )
         except LimitReachedError as error:
             return self._candidate(agrees, Why.LIMIT, str(error))
         return self._candidate(agrees, Why.EXPLAINED)
-
-    def _fit_affine(self) -> None:
-        """Regress what is left on ``V x + c`` (Algorithm 4, of its affine part alone)."""
-        d = self.oracle.dim_in
-        n = int(self.method.oversampling * (d + 1)) + 8
-        X = self.rng.standard_normal((n, d))
-        rest = self.oracle(X) - self.draft.network(X)
-        seen = np.isfinite(rest).all(axis=1)
-        X, rest = X[seen], rest[seen]
-        if len(X) <= d + 1:
-            return
-        size = np.abs(rest).max(axis=1)
-        kept = size <= self.draft.typical * float(
-            np.median(size)
-        )  # not those in strips, or at bumps
-        spare = int(kept.sum()) - (d + 1)
-        if spare < 1:
-            return
-        Z = np.column_stack([X, np.ones(len(X))])
-        solution = np.linalg.lstsq(Z[kept], rest[kept], rcond=None)[0]
-        left = np.linalg.norm(rest[kept] - Z[kept] @ solution) * np.sqrt(kept.sum() / spare)
-        if left < np.linalg.norm(rest[kept]) / 2:
-            V, c = np.asarray(solution[:d].T), np.asarray(solution[d])
-            self.draft.network = add_networks(self.draft.network, affine_network(V, c))
 
     def _candidate(
         self, agrees: Callable[[Network], bool] | None, why: Why, *obstacles: str

@@ -21,6 +21,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.shallow.affine_rest import add_affine_rest
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
 from revelu.recover.shallow.worst_rows import fit_worst_rows
@@ -131,6 +132,8 @@ class LineSearch(Search):
                 if not left or out_of_budget:
                     break
                 left = self._add_line(split_clusters=not last)
+            if not (left or out_of_budget or any(self.network.architecture[1:-1])):
+                self.network = add_affine_rest(oracle, self.network, self.rng)
         except LimitReachedError:
             out_of_budget = True
         unresolved = f"{left} kinks on the line were not resolved into neurons"
