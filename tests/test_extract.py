@@ -275,6 +275,25 @@ def test_a_large_constant_buys_no_tolerance(offset):
         assert error < max(1e-3 * network(X).std(), 8 * np.spacing(offset))
 
 
+def test_rounding_that_cancelling_terms_leave_is_not_taken_for_curves():
+    # Rows of 1e-5 to 1e5: on much of a line the answers err by more than where they were measured.
+    plain, rng = zoo.random_network([6, 6, 4, 2], seed=21), np.random.default_rng(21)
+    hidden = [W * 10.0 ** rng.integers(-5, 6, (len(W), 1)) for W in plain.weights[:-1]]
+    truth = revelu.Network([*hidden, plain.weights[-1]], plain.biases)
+    recovery = revelu.extract(truth, seed=21, checks=300, budget=20_000)
+    assert recovery.status is not Status.NOT_IN_CLASS
+
+
+@pytest.mark.parametrize("sharpness", [1e2, 1e4])
+def test_a_sharp_softplus_is_still_told_from_a_network(sharpness):
+    rng = np.random.default_rng(0)
+    W, b, a = rng.standard_normal((8, 5)), rng.standard_normal(8), rng.standard_normal((8, 1))
+    softplus = lambda X: np.logaddexp(0.0, sharpness * (X @ W.T + b)) @ a  # noqa: E731
+    recovery = revelu.extract(softplus, dim_in=5, seed=1)
+    assert recovery.status is Status.NOT_IN_CLASS
+    assert recovery.ledger.n_queries <= 3_000
+
+
 def test_a_function_without_end_of_kinks_ends():
     recovery = revelu.extract(lambda X: np.abs(X[:, 0] % 2 - 1), dim_in=3)
     assert recovery.status is Status.NOT_IN_CLASS

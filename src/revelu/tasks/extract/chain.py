@@ -29,8 +29,9 @@ def recover(
     methods : sequence of Method
         The first one begins; the others take over from it as :data:`AFTER` says.
     rounder : float
-        Where the answers change at few inputs they err up to this many times as much as was
-        measured at others, and look curved: they are then taken to err so much.
+        Where large terms cancel, and where the answers change at few inputs, they err up to this
+        many times as much as was measured at others, and look curved: none is called no network
+        before it is taken to err so much.
 
     Returns
     -------
@@ -39,14 +40,16 @@ def recover(
         What the method that it rests on has said.
     """
     attempts: list[Attempt] = []
-    phase, start, unsure = "recover", 1, ""
+    phase, start, is_rounder, unsure = "recover", 1, False, ""
     while True:
         chain = _run(job, noise, methods, phase)
         attempts += chain
-        if chain[-1].why is Why.CURVED and not unsure and (unsure := doubt_about_class(job, noise)):
-            log.info("%s; starting afresh with errors %g times as large", unsure, rounder)
+        if chain[-1].why is Why.CURVED and not is_rounder:
+            unsure = doubt_about_class(job, noise)
+            log.info("curved; starting afresh with errors %g times as large", rounder)
             noise = replace(noise, nu=rounder * noise.nu)
-            phase = "repair"
+            phase, is_rounder = "repair", True
+            attempts = [a for a in attempts if a.why is not Why.CURVED]
             continue
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
         in_vain = any(a.why is Why.REFUTED for a in chain) or _is_off_in_tails(chain[-1])
