@@ -59,6 +59,12 @@ def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets):
     assert deep_targets.one(41_002_394)["verdict"] == ""
 
 
+def test_neurons_that_were_dropped_may_be_passed_on_again(deep_targets):
+    target = deep_targets.draw(41_003_550)
+    recovery = revelu.extract(target, dim_in=5, seed=41_003_550, budget=45_000)
+    assert recovery.ledger.n_queries <= 45_000
+
+
 def test_a_few_deep_targets(deep_targets):
     runs = [deep_targets.one(seed) for seed in range(FIRST, FIRST + 6)]
     assert not [run for run in runs if run["verdict"]]

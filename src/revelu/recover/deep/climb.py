@@ -170,7 +170,7 @@ class Climb(Search):
             found = layers.outputs(top)
             if found is None and not top.is_signed and not layers.is_passed_on:
                 # More neurons are always on than the rows found tell of.
-                found = layers.outputs_passing_on(top, frame)
+                found = layers.outputs_passing_on(top, frame, unknown)
             frame, unknown = top.above, top.rows.undetermined
         if found is None and alone is not None:
             layers.levels, found = [], alone

@@ -487,22 +487,26 @@ class Layers:
         """The network, if the rows of a level are the last hidden layer's."""
         return self.outputs_above(level.above, level.open_weights, level.columns)
 
-    def outputs_passing_on(self, level: Level, below: Frame) -> tuple[Network, OpenWeights] | None:
+    def outputs_passing_on(
+        self, level: Level, below: Frame, unknown_below: BoolArray
+    ) -> tuple[Network, OpenWeights] | None:
         """The network, if with all that is below passed on the level is the last hidden layer.
 
         Parameters
         ----------
         below : Frame
-            That of the level before the rows on top had signs.  Where no network is found the
-            level is as it was.
+            That of the level before rows were dropped and those on top had signs,
+        unknown_below : ndarray of bool, shape (m, dim)
+            and its weights that are not known.  Where no network is found the level is as it was.
         """
-        before, frame, self.is_passed_on = list(level.walks), level.frame, True
-        level.frame = below
+        before, frame, unknown = list(level.walks), level.frame, level.unknown_below
+        level.frame, level.unknown_below, self.is_passed_on = below, unknown_below, True
         self.rebase(level.walks, below)
         self.sign(level, surely=False)
         found = self.outputs(level)
         if found is None:
-            self.is_passed_on, level.walks, level.frame = False, before, frame
+            self.is_passed_on, level.walks = False, before
+            level.frame, level.unknown_below = frame, unknown
             self.rebase(level.walks, frame)
         return found
 
