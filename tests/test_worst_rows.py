@@ -50,6 +50,25 @@ def test_rows_that_are_right_stay_as_they_are():
     assert set(np.flatnonzero(moved)) <= {7}
 
 
+def test_faint_neurons_that_are_none_take_no_rows_place():
+    rng = np.random.default_rng(9)
+    truth = revelu.zoo.random_network([12, 60, 1], seed=9)
+    wrong = off_by(truth, [3, 17, 40], 1e-7, rng)
+    (W, A), (b, c) = wrong.weights, wrong.biases
+    more = rng.standard_normal((3, 12)), 1e-6 * rng.standard_normal((1, 3)), rng.standard_normal(3)
+    wrong = Network([np.vstack([W, more[0]]), np.hstack([A, more[1]])], [np.append(b, more[2]), c])
+    samples = asked(truth, rng, 40 * 13)
+    mended = fit_worst_rows(wrong, *samples, max_rows=3)
+    assert mended.architecture == truth.architecture
+    assert error(mended, truth, rng) < 1e-4 * error(wrong, truth, rng)
+    # A neuron that is faint and there stays.
+    faint = Network(wrong.weights, wrong.biases)
+    spoiled = off_by(faint, [3, 17, 40], 1e-7, rng)
+    mended = fit_worst_rows(spoiled, *asked(faint, rng, 40 * 13))
+    assert mended.architecture == faint.architecture
+    assert error(mended, faint, rng) < 1e-4 * error(spoiled, faint, rng)
+
+
 def test_no_row_is_fitted_where_none_is_worse_than_others():
     rng = np.random.default_rng(6)
     truth = revelu.zoo.random_network([8, 30, 1], seed=6)
