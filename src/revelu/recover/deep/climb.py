@@ -550,6 +550,9 @@ def _as_fitted(layer: Layer, fitted: Layer, *, same: float = 1e-3) -> Layer:
         return layer
     size = np.linalg.norm(rows[:, :-1], axis=1)[:, None]
     apart = cdist(rows / size, others)
-    near = apart.min(axis=1) <= same
-    rows[near] = (size * others[apart.argmin(axis=1)])[near]
+    nearest = apart.argmin(axis=1)
+    # Two rows near one fitted row stay as they are.
+    is_only = np.bincount(nearest, minlength=len(others))[nearest] == 1
+    near = (apart.min(axis=1) <= same) & is_only
+    rows[near] = (size * others[nearest])[near]
     return rows[:, :-1], rows[:, -1]
