@@ -54,7 +54,7 @@ def test_rows_of_a_line_are_as_good_as_their_errors_say(seed):
     target = InFloat32(zoo.random_network([10, 16, 1], seed=seed))
     truth, oracle = target.truth, Oracle(target, 10)
     noise, rng = measure_noise(oracle, 0), np.random.default_rng(seed)
-    rows = Rows(np.empty((0, 10)), np.empty(0), np.empty((0, 1)), np.empty(0))
+    rows = Rows.none(10, 1)
     before = oracle.n_queries
     for n in (10, 14):
         rows = rows.joined(LineRows().find_new(oracle, 10, noise, rows, rng))

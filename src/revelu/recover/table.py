@@ -13,11 +13,12 @@ from revelu.recover.shallow import OneHidden
 
 __all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
 
-METHODS: tuple[Method, ...] = (OneHidden(), NearDuplicates(), TwoHidden(), Deep(), Fit())
+METHODS: tuple[Method, ...] = (OneHidden(), NearDuplicates(), Fit(), TwoHidden(), Deep())
 """Every method, in the order in which ``auto`` prefers them."""
 
 AFTER: Mapping[tuple[str, Why], str] = {
     ("one_hidden", Why.HYPERPLANES_END): "two_hidden",
+    ("fit", Why.HYPERPLANES_END): "two_hidden",
     ("one_hidden", Why.UNRESOLVED): "near_duplicates",
     ("near_duplicates", Why.UNRESOLVED): "two_hidden",
     ("near_duplicates", Why.CURVED): "two_hidden",
@@ -48,7 +49,8 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     ===========  ==========================  ================================================
     anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
                                              ``near_duplicates``, ``two_hidden``, ``deep``
-    anywhere     float32, rounded, random    ``fit``
+    anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``
+    anywhere     rounded, random             ``fit``
     in a box     float64, with their digits  ``one_hidden``, then ``deep``
     in a box     others                      ``one_hidden``, whose ``obstacle`` says what lacks
     ===========  ==========================  ================================================

@@ -16,10 +16,12 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.oracle import Oracle
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
-from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
+from revelu.recover.line import Peeling
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.refine.network_fit import top_of
 from revelu.recover.refine.polish import fit_above, fit_most, fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
@@ -349,11 +351,14 @@ class TwoHidden(Method):
         Errors up to this, relative to the answers, that are left to that fit.
     max_fits : int
         Fits of the upper layer while neurons of it are missing.
+    rough_layers : RoughLayers
+        How both are fitted where answers lack the digits of float64.
     """
 
     name = "two_hidden"
     hidden = (2, 2)
-    cost = "3 to 10"
+    answers = frozenset({Law.FLOAT64, Law.FLOAT32})
+    cost = "3 to 10; 10 to 40 in float32"
     search = LayeredSearch
 
     worst_condition: float = 1e6
@@ -366,3 +371,17 @@ class TwoHidden(Method):
     polish_share: float = 0.5
     rough: float = 1e-5
     max_fits: int = 4
+    rough_layers: RoughLayers = field(default_factory=RoughLayers)
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        line: Peeling | None = None,
+    ) -> Search:
+        """Begin on a target, by what digits its answers have."""
+        if Law.of(noise) is Law.FLOAT64:
+            return super().start(oracle, noise, rng, tell, line)
+        return RoughLayersSearch(self, oracle, noise, rng, tell, line)

@@ -23,6 +23,7 @@ from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
+from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.line_rows import LineRows, Rows
 from revelu.recover.fit.price import Price
@@ -40,6 +41,10 @@ from revelu.recover.refine.network_fit import (
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
+
+
+class HyperplanesEndError(Exception):
+    """Hyperplanes of critical points end: there is more than one hidden layer."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class FromLines:
         How far from it, in standard deviations of the inputs.
     max_checks : int
         Rounds of fresh answers.
+    crossings : Crossings
+        How hyperplanes are followed where the first fit leaves too much.
     """
 
     rows: LineRows = field(default_factory=LineRows)
@@ -95,6 +102,7 @@ class FromLines:
     n_beside: int = 2
     beside: float = 0.5
     max_checks: int = 5
+    crossings: Crossings = field(default_factory=Crossings)
 
     def find(
         self,
@@ -123,14 +131,17 @@ class FromLines:
 
         Raises
         ------
+        HyperplanesEndError
+            If there is more than one hidden layer.
         LimitReachedError
             If queries or seconds run out.
         SaturatedError
             If the target is saturated.
         """
         d, k = sizes.d, sizes.k
-        rows = Rows(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0))
+        rows = Rows.none(d, k)
         samples: Samples | None = None
+        is_checked = False
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
             more = self.rows.find_new(ask, d, noise, rows, rng)
@@ -154,6 +165,9 @@ class FromLines:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
+            if not is_checked and self.crossings.some_end(ask, noise, rows, rng):
+                raise HyperplanesEndError
+            is_checked = True
         return None
 
     def _n_samples(self, width: int, sizes: Sizes) -> int:

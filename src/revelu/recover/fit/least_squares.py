@@ -30,7 +30,8 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
-from revelu.recover.fit.from_lines import FromLines
+from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError
+from revelu.recover.fit.line_rows import Rows
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import Subspace, carry_over, random_slice
@@ -82,6 +83,9 @@ class FitSearch(Search):
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
+        except HyperplanesEndError:
+            self.obstacles.append("hyperplanes end: there is more than one hidden layer")
+            return self._candidate(Why.HYPERPLANES_END)
         except _NotPiecewiseAffineError as error:
             return Candidate(None, Why.CURVED, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
@@ -140,9 +144,7 @@ class FitSearch(Search):
 
     def _from_lines(self) -> Samples | None:
         """Steps 2 and 3 from rows that lines show; None where they show too little."""
-        is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
-        has_many = self.oracle.dim_out > self.method.few_outputs
-        if is_coarse or has_many or self.oracle.takes_log_ratios:
+        if self._is_coarse() or self.oracle.dim_out > self.method.few_outputs:
             return None
         self.tell("measuring rows on lines")
         found = self.method.from_lines.find(
@@ -176,6 +178,8 @@ class FitSearch(Search):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if self._is_hopeless(left, samples):
                 return samples
+            if len(left) == 1:
+                self._follow_hyperplanes()
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
             determined = samples.n_equations >= wanted
@@ -189,6 +193,26 @@ class FitSearch(Search):
                 )
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
+
+    def _follow_hyperplanes(self) -> None:
+        """Tell more hidden layers by a line, where answers have digits for that.
+
+        Outputs that are many have not been asked along one yet.
+        """
+        if self._is_coarse() or self.oracle.dim_out <= self.method.few_outputs:
+            return
+        if self.subspace is not None:
+            return
+        how, d = self.method.from_lines, self.oracle.dim_in
+        none = Rows.none(d, self.oracle.dim_out)
+        rows = how.rows.find_new(self._answers, d, self.noise, none, self.rng)
+        if rows is not None and how.crossings.some_end(self._answers, self.noise, rows, self.rng):
+            raise HyperplanesEndError
+
+    def _is_coarse(self) -> bool:
+        """Whether answers have too few digits for rows along lines."""
+        is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
+        return is_coarse or self.oracle.takes_log_ratios
 
     def _is_hopeless(self, left: list[tuple[int, float]], samples: Samples) -> bool:
         """Whether the search ends, after these widths and what each left; and why."""

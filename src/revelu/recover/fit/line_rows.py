@@ -23,7 +23,7 @@ from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.refine.network_fit import Samples
 from revelu.recover.shallow.blocks import choose_blocks
 from revelu.recover.shallow.line_neurons import half_gaps_of
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,20 @@ class Rows:
         Output columns.
     errors : ndarray, shape (m,)
         Standard error of each row of ``W``, relative to it.
+    X : ndarray, shape (m, d)
+        Where on its line each was found.
     """
 
     W: FloatArray
     b: FloatArray
     A: FloatArray
     errors: FloatArray
+    X: FloatArray
+
+    @classmethod
+    def none(cls, d: int, k: int) -> "Rows":
+        """Return no row."""
+        return cls(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0), np.empty((0, d)))
 
     def __len__(self) -> int:
         return len(self.b)
@@ -52,6 +60,10 @@ class Rows:
         """Both."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def take(self, which: BoolArray | IntArray) -> "Rows":
+        """Some of them."""
+        return Rows(*(values[which] for values in vars(self).values()))
 
     def network(self, samples: Samples) -> Network:
         """Return the network of these rows, its output layer and affine rest fitted to samples."""
@@ -190,7 +202,7 @@ class _Measurement:
         scan, line = self.scan, self.scan.line
         d, k = len(line.v), len(scan.sigma)
         pieces = sorted({p for block in blocks for p in block})
-        found = [Rows(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0))]
+        found = [Rows.none(d, k)]
         if not pieces:
             return found[0]
         slopes, columns = np.linalg.norm(scan.jumps, axis=1), _columns(scan)
@@ -203,11 +215,11 @@ class _Measurement:
             W = outside + np.outer(slopes[start:stop], line.v / (line.v @ line.v))
             b = -slopes[start:stop] * scan.kinks[start:stop] - W @ line.x0
             size = np.linalg.norm(inverse, axis=1) / np.linalg.norm(W, axis=1)
-            found.append(Rows(W, b, columns[start:stop], np.hypot(errors[p], errors[q]) * size))
+            error, X = np.hypot(errors[p], errors[q]) * size, line.points(scan.kinks[start:stop])
+            found.append(Rows(W, b, columns[start:stop], error, X))
         rows = found[0]
         for more in found[1:]:
-            good = more.errors <= self.how.worst
-            rows = rows.joined(Rows(*(a[good] for a in vars(more).values())))
+            rows = rows.joined(more.take(more.errors <= self.how.worst))
         return rows
 
     def _gradients(self, pieces: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -160,7 +160,7 @@ class Sharpening:
             for i, points, is_own, sigmas in zip(some, A, near, sigma, strict=True):
                 if is_own.sum() < d:
                     continue
-                row, error = _plane(points[is_own], sigmas[is_own], np.append(W[i], b[i]))
+                row, error = plane_through(points[is_own], sigmas[is_own], np.append(W[i], b[i]))
                 if np.linalg.norm(row[:-1] - W[i]) < self.near * max(errors[i], self.least):
                     W[i], b[i], errors[i] = row[:-1], row[-1], error
         return W, b, errors
@@ -193,7 +193,7 @@ class Sharpening:
         return A.reshape(m, n, d + 1), is_own.reshape(m, n), seen.tau_error.reshape(m, n)
 
 
-def _plane(
+def plane_through(
     A: FloatArray, errors: FloatArray, row: FloatArray, n_steps: int = 2
 ) -> tuple[FloatArray, float]:
     """The plane ``A row = 0`` through points, from one near it, and its standard error.

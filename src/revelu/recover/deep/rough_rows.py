@@ -1,0 +1,169 @@
+"""The first layer of a target whose answers have few digits, roughly.
+
+1. Lines give rows of all layers, each with its error (:mod:`revelu.recover.fit.line_rows`).
+2. A hyperplane of the first layer bends the function wherever it goes, another's ends.
+3. The plane through far apart points of a hyperplane is far better known than its row.
+4. A step along a column of the pseudo-inverse of the rows moves one neuron alone: below 0 nothing
+   changes, and above it something does.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from revelu.oracle import NoiseFloor
+from revelu.probe.hyperplane import points_on_hyperplanes
+from revelu.probe.kink_lines import plane_through
+from revelu.probe.line import Ask
+from revelu.recover.fit.crossings import Crossings
+from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class RoughRows:
+    """How a first layer is found where answers have few digits.
+
+    Attributes
+    ----------
+    rows : LineRows
+        How rows are measured.
+    crossings : Crossings
+        How hyperplanes are followed.
+    max_lines : int
+    spare : int
+        Points of a hyperplane beyond the unknowns of its plane.
+    fine : float
+        Rows of a larger error are measured once more,
+    worst : float
+        and left out where it stays larger than this.
+    straight : float
+        Share of the bends at a hyperplane that as many lines may miss it by.
+    apart : float
+        Rows that differ by less, or by four of their errors, are one.
+    step : float
+        Of a test of a sign, relative to the size of the point,
+    max_votes : int
+        tested so often at most,
+    decisive : int
+        and decided by a lead of so many.
+    shows : float
+        What a neuron changes, in errors of the answers, so that a test counts;
+    quiet : float
+        and what may change on its other side, as a share of it.
+    """
+
+    rows: LineRows = field(default_factory=LineRows)
+    crossings: Crossings = field(default_factory=Crossings)
+    max_lines: int = 8
+    spare: int = 3
+    fine: float = 3e-5
+    worst: float = 1e-2
+    straight: float = 0.3
+    apart: float = 1e-3
+    step: float = 0.03
+    max_votes: int = 10
+    decisive: int = 3
+    shows: float = 30.0
+    quiet: float = 0.05
+
+    def find(
+        self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
+    ) -> tuple[Rows, Rows]:
+        """Find rows on lines, until one shows no new row of the first layer.
+
+        Returns
+        -------
+        first : Rows
+            Of the first layer, of norm 1.
+        others : Rows
+            Of norm 1, of neurons above it, as seen on the lines.
+        """
+        k = len(noise.scale)
+        seen, first = Rows.none(d, k), Rows.none(d, k)
+        for turn in range(self.max_lines):
+            more = self.rows.find_new(ask, d, noise, seen, rng)
+            if more is None or not len(more):
+                continue
+            seen = seen.joined(more)
+            n_known = len(first)
+            first = self._joined(first, self._going_on(ask, noise, first, _unit(more), rng))
+            if turn and len(first) == n_known:
+                break
+        others = _unit(seen)
+        return first, others.take(self._distance(others, first) > 20.0 * self.apart)
+
+    def _joined(self, first: Rows, more: Rows) -> Rows:
+        for i in range(len(more)):
+            row = more.take(np.array([i]))
+            if self._distance(row, first)[0] > 10.0 * self.apart:
+                first = first.joined(row)
+        return first
+
+    def _going_on(
+        self, ask: Ask, noise: NoiseFloor, first: Rows, new: Rows, rng: np.random.Generator
+    ) -> Rows:
+        """Those of some rows that bend the function wherever they go, measured well."""
+        new = new.take(self._distance(new, first) > np.maximum(4.0 * new.errors, self.apart))
+        if not len(new):
+            return new
+        crossed = self.crossings.cross(ask, noise, new, self.crossings.n_tests, rng)
+        new = self._sharpened(ask, noise, new.take(crossed.goes_on), rng)
+        vague = np.flatnonzero(new.errors > self.fine)
+        if len(vague):
+            again = self._sharpened(ask, noise, new.take(vague), rng)
+            sure = np.flatnonzero(new.errors <= self.fine)
+            new = new.take(sure).joined(again)
+        return new.take(new.errors < self.worst)
+
+    def _sharpened(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
+    ) -> Rows:
+        """Take the plane through points of each; rows that end go."""
+        if not len(rows):
+            return rows
+        d = rows.W.shape[1]
+        crossed = self.crossings.cross(ask, noise, rows, d + 1 + self.spare + d // 10, rng)
+        W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
+        for i, own in enumerate(crossed.is_kink):
+            if own.sum() >= d + 2:
+                points, off = crossed.points[i][own], crossed.errors[i][own]
+                row, errors[i] = plane_through(points, off, np.append(W[i], b[i]))
+                W[i], b[i] = row[:-1], row[-1]
+        stays = crossed.is_straight.sum(axis=1) <= self.straight * crossed.is_kink.sum(axis=1)
+        return replace(rows, W=W, b=b, errors=errors).take(stays)
+
+    def _distance(self, rows: Rows, known: Rows) -> FloatArray:
+        """How far rows are from the nearest known one, up to its sign, shape (m,)."""
+        if not len(known):
+            return np.full(len(rows), np.inf)
+        apart = [
+            np.abs(rows.W[:, None] - sign * known.W[None]).max(axis=2) for sign in (1.0, -1.0)
+        ]
+        return np.asarray(np.minimum(*apart).min(axis=1))
+
+    def signs(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
+    ) -> IntArray:
+        """Tell the side of each hyperplane on which its neuron is on: 1, -1, or 0 if not seen."""
+        columns = np.linalg.pinv(rows.W).T
+        votes = np.zeros(len(rows), dtype=np.intp)
+        for _ in range(self.max_votes):
+            open_ = np.flatnonzero(np.abs(votes) < self.decisive)
+            if not len(open_):
+                break
+            X, _ = points_on_hyperplanes(rng, rows.W[open_], rows.b[open_])
+            size = np.linalg.norm(X, axis=1) / np.linalg.norm(columns[open_], axis=1)
+            moves = (self.step * size)[:, None] * columns[open_]
+            Y = ask(np.vstack([X, X + moves, X - moves])) / noise.unit
+            at, up, down = np.split(Y, 3)
+            rises, falls = (np.abs(Z - at).max(axis=1) for Z in (up, down))
+            least = self.shows * noise.relative * noise.growth(X)
+            votes[open_] += (rises > least) & (falls < self.quiet * rises)
+            votes[open_] -= (falls > least) & (rises < self.quiet * falls)
+        return np.sign(votes)
+
+
+def _unit(rows: Rows) -> Rows:
+    norms = np.linalg.norm(rows.W, axis=1)
+    return replace(rows, W=rows.W / norms[:, None], b=rows.b / norms)

@@ -1,0 +1,118 @@
+"""Whether hyperplanes that are known roughly go on: short lines across them, far from each other.
+
+A hidden neuron's hyperplane is one wherever nothing below bends it: in the first layer everywhere.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor
+from revelu.probe.hyperplane import points_on_hyperplanes
+from revelu.probe.kink_lines import KinkLines
+from revelu.probe.line import Ask
+from revelu.recover.fit.line_rows import Rows
+from revelu.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """What short lines across m hyperplanes say, n each.
+
+    Attributes
+    ----------
+    is_kink, is_straight, is_blank : ndarray, shape (m, n)
+        Whether the function bends once on the line, goes on as it is, or is constant; other lines
+        cross several hyperplanes.
+    points : ndarray, shape (m, n, d + 1)
+        ``(x, 1)`` where it bends,
+    errors : ndarray, shape (m, n)
+        and how far off the hyperplane that may be.
+    """
+
+    is_kink: BoolArray
+    is_straight: BoolArray
+    is_blank: BoolArray
+    points: FloatArray
+    errors: FloatArray
+
+    @property
+    def goes_on(self) -> BoolArray:
+        """Which hyperplanes are likelier to go on everywhere than not, shape (m,)."""
+        n_kinks, n_straight = self.is_kink.sum(axis=1), self.is_straight.sum(axis=1)
+        return np.asarray((n_kinks >= 3) & (n_kinks >= 1.5 * n_straight))
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """How lines across a hyperplane are asked.
+
+    Attributes
+    ----------
+    margin : float
+        They reach this many errors of the row to both sides of it,
+    shortest, longest : float
+        but no less and no further than this, relative to the size of the point: shorter ones show
+        no bend in float32, and longer ones meet other hyperplanes.
+    noise : float
+        Answers err by this many times the noise floor: the target rounds the inputs.
+    n_tests : int
+        Lines that tell whether a hyperplane goes on.
+    """
+
+    margin: float = 6.0
+    shortest: float = 3e-3
+    longest: float = 0.15
+    noise: float = 1.5
+    n_tests: int = 8
+
+    def cross(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, n: int, rng: np.random.Generator
+    ) -> Crossed:
+        """Cross each hyperplane at ``n`` Gaussian points of it, in one round."""
+        m, d = rows.W.shape
+        which = np.repeat(np.arange(m), n)
+        X, M = points_on_hyperplanes(rng, rows.W[which], rows.b[which])
+        reach = self.margin * rows.errors[which] / np.sqrt(d)
+        T = np.clip(reach, self.shortest, self.longest) * noise.growth(X)
+        lines, sigma = KinkLines(X, M, np.zeros(len(X)), T), self.noise * noise.relative
+        Y = ask(lines.points) / noise.unit
+        seen = lines.read(Y, sigma)
+        inner = np.diff(Y.reshape(len(X), 4, -1), axis=1)
+        slopes = inner / (T[:, None] * np.array([0.5, 1.0, 0.5]))[:, :, None]
+        # Differences of four answers, each over half of T.
+        apart = np.abs(slopes[:, [0, 2]] - slopes[:, [1]]).max(axis=(1, 2))
+        straight = apart <= SIGMAS * 4.0 * sigma * noise.growth(X) / T
+        is_straight = straight & ~seen.is_blank
+        points = np.column_stack([lines.meets(seen), np.ones(len(X))])
+        shaped = (a.reshape(m, n) for a in (seen.is_kink, is_straight, seen.is_blank))
+        return Crossed(*shaped, points.reshape(m, n, d + 1), seen.tau_error.reshape(m, n))
+
+    def some_end(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        rows: Rows,
+        rng: np.random.Generator,
+        *,
+        n_rows: int = 16,
+        ended: float = 0.25,
+    ) -> bool:
+        """Whether hyperplanes end: there is more than one hidden layer.
+
+        A row that belongs to no neuron ends as well, and is rare.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many are crossed, of the smallest errors.
+        ended : float
+            Share of those, and two at least, that has to end.
+        """
+        rows = rows.take(np.argsort(rows.errors, kind="stable")[:n_rows])
+        if not len(rows):
+            return False
+        crossed = self.cross(ask, noise, rows, self.n_tests, rng)
+        n_ended = int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
+        return n_ended >= max(2.0, ended * len(rows))
