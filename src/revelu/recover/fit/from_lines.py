@@ -58,6 +58,9 @@ class FromLines:
     max_lines : int
     new : float
         A line that adds no more than this share of the rows, or one, ends the first lines.
+    many_new, few_new : float, int
+        One that adds more than this share of the rows, and than so many, asks for more layers:
+        hyperplanes are followed.
     equations : float
         Equations a parameter of the joint fit.
     n_spare : int
@@ -84,12 +87,14 @@ class FromLines:
     max_checks : int
         Rounds of fresh answers.
     crossings : Crossings
-        How hyperplanes are followed where the first fit leaves too much.
+        How hyperplanes are followed there, and where the first fit leaves too much.
     """
 
     rows: LineRows = field(default_factory=LineRows)
     max_lines: int = 7
     new: float = 0.06
+    many_new: float = 0.3
+    few_new: int = 3
     equations: float = 1.2
     n_spare: int = 4
     n_starts: int = 4
@@ -149,6 +154,9 @@ class FromLines:
                 return None
             n_known, rows = len(rows), rows.joined(more)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
+            many = max(self.few_new, self.many_new * n_known)
+            if n_known and not is_checked and len(more) > many:
+                is_checked = self._go_on(ask, noise, rows, rng)
             if not n_known or len(more) > max(1.0, self.new * n_known):
                 continue
             for n_spare in (0, self.n_spare):
@@ -165,10 +173,14 @@ class FromLines:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-            if not is_checked and self.crossings.some_end(ask, noise, rows, rng):
-                raise HyperplanesEndError
-            is_checked = True
+            is_checked = is_checked or self._go_on(ask, noise, rows, rng)
         return None
+
+    def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
+        """Make sure that hyperplanes do not end."""
+        if self.crossings.some_end(ask, noise, rows, rng):
+            raise HyperplanesEndError
+        return True
 
     def _n_samples(self, width: int, sizes: Sizes) -> int:
         d, k = sizes.d, sizes.k
