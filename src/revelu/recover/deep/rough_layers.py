@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network
+from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Stop
+from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.growth import fit_at_once
@@ -26,7 +26,7 @@ from revelu.recover.fit.line_rows import Rows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.method import Candidate, Disagreement, Search, Why
-from revelu.recover.refine.network_fit import Fit, Samples, fit, top_of
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
@@ -60,7 +60,15 @@ class RoughLayers:
     promising : float
         or this share of the answers' variation: the rows below err, too;
     equations : float
-        and all layers are fitted to so many equations a parameter.
+        and all layers are fitted to so many equations a parameter, at least,
+    most_equations : float
+        and at most: those where the network errs most, and others.
+    most_dense : int
+        Parameters up to which the steps of that solve normal equations,
+    most_work : float
+        and multiplications.
+    n_spare : int
+        Neurons that are added at once where a fit leaves more than noise.
     limit : float
         The reduced cost that noise alone may leave.
     spreads : tuple of float
@@ -71,6 +79,10 @@ class RoughLayers:
         until it has with so many in a row;
     max_rounds : int
         rounds at most.
+    per_side : float
+        Answers an unknown of a neuron's row on both sides of its hyperplane,
+    n_drawn : int
+        chosen among so many inputs where too few are there.
     n_around : int
         Inputs asked around each that disagrees,
     around : float
@@ -89,11 +101,17 @@ class RoughLayers:
     close: float = 5.0
     promising: float = 0.05
     equations: float = 1.5
+    most_equations: float = 3.0
+    most_dense: int = 2500
+    most_work: float = 1e10
+    n_spare: int = 3
     limit: float = 1.5
     spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.5)
     n_fresh: int = 500
     n_agreeing: int = 2
     max_rounds: int = 10
+    per_side: float = 2.5
+    n_drawn: int = 20_000
     n_around: int = 8
     around: float = 0.2
     max_repairs: int = 4
@@ -185,10 +203,11 @@ class RoughLayersSearch(Search):
                     break
             log.info("%d neurons more: cost %.3g", n_extra, best.cost if best else np.inf)
             if best is not None and best.cost < self.how.close:
-                return prune(best, samples, Price(2.0, known=True)).network
+                break
         if best is None or best.cost > self.how.promising * samples.spread():
             return None
-        return best.network
+        # The rows below err, too: neurons that gain less than they do are the joint fit's.
+        return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True)).network
 
     def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
         stop = Stop(self.how.max_steps, goal=self.how.limit)
@@ -203,9 +222,7 @@ class RoughLayersSearch(Search):
             max_steps=self.how.max_steps,
         )
 
-    def _starts(
-        self, W: FloatArray, b: FloatArray, others: Rows
-    ) -> tuple[FloatArray, FloatArray]:
+    def _starts(self, W: FloatArray, b: FloatArray, others: Rows) -> tuple[FloatArray, FloatArray]:
         """Rows above the first layer, as far as single critical points show them."""
         rows: list[FloatArray] = []
         for w, x, error in zip(others.W, others.X, others.errors, strict=True):
@@ -244,11 +261,20 @@ class RoughLayersSearch(Search):
         for _ in range(self.how.max_rounds):
             need = int(np.ceil(self.how.equations * network.n_parameters / network.dim_out))
             self._ask_fresh(need - len(self.X))
-            samples = Samples(self.X, self.Y, self._sigma(self.X))
-            self.tell(f"fitting {network.n_parameters:,} parameters to {len(self.X):,} answers")
-            found = fit(network, samples, Stop(60, goal=1.0))
-            self.network = network = found.network
+            self._ask(self._rare(network))
+            samples = self._telling(network)
+            n_parameters, n = network.n_parameters, len(samples.X)
+            self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
+            before, network = network, self._fitted(network, samples)
             cost = samples.reduced_cost(network)
+            if cost > self.how.limit:
+                # A fit to what a missing neuron makes moves the others there.
+                start = network if cost < 0.1 * samples.reduced_cost(before) else before
+                wider = self._wider(start, samples)
+                if samples.reduced_cost(wider) < cost:
+                    network, cost = wider, samples.reduced_cost(wider)
+                is_resolved = False
+            self.network = network
             bad = self._wrong(network, n_fresh)
             log.info("%s: cost %.3g, %d of %d fresh wrong", network, cost, len(bad), n_fresh)
             agrees = cost <= self.how.limit and not len(bad)
@@ -264,6 +290,32 @@ class RoughLayersSearch(Search):
                 self._ask(near + self.how.around * self.rng.standard_normal(near.shape))
         return self._ended("the layers that were fitted do not explain fresh answers")
 
+    def _rare(self, network: Network) -> FloatArray:
+        """Inputs on those sides of hyperplanes that too few answers show."""
+        pool = self.rng.standard_normal((self.how.n_drawn, network.dim_in))
+        rows: list[int] = []
+        layers = slice(0, network.n_hidden)
+        of_asked, of_drawn = (network.preactivations(X)[layers] for X in (self.X, pool))
+        for W, asked, drawn in zip(network.weights[layers], of_asked, of_drawn, strict=True):
+            wanted = int(np.ceil(self.how.per_side * (W.shape[1] + 1) / network.dim_out))
+            for sign in (1.0, -1.0):
+                lacks = wanted - (sign * asked > 0).sum(axis=0)
+                for j in np.flatnonzero(lacks > 0):
+                    rows += list(np.flatnonzero(sign * drawn[:, j] > 0)[: lacks[j]])
+        return np.asarray(pool[np.unique(rows).astype(np.intp)])
+
+    def _telling(self, network: Network) -> Samples:
+        """Choose answers to fit to: those where a network errs most, and some of all others."""
+        sigma = self._sigma(self.X)
+        n = int(np.ceil(self.how.most_equations * network.n_parameters / network.dim_out))
+        if n >= len(self.X):
+            return Samples(self.X, self.Y, sigma)
+        off = (np.abs(self.Y - network(self.X)) / sigma).max(axis=1)
+        order = np.argsort(-off, kind="stable")
+        rest = self.rng.permutation(order[n // 3 :])[: n - n // 3]
+        rows = np.concatenate([order[: n // 3], rest])
+        return Samples(self.X[rows], self.Y[rows], sigma[rows])
+
     def _wrong(self, network: Network, n: int) -> FloatArray:
         """Ask fresh inputs, and return those at which a network is wrong."""
         before = len(self.X)
@@ -271,6 +323,26 @@ class RoughLayersSearch(Search):
         X, Y = self.X[before:], self.Y[before:]
         off = np.abs(Y - network(X)) / self._sigma(X)
         return np.asarray(X[off.max(axis=1) > SIGMAS * self.how.limit])
+
+    def _fitted(self, network: Network, samples: Samples) -> Network:
+        """Fit all layers; iterations hardly move the weights of rare neurons."""
+        root = np.sqrt(max(samples.n_equations / network.n_parameters, 1.2))
+        # As many iterations as the condition of a random matrix asks for.
+        n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
+        iterations = Iterative(n, rtol=1e-3, white=True)
+        solver = Automatic(iterations, self.how.most_dense, self.how.most_work)
+        return fit(network, samples, Stop(60, goal=1.0), solver=solver).network
+
+    def _wider(self, network: Network, samples: Samples) -> Network:
+        """Add upper neurons that explain what is left, and fit all layers."""
+        rest = samples.Y - network(samples.X)
+        above = Samples(network.activations(samples.X)[-2], rest, samples.sigma)
+        starts = [
+            fit_at_once(self.rng, above, self.how.n_spare, self.how.limit, max_steps=40)
+            for _ in range(self.how.n_starts)
+        ]
+        top = add_networks(top_of(network), min(starts, key=lambda found: found.cost).network)
+        return self._fitted(_above(network, top), samples)
 
     def _smaller(self, network: Network, samples: Samples) -> Network:
         """Take out upper neurons that are not needed, and turn others until no rest is left.
@@ -282,9 +354,7 @@ class RoughLayersSearch(Search):
         pruned = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
         plain, _ = resolve_signs(pruned, 1e-3, 0.3, 1.0)
         for smaller in (plain, pruned):
-            layers = [*network.weights[:-2], *smaller.weights]
-            biases = [*network.biases[:-2], *smaller.biases]
-            found = fit(Network(layers, biases, smaller.skip), samples, Stop(60, goal=1.0)).network
+            found = self._fitted(_above(network, smaller), samples)
             if samples.reduced_cost(found) <= self.how.limit:
                 return found
         return network
@@ -313,3 +383,9 @@ class RoughLayersSearch(Search):
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])
+
+
+def _above(network: Network, top: Network) -> Network:
+    """Put another upper layer and outputs above the first layer of a network."""
+    weights, biases = [*network.weights[:-2], *top.weights], [*network.biases[:-2], *top.biases]
+    return Network(weights, biases, skip=top.skip)

@@ -30,7 +30,8 @@ class RoughRows:
         How rows are measured.
     crossings : Crossings
         How hyperplanes are followed.
-    max_lines : int
+    max_lines, max_quiet : int
+        Lines at most, and lines without a new row of the first layer that end the search.
     spare : int
         Points of a hyperplane beyond the unknowns of its plane.
     fine : float
@@ -55,7 +56,8 @@ class RoughRows:
 
     rows: LineRows = field(default_factory=LineRows)
     crossings: Crossings = field(default_factory=Crossings)
-    max_lines: int = 8
+    max_lines: int = 12
+    max_quiet: int = 2
     spare: int = 3
     fine: float = 3e-5
     worst: float = 1e-2
@@ -70,7 +72,7 @@ class RoughRows:
     def find(
         self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
     ) -> tuple[Rows, Rows]:
-        """Find rows on lines, until one shows no new row of the first layer.
+        """Find rows on lines, until some show no new row of the first layer.
 
         Returns
         -------
@@ -80,15 +82,16 @@ class RoughRows:
             Of norm 1, of neurons above it, as seen on the lines.
         """
         k = len(noise.scale)
-        seen, first = Rows.none(d, k), Rows.none(d, k)
-        for turn in range(self.max_lines):
+        seen, first, n_quiet = Rows.none(d, k), Rows.none(d, k), 0
+        for _ in range(self.max_lines):
             more = self.rows.find_new(ask, d, noise, seen, rng)
             if more is None or not len(more):
                 continue
             seen = seen.joined(more)
             n_known = len(first)
             first = self._joined(first, self._going_on(ask, noise, first, _unit(more), rng))
-            if turn and len(first) == n_known:
+            n_quiet = n_quiet + 1 if len(first) == n_known else 0
+            if n_quiet == self.max_quiet:
                 break
         others = _unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
@@ -116,9 +119,7 @@ class RoughRows:
             new = new.take(sure).joined(again)
         return new.take(new.errors < self.worst)
 
-    def _sharpened(
-        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
-    ) -> Rows:
+    def _sharpened(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> Rows:
         """Take the plane through points of each; rows that end go."""
         if not len(rows):
             return rows
@@ -137,14 +138,10 @@ class RoughRows:
         """How far rows are from the nearest known one, up to its sign, shape (m,)."""
         if not len(known):
             return np.full(len(rows), np.inf)
-        apart = [
-            np.abs(rows.W[:, None] - sign * known.W[None]).max(axis=2) for sign in (1.0, -1.0)
-        ]
+        apart = [np.abs(rows.W[:, None] - sign * known.W[None]).max(axis=2) for sign in (1.0, -1.0)]
         return np.asarray(np.minimum(*apart).min(axis=1))
 
-    def signs(
-        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
-    ) -> IntArray:
+    def signs(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> IntArray:
         """Tell the side of each hyperplane on which its neuron is on: 1, -1, or 0 if not seen."""
         columns = np.linalg.pinv(rows.W).T
         votes = np.zeros(len(rows), dtype=np.intp)

@@ -1,0 +1,106 @@
+"""Two hidden layers that compute in float32, from rough rows and one joint fit."""
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.network import zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep import TwoHidden
+from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.fit.crossings import Crossings
+from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.method import Why
+from revelu.recovery import Status
+
+
+class InFloat32:
+    """A network that rounds its inputs and computes in float32 throughout."""
+
+    def __init__(self, network):
+        self.layers = [
+            (W.astype(np.float32), b.astype(np.float32))
+            for W, b in zip(network.weights, network.biases, strict=True)
+        ]
+        weights, biases = zip(*self.layers, strict=True)
+        self.truth = revelu.Network(
+            [W.astype(float) for W in weights], [b.astype(float) for b in biases]
+        )
+
+    def __call__(self, X):
+        H = X.astype(np.float32)
+        for W, b in self.layers[:-1]:
+            H = np.maximum(H @ W.T + b, np.float32(0))
+        W, b = self.layers[-1]
+        return H @ W.T + b
+
+
+def errors(found, truth):
+    X = np.random.default_rng(3).standard_normal((4000, truth.dim_in))
+    return (np.abs(found(X) - truth(X)) / truth(X).std(axis=0)).max(axis=1)
+
+
+def on_a_line(widths, seed):
+    target = InFloat32(zoo.random_network(widths, seed=seed))
+    oracle, d = Oracle(target, widths[0]), widths[0]
+    noise, rng = measure_noise(oracle, seed), np.random.default_rng(seed)
+    rows = LineRows().find_new(oracle, d, noise, Rows.none(d, widths[-1]), rng)
+    return target.truth, oracle, noise, rows, rng
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hyperplanes_end_where_there_are_two_hidden_layers(seed):
+    _, oracle, noise, rows, rng = on_a_line([10, 10, 10, 1], seed)
+    before = oracle.n_queries
+    assert Crossings().some_end(oracle, noise, rows, rng)
+    assert oracle.n_queries - before <= 16 * 8 * 4
+
+
+@pytest.mark.parametrize("widths", [[10, 16, 1], [20, 40, 1], [12, 16, 3]], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_hyperplanes_of_one_hidden_layer_do_not_end(widths, seed):
+    _, oracle, noise, rows, rng = on_a_line(widths, seed)
+    assert not Crossings().some_end(oracle, noise, rows, rng)
+
+
+@pytest.mark.parametrize(("widths", "seed"), [([10, 10, 10, 1], 2), ([64, 24, 16, 10], 1)], ids=str)
+def test_rough_rows_are_the_first_layer_with_its_signs(widths, seed):
+    target = InFloat32(zoo.random_network(widths, seed=seed))
+    oracle, rng = Oracle(target, widths[0]), np.random.default_rng(seed)
+    noise = measure_noise(oracle, seed)
+    first, _ = RoughRows().find(oracle, widths[0], noise, rng)
+    signs = RoughRows().signs(oracle, noise, first, rng)
+    W, b = target.truth.weights[0], target.truth.biases[0]
+    norms = np.linalg.norm(W, axis=1)
+    true = np.column_stack([W, b]) / norms[:, None]
+    found = signs[:, None] * np.column_stack([first.W, first.b])
+    apart = np.abs(found[:, None] - true[None]).max(axis=2)
+    assert len(first) == widths[1]
+    assert sorted(apart.argmin(axis=1)) == list(range(widths[1]))
+    # Its errors are standard ones.
+    assert (apart.min(axis=1) < np.maximum(10.0 * first.errors, 1e-6)).all()
+
+
+@pytest.mark.parametrize(
+    ("widths", "queries"), [([10, 10, 10, 1], 70.0), ([64, 24, 16, 10], 30.0)], ids=str
+)
+def test_two_hidden_layers_in_float32_come_back(widths, queries):
+    target = InFloat32(zoo.random_network(widths, seed=1))
+    recovery = revelu.extract(target, dim_in=widths[0], seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "two_hidden"
+    assert recovery.network.architecture == tuple(widths)
+    off = errors(recovery.network, target.truth)
+    # As much as the certificate says: fewer than one in a thousand may see a rarer neuron.
+    assert np.quantile(off, 0.999) < 1e-5
+    assert np.median(off) < 1e-6
+    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+
+
+def test_a_first_layer_wider_than_the_input_is_refused_not_invented():
+    target = InFloat32(zoo.random_network([4, 12, 6, 1], seed=0))
+    oracle = Oracle(target, 4)
+    noise = measure_noise(oracle, 0)
+    found = TwoHidden().start(oracle, noise, np.random.default_rng(0)).propose()
+    assert found.why is Why.UNRESOLVED
+    assert found.network is None
