@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep.frame import Frame
 from revelu.probe.kink_lines import KinkLines, Sharpening
+from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.surface import RayTuning, Surface
 

@@ -7,9 +7,9 @@ import pytest
 
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
+from revelu.probe.kink_lines import KinkLines
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import Frame
-from revelu.probe.kink_lines import KinkLines
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack

@@ -175,7 +175,7 @@ def test_the_command_lists_the_table():
     result = CliRunner().invoke(app, ["methods", "--json"])
     rows = json.loads(result.stdout)["methods"]
     assert [row["name"] for row in rows] == NAMES
-    assert rows[3]["hidden"] == [1, None]
+    assert rows[4]["hidden"] == [1, None]
     assert rows[0]["box"] is True
     text = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "80"}).stdout
     assert all(name in text for name in NAMES)

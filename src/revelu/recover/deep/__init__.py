@@ -11,12 +11,15 @@ inverse of its rows.  ``climb`` goes up from the input, whatever the widths:
    above (``segments`` finds critical points, ``seeds`` the gradients beside them);
 2. a ``walk`` reads a neuron's row off its surface, ray by ray: ``frame`` is what is known below it,
    on a ``stack`` of layers, ``estimate`` what its equations say, ``surface`` where it is by those,
-   ``kink_lines`` the questions that find it;
+   ``kink_lines`` of :mod:`revelu.probe` the questions that find it;
 3. ``layers`` finds one layer after the other so; ``layer_rows`` are the rows of all walks, and
    tell the signs of the layer below;
 4. ``output_layer`` fits the outputs where the layer is the last; ``answers`` are what a network is
    held against, and tell what no walk has (``open_weights``); all layers are fitted at once, and
    where fresh answers begin to disagree are the seeds of what is missing.
+
+Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
+``rough_layers`` fits both at once.
 
 ``deep`` is the method with its tuning; ``climb_in_box`` climbs where questions must stay in a box.
 """

@@ -116,7 +116,7 @@ class Deep(Method):
         if not noise.is_exact:
             return (
                 "the answers lack the digits that deep networks need: float64 ones, not "
-                f"{noise.law}; method fit takes one hidden layer"
+                f"{noise.law}; method fit takes one hidden layer, two_hidden two in float32"
             )
         return ""
 

@@ -16,9 +16,9 @@ from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hyperplanes
+from revelu.probe.kink_lines import Sharpening
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
-from revelu.probe.kink_lines import Sharpening
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import BoolArray, FloatArray

@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere
-from revelu.recover.deep.first_layer import FirstLayerSearch
 from revelu.probe.kink_lines import Sharpening
+from revelu.recover.deep.first_layer import FirstLayerSearch
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.line import Peeling

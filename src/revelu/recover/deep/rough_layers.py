@@ -85,6 +85,8 @@ class RoughLayers:
         chosen among so many inputs where too few are there.
     n_around : int
         Inputs asked around each that disagrees,
+    most_wrong : int
+        of so many,
     around : float
         how far from it, in standard deviations.
     max_repairs : int
@@ -113,6 +115,7 @@ class RoughLayers:
     per_side: float = 2.5
     n_drawn: int = 20_000
     n_around: int = 8
+    most_wrong: int = 20
     around: float = 0.2
     max_repairs: int = 4
 
@@ -282,11 +285,11 @@ class RoughLayersSearch(Search):
                 self.network = network = self._smaller(network, samples)
                 is_resolved = True
                 continue
-            n_agreed, n_fresh = (n_agreed + 1, 2 * n_fresh) if agrees else (0, n_fresh)
+            n_agreed, n_fresh = (n_agreed + 1, 2 * n_fresh) if agrees else (0, self.how.n_fresh)
             if n_agreed == self.how.n_agreeing:
                 return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
             if len(bad):
-                near = np.repeat(bad, self.how.n_around, axis=0)
+                near = np.repeat(bad[: self.how.most_wrong], self.how.n_around, axis=0)
                 self._ask(near + self.how.around * self.rng.standard_normal(near.shape))
         return self._ended("the layers that were fitted do not explain fresh answers")
 
@@ -317,12 +320,14 @@ class RoughLayersSearch(Search):
         return Samples(self.X[rows], self.Y[rows], sigma[rows])
 
     def _wrong(self, network: Network, n: int) -> FloatArray:
-        """Ask fresh inputs, and return those at which a network is wrong."""
+        """Ask fresh inputs, and return those at which a network is wrong, the worst first."""
         before = len(self.X)
         self._ask_fresh(n)
         X, Y = self.X[before:], self.Y[before:]
         off = np.abs(Y - network(X)) / self._sigma(X)
-        return np.asarray(X[off.max(axis=1) > SIGMAS * self.how.limit])
+        off = off.max(axis=1)
+        worst = np.argsort(-off, kind="stable")
+        return np.asarray(X[worst[off[worst] > SIGMAS * self.how.limit]])
 
     def _fitted(self, network: Network, samples: Samples) -> Network:
         """Fit all layers; iterations hardly move the weights of rare neurons."""
@@ -331,7 +336,7 @@ class RoughLayersSearch(Search):
         n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
         iterations = Iterative(n, rtol=1e-3, white=True)
         solver = Automatic(iterations, self.how.most_dense, self.how.most_work)
-        return fit(network, samples, Stop(60, goal=1.0), solver=solver).network
+        return fit(network, samples, Stop(60, rtol=0.02, patience=3), solver=solver).network
 
     def _wider(self, network: Network, samples: Samples) -> Network:
         """Add upper neurons that explain what is left, and fit all layers."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.estimate import Estimate
 from revelu.recover.deep.frame import Frame, Region
-from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.surface import RayTuning, Stops, Surface, to_face
 from revelu.types import BoolArray, FloatArray, IntArray

@@ -86,8 +86,13 @@ class Crossings:
         straight = apart <= SIGMAS * 4.0 * sigma * noise.growth(X) / T
         is_straight = straight & ~seen.is_blank
         points = np.column_stack([lines.meets(seen), np.ones(len(X))])
-        shaped = (a.reshape(m, n) for a in (seen.is_kink, is_straight, seen.is_blank))
-        return Crossed(*shaped, points.reshape(m, n, d + 1), seen.tau_error.reshape(m, n))
+        return Crossed(
+            seen.is_kink.reshape(m, n),
+            is_straight.reshape(m, n),
+            seen.is_blank.reshape(m, n),
+            points.reshape(m, n, d + 1),
+            seen.tau_error.reshape(m, n),
+        )
 
     def some_end(
         self,

@@ -178,7 +178,7 @@ class FitSearch(Search):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if self._is_hopeless(left, samples):
                 return samples
-            if len(left) == 1:
+            if len(left) == self.method.n_before_lines:
                 self._follow_hyperplanes()
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
@@ -227,7 +227,7 @@ class FitSearch(Search):
             f"{len(samples.X):,} answers to within their digits"
             + (
                 ", and twice the neurons explain no more: the target may have more hidden layers, "
-                "which takes float64 answers to find"
+                "which these answers did not show"
                 if self.is_stuck
                 else ""
             )
@@ -442,7 +442,9 @@ class Fit(Method):
     from_lines : FromLines
         How neurons are found where lines show them.
     few_outputs : int
-        With more outputs random starts need fewer queries than lines.
+        With more outputs random starts need fewer queries than lines,
+    n_before_lines : int
+        which tell more hidden layers once so many searches have failed.
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
@@ -486,6 +488,7 @@ class Fit(Method):
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     few_outputs: int = 3
+    n_before_lines: int = 3
     max_repairs: int = 2
     more_answers: float = 0.25
     rest_errors: float = 30.0
