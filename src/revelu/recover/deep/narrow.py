@@ -384,4 +384,4 @@ class TwoHidden(Method):
         """Begin on a target, by what digits its answers have."""
         if Law.of(noise) is Law.FLOAT64:
             return super().start(oracle, noise, rng, tell, line)
-        return RoughLayersSearch(self, oracle, noise, rng, tell, line)
+        return RoughLayersSearch(self, oracle, noise, rng, tell, line, self.rough_layers)

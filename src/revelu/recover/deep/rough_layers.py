@@ -126,18 +126,19 @@ class RoughLayersSearch(Search):
 
     Attributes
     ----------
+    how : RoughLayers
     network : Network, optional
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
         What was asked for fits.
     """
 
+    how: RoughLayers = field(default_factory=RoughLayers)
     network: Network | None = field(default=None, init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.how = getattr(self.method, "rough_layers", RoughLayers())
         self.X = np.empty((0, self.oracle.dim_in))
         self.Y = np.empty((0, len(self.noise.scale)))
 
@@ -189,7 +190,7 @@ class RoughLayersSearch(Search):
         self._ask_fresh(int(np.ceil(self.how.upper_equations * n_weights / k)) - len(self.X))
         H = np.maximum(self.X @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
-        sigma = np.hypot(self.noise.errors, 2.0 * error * self.Y.std(axis=0))
+        sigma = np.hypot(self._errors, 2.0 * error * self.Y.std(axis=0))
         samples = Samples(H, self.Y, sigma)
         empty = Network(
             [V, np.zeros((k, width))], [c, np.zeros(k)], (np.zeros((k, m)), np.zeros(k))
@@ -373,9 +374,15 @@ class RoughLayersSearch(Search):
             "would be missing"
         )
 
+    @property
+    def _errors(self) -> FloatArray:
+        """Standard errors at N(0, I); an output that never varies has none, and leaves nothing."""
+        errors = self.noise.errors
+        return np.asarray(np.where(errors > 0.0, errors, 1.0))
+
     def _sigma(self, X: FloatArray) -> FloatArray:
         """Standard errors of answers, shape (n, k): what is summed grows with the inputs."""
-        return np.asarray(self.noise.errors * (self.noise.growth(X) / np.sqrt(2.0))[:, None])
+        return np.asarray(self._errors * (self.noise.growth(X) / np.sqrt(2.0))[:, None])
 
     def _ask_fresh(self, n: int) -> None:
         if n > 0:

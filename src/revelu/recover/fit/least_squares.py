@@ -68,6 +68,7 @@ class FitSearch(Search):
     subspace: Subspace | None = field(default=None, init=False)
     n_kinks: int | None = field(default=None, init=False)
     is_stuck: bool = field(default=False, init=False)
+    has_followed: bool = field(default=False, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     obstacles: list[str] = field(default_factory=list, init=False)
 
@@ -178,14 +179,15 @@ class FitSearch(Search):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if self._is_hopeless(left, samples):
                 return samples
-            if len(left) == self.method.n_before_lines:
-                self._follow_hyperplanes()
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
             determined = samples.n_equations >= wanted
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = sizes.more(len(samples.X))
+            work = more * sizes.k * (sizes.width(more) * (sizes.d + sizes.k)) ** 2
+            if len(left) == self.method.n_before_lines or work > self.method.before_lines:
+                self._follow_hyperplanes()
             if not sizes.is_short(n) and self.n_kinks is None:
                 self._look_along_a_line()
                 more = max(
@@ -201,8 +203,9 @@ class FitSearch(Search):
         """
         if self._is_coarse() or self.oracle.dim_out <= self.method.few_outputs:
             return
-        if self.subspace is not None:
+        if self.subspace is not None or self.has_followed:
             return
+        self.has_followed = True
         how, d = self.method.from_lines, self.oracle.dim_in
         none = Rows.none(d, self.oracle.dim_out)
         rows = how.rows.find_new(self._answers, d, self.noise, none, self.rng)
@@ -444,7 +447,9 @@ class Fit(Method):
     few_outputs : int
         With more outputs random starts need fewer queries than lines,
     n_before_lines : int
-        which tell more hidden layers once so many searches have failed.
+        which tell more hidden layers once so many searches have failed,
+    before_lines : float
+        or a step of the next one takes so many multiplications.
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
@@ -489,6 +494,7 @@ class Fit(Method):
     from_lines: FromLines = field(default_factory=FromLines)
     few_outputs: int = 3
     n_before_lines: int = 3
+    before_lines: float = 5e11
     max_repairs: int = 2
     more_answers: float = 0.25
     rest_errors: float = 30.0
