@@ -7,8 +7,9 @@ import revelu
 from revelu.network import zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
+from revelu.recover.rows import Rows
 from revelu.recovery import Status
 
 

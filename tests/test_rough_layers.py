@@ -9,8 +9,9 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep import TwoHidden
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.method import Why
+from revelu.recover.rows import Rows
 from revelu.recovery import Status
 
 

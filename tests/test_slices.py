@@ -9,8 +9,9 @@ from revelu.errors import SaturatedError
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.gradient_span import gradient_span
-from revelu.recover.fit.slices import Subspace, carry_over, random_slice
+from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.refine.network_fit import Samples
+from revelu.recover.subspace import Subspace
 
 D, WIDTH, R = 120, 12, 24
 

@@ -18,7 +18,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.line import Peeling
+from revelu.recover.paid import NOTHING, Paid
 from revelu.types import FloatArray
 
 __all__ = [
@@ -113,8 +113,8 @@ class Candidate:
     worst_error : float
         Largest error at the inputs that the search asked, where it is known to be wrong at
         some: no certificate covers up an error that was seen.
-    line : Peeling or None
-        The line that was paid for, for the method that comes after.
+    paid : Paid
+        What is handed to the method that comes after.
     merged_l2 : float or None
         What neurons merged into one have changed of the function in L2 under N(0, I), at most;
         None of a method that merges none.
@@ -131,7 +131,7 @@ class Candidate:
     obstacles: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     worst_error: float = 0.0
-    line: Peeling | None = None
+    paid: Paid = NOTHING
     merged_l2: float | None = None
     n_searched: int = 0
     figures: Mapping[str, Any] = field(default_factory=dict)
@@ -180,8 +180,8 @@ class Search(ABC):
         Decides every random choice.
     tell : callable
         Called with what is being done.
-    line : Peeling, optional
-        A line that the method before has paid for.
+    paid : Paid
+        What the method before has handed over.
     n_repairs : int
         Repairs so far.
     """
@@ -191,7 +191,7 @@ class Search(ABC):
     noise: NoiseFloor
     rng: np.random.Generator
     tell: Tell = log.debug
-    line: Peeling | None = None
+    paid: Paid = NOTHING
     n_repairs: int = field(default=0, init=False)
 
     @abstractmethod
@@ -252,8 +252,8 @@ class Method:
         noise: NoiseFloor,
         rng: np.random.Generator,
         tell: Tell = log.debug,
-        line: Peeling | None = None,
+        paid: Paid = NOTHING,
     ) -> Search:
         """Begin on a target; the arguments are the attributes of :class:`Search`."""
         inside = None if oracle.box is None else self.search_in_box
-        return (inside or self.search)(self, oracle, noise, rng, tell, line)
+        return (inside or self.search)(self, oracle, noise, rng, tell, paid)

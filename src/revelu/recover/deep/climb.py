@@ -32,6 +32,7 @@ from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.segments import CriticalPoints
 from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Candidate, Disagreement, Layer, Search, Why
+from revelu.recover.paid import Paid
 from revelu.recover.refine.network_fit import Samples, fit, fit_top, top_of
 from revelu.recover.refine.polish import polish_to_known
 from revelu.recover.refine.some_neurons import fit_neurons, neurons_off
@@ -122,17 +123,16 @@ class Climb(Search):
             return Candidate(None, Why.CURVED, obstacles=(str(error),))
 
     def _climb(self) -> Candidate:
-        self.line = self.line or first_line(self.oracle, self.noise, self.rng)
-        scan = self.line.scan
+        line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+        scan = line.scan
         if not scan.complete and not scan.ran_out:
             return ended(scan)
         if scan.complete and not len(scan.kinks):
             # An affine map, as far as a line tells.
-            return (
-                OneHidden().start(self.oracle, self.noise, self.rng, self.tell, self.line).propose()
-            )
+            one = OneHidden().start(self.oracle, self.noise, self.rng, self.tell, Paid(line))
+            return one.propose()
         find = self.method.first.find
-        return self._climb_from(*find(self.oracle, self.noise, self.line, self.rng))
+        return self._climb_from(*find(self.oracle, self.noise, line, self.rng))
 
     def _climb_from(self, first: Layer, seeds: list[Seed]) -> Candidate:
         """Find what is above a first layer whose signs are not known."""

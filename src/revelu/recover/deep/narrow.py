@@ -20,8 +20,8 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
-from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
+from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import top_of
 from revelu.recover.refine.polish import fit_above, fit_most, fit_to_last_digits
 from revelu.recover.shallow.lines import ended, first_line
@@ -94,20 +94,20 @@ class LayeredSearch(Search):
         """Find the first layer, then grow the upper one until it explains N(0, I)."""
         self.tell("recovering two hidden layers")
         try:
-            self.line = self.line or first_line(self.oracle, self.noise, self.rng)
-            if not self.line.scan.complete:
-                return ended(self.line.scan)
-            if not len(self.line.scan.kinks):
+            line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+            if not line.scan.complete:
+                return ended(line.scan)
+            if not len(line.scan.kinks):
                 self.affine = OneHidden().start(
-                    self.oracle, self.noise, self.rng, self.tell, self.line
+                    self.oracle, self.noise, self.rng, self.tell, Paid(line)
                 )
                 return self.affine.propose()
             first = FirstLayerSearch(self.oracle, self.noise, self.rng)
-            n_numbers = len(self.line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
+            n_numbers = len(line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
             if n_numbers > self.method.many_numbers:
                 # No fit of all layers will do it.
                 first.imprecise = self.method.imprecise
-            self.first = first.find(self.line)
+            self.first = first.find(line)
             if not len(self.first.W):
                 return self._nothing(
                     Why.HYPERPLANES_END,
@@ -379,9 +379,9 @@ class TwoHidden(Method):
         noise: NoiseFloor,
         rng: np.random.Generator,
         tell: Tell = log.debug,
-        line: Peeling | None = None,
+        paid: Paid = NOTHING,
     ) -> Search:
         """Begin on a target, by what digits its answers have."""
         if Law.of(noise) is Law.FLOAT64:
-            return super().start(oracle, noise, rng, tell, line)
-        return RoughLayersSearch(self, oracle, noise, rng, tell, line, self.rough_layers)
+            return super().start(oracle, noise, rng, tell, paid)
+        return RoughLayersSearch(self, oracle, noise, rng, tell, paid, self.rough_layers)

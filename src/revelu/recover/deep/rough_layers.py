@@ -11,7 +11,7 @@
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.growth import fit_at_once
-from revelu.recover.fit.line_rows import Rows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of
+from revelu.recover.rows import Rows
 from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
@@ -50,15 +50,16 @@ class RoughLayers:
     upper_equations : float
         Equations a parameter of the upper layer's fit,
     n_extra : tuple of int
-        with so many random neurons beside the seeds' in turn,
+        with so many random neurons beside the seeds' in turn, where a fit of all layers from
+        fewer does not agree,
     n_starts : int
-        from so many random starts each.
+        from so many random starts each,
+    close : float
+        until one leaves no more than this many errors.
     max_steps : int
         Of each fit.
-    close : float
-        The upper layer is found where it leaves no more than this many errors,
     promising : float
-        or this share of the answers' variation: the rows below err, too;
+        One that leaves more than this share of the answers' variation is no start;
     equations : float
         and all layers are fitted to so many equations a parameter, at least,
     most_equations : float
@@ -73,12 +74,19 @@ class RoughLayers:
         The reduced cost that noise alone may leave.
     spreads : tuple of float
         Standard deviations of the inputs: neurons that are rarely on are so less far out.
+    rests : tuple of float
+        What may be left of the affine rest where it counts as none, relative to the neurons' maps.
     n_fresh : int
-        Fresh answers that a fit has to agree with, twice as many each time that it does,
-    n_agreeing : int
-        until it has with so many in a row;
+        Fresh answers that a fit has to agree with,
     max_rounds : int
-        rounds at most.
+        in so many rounds.
+    below : float
+        Where neurons added to the first layer leave less than this share of what others leave,
+        they are taken.
+    gain : float
+        Of rounds those count that leave less than this share of what was left before,
+    max_stale : int
+        and so many in a row that do not end the fits.
     per_side : float
         Answers an unknown of a neuron's row on both sides of its hyperplane,
     n_drawn : int
@@ -109,15 +117,18 @@ class RoughLayers:
     n_spare: int = 3
     limit: float = 1.5
     spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.5)
+    rests: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
     n_fresh: int = 500
-    n_agreeing: int = 2
     max_rounds: int = 10
+    below: float = 0.1
+    gain: float = 0.3
+    max_stale: int = 3
     per_side: float = 2.5
     n_drawn: int = 20_000
     n_around: int = 8
     most_wrong: int = 20
     around: float = 0.2
-    max_repairs: int = 4
+    max_repairs: int = 6
 
 
 @dataclass
@@ -130,17 +141,21 @@ class RoughLayersSearch(Search):
     network : Network, optional
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
-        What was asked for fits.
+        What was asked for fits of all layers,
+    below : (Z, Y)
+        and of the upper one, in the coordinates that the first layer is known in.
     """
 
     how: RoughLayers = field(default_factory=RoughLayers)
     network: Network | None = field(default=None, init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    below: tuple[FloatArray, FloatArray] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.X = np.empty((0, self.oracle.dim_in))
-        self.Y = np.empty((0, len(self.noise.scale)))
+        k = len(self.noise.scale)
+        self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, k))
+        self.below = np.empty((0, self._dim)), self.Y
 
     def propose(self) -> Candidate:
         """Find the first layer, the upper one above it, and fit both."""
@@ -148,24 +163,36 @@ class RoughLayersSearch(Search):
         try:
             with interruptible(self.oracle.check_time):
                 first, others = self.how.first.find(
-                    self.oracle, self.oracle.dim_in, self.noise, self.rng
+                    self._answers, self._dim, self.noise, self.rng, self.paid.rows
                 )
-                if not len(first) or len(first) > self.oracle.dim_in:
+                if not len(first) or len(first) > self._dim:
                     return self._ended(
                         f"{len(first)} hyperplanes of a first layer were found: where answers "
                         "have few digits it has to be no wider than the input"
                     )
-                signs = self.how.first.signs(self.oracle, self.noise, first, self.rng)
+                signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
                 turned = np.where(signs < 0, -1.0, 1.0)
-                W, b = turned[:, None] * first.W, turned * first.b
-                log.info("%d rows of the first layer, %d unsigned", len(b), (signs == 0).sum())
-                upper = self._upper(W, b, others, float(np.median(first.errors)))
-                if upper is None:
-                    return self._ended("no upper layer explains the answers")
-                full = Network([W, *upper.weights], [b, *upper.biases], skip=upper.skip)
-                return self._settled(full)
+                first = replace(first, W=turned[:, None] * first.W, b=turned * first.b)
+                log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
+                return self._both(first, others)
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+
+    def _both(self, first: Rows, others: Rows) -> Candidate:
+        """Fit an upper layer, then both, from wider starts where that leads nowhere."""
+        said = self._ended("no upper layer explains the answers")
+        for n_extra in self.how.n_extra:
+            upper = self._upper(first, others, n_extra)
+            if upper is None:
+                continue
+            W = first.W
+            if self.paid.subspace is not None:
+                W = W @ self.paid.subspace.basis / self.paid.subspace.scale
+            network = Network([W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
+            said = self._settled(network)
+            if said.why is Why.EXPLAINED:
+                break
+        return said
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
@@ -182,33 +209,30 @@ class RoughLayersSearch(Search):
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
 
-    def _upper(self, W: FloatArray, b: FloatArray, others: Rows, error: float) -> Network | None:
+    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Network | None:
         """Steps 2 and 3: the layer above known rows, as a network of what they put out."""
+        W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = self._starts(W, b, others)
         m, k, width = len(b), len(self.noise.scale), len(c)
-        n_weights = (width + max(self.how.n_extra)) * (m + k + 1) + k * (m + 1)
-        self._ask_fresh(int(np.ceil(self.how.upper_equations * n_weights / k)) - len(self.X))
-        H = np.maximum(self.X @ W.T + b, 0.0)
+        n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
+        Z, Y = self._asked_below(int(np.ceil(self.how.upper_equations * n_weights / k)))
+        H = np.maximum(Z @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
-        sigma = np.hypot(self._errors, 2.0 * error * self.Y.std(axis=0))
-        samples = Samples(H, self.Y, sigma)
+        sigma = np.hypot(self._errors, 2.0 * error * Y.std(axis=0))
+        samples = Samples(H, Y, sigma)
         empty = Network(
             [V, np.zeros((k, width))], [c, np.zeros(k)], (np.zeros((k, m)), np.zeros(k))
         )
         start = with_output_layer(empty, samples)
-        best: Fit | None = None
-        for n_extra in self.how.n_extra:
-            self.tell(f"fitting {width + n_extra} neurons above {m} to {len(H):,} answers")
-            for _ in range(self.how.n_starts if n_extra else 1):
-                found = self._upper_fit(start, samples, n_extra)
-                if best is None or found.cost < best.cost:
-                    best = found
-                if best.cost < self.how.close:
-                    break
-            log.info("%d neurons more: cost %.3g", n_extra, best.cost if best else np.inf)
-            if best is not None and best.cost < self.how.close:
+        self.tell(f"fitting {width + n_extra} neurons above {m} to {len(H):,} answers")
+        best = self._upper_fit(start, samples, n_extra)
+        for _ in range(self.how.n_starts - 1 if n_extra else 0):
+            if best.cost < self.how.close:
                 break
-        if best is None or best.cost > self.how.promising * samples.spread():
+            found = self._upper_fit(start, samples, n_extra)
+            best = min(best, found, key=lambda found: found.cost)
+        log.info("%d neurons more: cost %.3g", n_extra, best.cost)
+        if best.cost > self.how.promising * samples.spread():
             return None
         # The rows below err, too: neurons that gain less than they do are the joint fit's.
         return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True)).network
@@ -260,35 +284,39 @@ class RoughLayersSearch(Search):
 
     def _settled(self, network: Network) -> Candidate:
         """Step 4: fit all layers until fresh answers agree; these come last of all."""
-        n_agreed, n_fresh, self.network = 0, self.how.n_fresh, network
-        is_resolved = network.skip is None
+        self.network, n_stale, least = network, 0, np.inf
+        is_pruned = network.skip is None
         for _ in range(self.how.max_rounds):
             need = int(np.ceil(self.how.equations * network.n_parameters / network.dim_out))
             self._ask_fresh(need - len(self.X))
             self._ask(self._rare(network))
-            samples = self._telling(network)
+            samples, everything = self._telling(network), self._everything()
             n_parameters, n = network.n_parameters, len(samples.X)
             self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
             before, network = network, self._fitted(network, samples)
-            cost = samples.reduced_cost(network)
+            cost = everything.reduced_cost(network)
             if cost > self.how.limit:
                 # A fit to what a missing neuron makes moves the others there.
-                start = network if cost < 0.1 * samples.reduced_cost(before) else before
+                start = network if cost < 0.1 * everything.reduced_cost(before) else before
                 wider = self._wider(start, samples)
-                if samples.reduced_cost(wider) < cost:
-                    network, cost = wider, samples.reduced_cost(wider)
-                is_resolved = False
+                left = everything.reduced_cost(wider)
+                if left < cost:
+                    network, cost = wider, left
+                is_pruned = False
+            explains = cost <= self.how.limit
+            if explains and not is_pruned:
+                # A neuron too many would fit what others leave, at these inputs alone.
+                network, is_pruned = self._pruned(network), True
             self.network = network
-            bad = self._wrong(network, n_fresh)
-            log.info("%s: cost %.3g, %d of %d fresh wrong", network, cost, len(bad), n_fresh)
-            agrees = cost <= self.how.limit and not len(bad)
-            if agrees and not is_resolved:
-                self.network = network = self._smaller(network, samples)
-                is_resolved = True
-                continue
-            n_agreed, n_fresh = (n_agreed + 1, 2 * n_fresh) if agrees else (0, self.how.n_fresh)
-            if n_agreed == self.how.n_agreeing:
+            bad = self._wrong(network, self.how.n_fresh)
+            log.info("%s: cost %.3g, %d fresh wrong", network, cost, len(bad))
+            if explains and not len(bad):
+                self.network = network = self._plain(network)
                 return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
+            n_stale = 0 if explains or cost < self.how.gain * least else n_stale + 1
+            least = min(cost, least)
+            if n_stale == self.how.max_stale:
+                break
             if len(bad):
                 near = np.repeat(bad[: self.how.most_wrong], self.how.n_around, axis=0)
                 self._ask(near + self.how.around * self.rng.standard_normal(near.shape))
@@ -307,6 +335,9 @@ class RoughLayersSearch(Search):
                 for j in np.flatnonzero(lacks > 0):
                     rows += list(np.flatnonzero(sign * drawn[:, j] > 0)[: lacks[j]])
         return np.asarray(pool[np.unique(rows).astype(np.intp)])
+
+    def _everything(self) -> Samples:
+        return Samples(self.X, self.Y, self._sigma(self.X))
 
     def _telling(self, network: Network) -> Samples:
         """Choose answers to fit to: those where a network errs most, and some of all others."""
@@ -340,30 +371,100 @@ class RoughLayersSearch(Search):
         return fit(network, samples, Stop(60, rtol=0.02, patience=3), solver=solver).network
 
     def _wider(self, network: Network, samples: Samples) -> Network:
-        """Add upper neurons that explain what is left, and fit all layers."""
-        rest = samples.Y - network(samples.X)
-        above = Samples(network.activations(samples.X)[-2], rest, samples.sigma)
-        starts = [
-            fit_at_once(self.rng, above, self.how.n_spare, self.how.limit, max_steps=40)
-            for _ in range(self.how.n_starts)
-        ]
-        top = add_networks(top_of(network), min(starts, key=lambda found: found.cost).network)
-        return self._fitted(_above(network, top), samples)
+        """Add neurons that explain what is left, of the layer that explains more; fit all."""
+        left = samples.Y - network(samples.X)
+        above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
+        upper = add_networks(top_of(network), self._spare(above))
+        below = self._spare(Samples(samples.X, left, samples.sigma))
+        wider = _above(network, upper)
+        if self.paid.subspace is None:
+            at_first = self._wider_below(network, below, samples)
+            # What is missing above is explained a little by neurons below, too.
+            if samples.cost(at_first) < self.how.below * samples.cost(wider):
+                wider = at_first
+        return self._fitted(wider, samples)
 
-    def _smaller(self, network: Network, samples: Samples) -> Network:
-        """Take out upper neurons that are not needed, and turn others until no rest is left.
+    def _spare(self, samples: Samples) -> Network:
+        """A few neurons that explain most, from where answers are wrong or from random starts."""
+        stop = Stop(40, goal=self.how.limit)
+        best = fit(self._local(samples), samples, stop)
+        for _ in range(self.how.n_starts):
+            if best.cost <= self.how.limit:
+                break
+            found = fit_at_once(
+                self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
+            )
+            best = min(best, found, key=lambda found: found.cost)
+        return best.network
 
-        As far as the answers agree.
+    def _local(self, samples: Samples) -> Network:
+        """A few neurons, each the affine map that answers show where they are wrong.
+
+        A neuron that is missing, and rarely on, leaves nothing but where it is on: there
+        ``a (v h + c)``, of rank 1.
         """
-        above = Samples(network.activations(samples.X)[-2], samples.Y, samples.sigma)
+        (n, d), k = samples.X.shape, samples.Y.shape[1]
+        left, rows = samples.Y.copy(), []
+        for _ in range(self.how.n_spare):
+            off = np.abs(left / samples.sigma.reshape(n, -1)).max(axis=1)
+            wrong = np.flatnonzero(off > SIGMAS * self.how.limit)
+            if len(wrong) <= d + 1:
+                break
+            worst = samples.X[wrong[off[wrong].argmax()]]
+            near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
+            near = wrong[near[: 2 * (d + 1)]]
+            column = np.linalg.svd(left[near], full_matrices=False)[2][0]
+            size = left[near] @ column
+            column, size = (column, size) if size.sum() > 0 else (-column, -size)
+            H = np.column_stack([samples.X[near], np.ones(len(near))])
+            row = np.linalg.lstsq(H, size, rcond=1e-6)[0]
+            rows.append((row, column))
+            left -= np.maximum(samples.X @ row[:-1] + row[-1], 0.0)[:, None] * column
+        W = np.array([row for row, _ in rows]).reshape(-1, d + 1)
+        A = np.array([column for _, column in rows]).reshape(-1, k).T
+        rest = (np.zeros((k, d)), np.zeros(k))
+        return with_output_layer(Network([W[:, :-1], A], [W[:, -1], np.zeros(k)], rest), samples)
+
+    def _wider_below(self, network: Network, spare: Network, samples: Samples) -> Network:
+        """Add neurons of the first layer, with weights above them that explain most.
+
+        As long as no neuron above turns on or off, these are linear: the answers change by
+        ``A (g * (V h))`` where ``h`` is what the new neurons put out and ``g`` which are on above.
+        """
+        (W, V), (b, c) = network.weights[:2], network.biases[:2]
+        new_W, new_b = spare.weights[0], spare.biases[0]
+        h = np.maximum(samples.X @ new_W.T + new_b, 0.0)
+        on = network.preactivations(samples.X)[1] > 0
+        sigma = np.broadcast_to(samples.sigma.reshape(len(h), -1), samples.Y.shape)
+        effect = network.weights[2][None] * on[:, None, :] / sigma[:, :, None]
+        design = (effect[:, :, :, None] * h[:, None, None, :]).reshape(sigma.size, -1)
+        left = (samples.Y - network(samples.X)) / sigma
+        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), -1)
+        skip = network.skip
+        weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
+        if skip is not None:
+            skip = (np.hstack([skip[0], np.zeros((len(skip[0]), len(new_b)))]), skip[1])
+        return Network(weights, [np.append(b, new_b), *network.biases[1:]], skip=skip)
+
+    def _pruned(self, network: Network) -> Network:
+        """Take out upper neurons that are not needed."""
+        everything, top = self._everything(), top_of(network)
+        above = Samples(network.activations(self.X)[-2], self.Y, everything.sigma)
+        smaller = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
+        return self._replaced(network, smaller)
+
+    def _plain(self, network: Network) -> Network:
+        """Turn upper neurons until no affine rest is left."""
         top = top_of(network)
-        pruned = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
-        plain, _ = resolve_signs(pruned, 1e-3, 0.3, 1.0)
-        for smaller in (plain, pruned):
-            found = self._fitted(_above(network, smaller), samples)
-            if samples.reduced_cost(found) <= self.how.limit:
-                return found
-        return network
+        # The fewer digits the rows have, the more choices of signs leave nothing.
+        turned = (resolve_signs(top, rtol, 0.3, 1.0)[0] for rtol in self.how.rests)
+        return self._replaced(network, next((t for t in turned if t.skip is None), top))
+
+    def _replaced(self, network: Network, top: Network) -> Network:
+        """Put other layers on top and fit all to all answers, as far as these agree."""
+        everything = self._everything()
+        found = self._fitted(_above(network, top), everything)
+        return found if everything.reduced_cost(found) <= self.how.limit else network
 
     def _resolution(self) -> str:
         """What such answers cannot show."""
@@ -383,6 +484,30 @@ class RoughLayersSearch(Search):
     def _sigma(self, X: FloatArray) -> FloatArray:
         """Standard errors of answers, shape (n, k): what is summed grows with the inputs."""
         return np.asarray(self._errors * (self.noise.growth(X) / np.sqrt(2.0))[:, None])
+
+    @property
+    def _dim(self) -> int:
+        """How many coordinates the first layer is looked for in."""
+        return self.oracle.dim_in if self.paid.subspace is None else self.paid.subspace.dim
+
+    def _answers(self, Z: FloatArray) -> FloatArray:
+        """Answers at those coordinates."""
+        space = self.paid.subspace
+        return self.oracle(Z if space is None else space.points(Z))
+
+    def _asked_below(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """Coordinates and answers, ``n`` at least; without a subspace those of all fits."""
+        space = self.paid.subspace
+        if space is None:
+            self._ask_fresh(n - len(self.X))
+            return self.X, self.Y
+        Z, Y = self.below
+        if n > len(Z):
+            spreads = self.rng.choice(self.how.spreads, n - len(Z))[:, None]
+            more = spreads * self.rng.standard_normal((n - len(Z), space.dim))
+            X = space.points(more).astype(np.float32).astype(np.float64)
+            self.below = np.vstack([Z, space.coordinates(X)]), np.vstack([Y, self.oracle(X)])
+        return self.below
 
     def _ask_fresh(self, n: int) -> None:
         if n > 0:

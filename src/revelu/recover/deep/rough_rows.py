@@ -16,7 +16,8 @@ from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import plane_through
 from revelu.probe.line import Ask
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.fit.line_rows import LineRows
+from revelu.recover.rows import Rows
 from revelu.types import FloatArray, IntArray
 
 
@@ -32,6 +33,12 @@ class RoughRows:
         How hyperplanes are followed.
     max_lines, max_quiet : int
         Lines at most, and lines without a new row of the first layer that end the search.
+    n_tests : tuple of int
+        Lines across a hyperplane that tell in turn whether it goes on,
+    n_doubted : int
+        and across each where more go on than there are inputs,
+    false : float
+        when a false one shows: as many lines as this share of its bends miss it.
     spare : int
         Points of a hyperplane beyond the unknowns of its plane.
     fine : float
@@ -58,6 +65,9 @@ class RoughRows:
     crossings: Crossings = field(default_factory=Crossings)
     max_lines: int = 12
     max_quiet: int = 2
+    n_tests: tuple[int, ...] = (3, 8)
+    n_doubted: int = 24
+    false: float = 0.1
     spare: int = 3
     fine: float = 3e-5
     worst: float = 1e-2
@@ -70,9 +80,19 @@ class RoughRows:
     quiet: float = 0.05
 
     def find(
-        self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        known: Rows | None = None,
     ) -> tuple[Rows, Rows]:
         """Find rows on lines, until some show no new row of the first layer.
+
+        Parameters
+        ----------
+        known : Rows, optional
+            Of lines that have been asked.
 
         Returns
         -------
@@ -82,17 +102,24 @@ class RoughRows:
             Of norm 1, of neurons above it, as seen on the lines.
         """
         k = len(noise.scale)
-        seen, first, n_quiet = Rows.none(d, k), Rows.none(d, k), 0
-        for _ in range(self.max_lines):
-            more = self.rows.find_new(ask, d, noise, seen, rng)
-            if more is None or not len(more):
+        seen, first, ended, n_quiet = *(Rows.none(d, k) for _ in range(3)), 0
+        for turn in range(self.max_lines):
+            is_paid = turn == 0 and known is not None
+            # A row of which it is not known whether it ends is measured again.
+            told = first.joined(ended)
+            more = known if is_paid else self.rows.find_new(ask, d, noise, told, rng)
+            if more is None:
                 continue
             seen = seen.joined(more)
             n_known = len(first)
-            first = self._joined(first, self._going_on(ask, noise, first, _unit(more), rng))
+            going_on, ends = self._going_on(ask, noise, first, _unit(more), rng)
+            first, ended = self._joined(first, going_on), ended.joined(ends)
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
             if n_quiet == self.max_quiet:
                 break
+        if len(first) > d:
+            # A hyperplane that ends seldom passes for one that does not.
+            first = self._without_false(ask, noise, first, rng)
         others = _unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
 
@@ -105,19 +132,31 @@ class RoughRows:
 
     def _going_on(
         self, ask: Ask, noise: NoiseFloor, first: Rows, new: Rows, rng: np.random.Generator
-    ) -> Rows:
-        """Those of some rows that bend the function wherever they go, measured well."""
+    ) -> tuple[Rows, Rows]:
+        """Those of some rows that bend the function wherever they go, and those that do not.
+
+        The first are measured well.
+        """
         new = new.take(self._distance(new, first) > np.maximum(4.0 * new.errors, self.apart))
-        if not len(new):
-            return new
-        crossed = self.crossings.cross(ask, noise, new, self.crossings.n_tests, rng)
-        new = self._sharpened(ask, noise, new.take(crossed.goes_on), rng)
+        ended = new.take(np.zeros(len(new), dtype=bool))
+        for n in self.n_tests:
+            if len(new):
+                crossed = self.crossings.cross(ask, noise, new, n, rng)
+                ended, new = ended.joined(new.take(crossed.ends)), new.take(crossed.goes_on)
+        new = self._sharpened(ask, noise, new, rng)
         vague = np.flatnonzero(new.errors > self.fine)
         if len(vague):
             again = self._sharpened(ask, noise, new.take(vague), rng)
             sure = np.flatnonzero(new.errors <= self.fine)
             new = new.take(sure).joined(again)
-        return new.take(new.errors < self.worst)
+        return new.take(new.errors < self.worst), ended
+
+    def _without_false(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
+    ) -> Rows:
+        crossed = self.crossings.cross(ask, noise, rows, self.n_doubted, rng)
+        n_kinks, n_straight = crossed.is_kink.sum(axis=1), crossed.is_straight.sum(axis=1)
+        return rows.take(n_straight <= self.false * n_kinks)
 
     def _sharpened(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> Rows:
         """Take the plane through points of each; rows that end go."""
@@ -163,4 +202,5 @@ class RoughRows:
 
 def _unit(rows: Rows) -> Rows:
     norms = np.linalg.norm(rows.W, axis=1)
-    return replace(rows, W=rows.W / norms[:, None], b=rows.b / norms)
+    A = rows.A * norms[:, None]
+    return replace(rows, W=rows.W / norms[:, None], b=rows.b / norms, A=A)

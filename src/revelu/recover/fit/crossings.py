@@ -12,7 +12,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
-from revelu.recover.fit.line_rows import Rows
+from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray
 
 
@@ -41,7 +41,13 @@ class Crossed:
     def goes_on(self) -> BoolArray:
         """Which hyperplanes are likelier to go on everywhere than not, shape (m,)."""
         n_kinks, n_straight = self.is_kink.sum(axis=1), self.is_straight.sum(axis=1)
-        return np.asarray((n_kinks >= 3) & (n_kinks >= 1.5 * n_straight))
+        least = min(3, self.is_kink.shape[1] // 2)
+        return np.asarray((n_kinks >= least) & (n_kinks >= 1.5 * n_straight))
+
+    @property
+    def ends(self) -> BoolArray:
+        """Which hyperplanes certainly end: no line shows them, and two show that, shape (m,)."""
+        return np.asarray((self.is_straight.sum(axis=1) >= 2) & ~self.is_kink.any(axis=1))
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Crossings:
     shortest, longest : float
         but no less and no further than this, relative to the size of the point: shorter ones show
         no bend in float32, and longer ones meet other hyperplanes.
+    faint : float
+        They are long enough for a bend of this share of the row's own.
     noise : float
         Answers err by this many times the noise floor: the target rounds the inputs.
     n_tests : int
@@ -64,6 +72,7 @@ class Crossings:
     margin: float = 6.0
     shortest: float = 3e-3
     longest: float = 0.15
+    faint: float = 0.1
     noise: float = 1.5
     n_tests: int = 8
 
@@ -74,17 +83,21 @@ class Crossings:
         m, d = rows.W.shape
         which = np.repeat(np.arange(m), n)
         X, M = points_on_hyperplanes(rng, rows.W[which], rows.b[which])
-        reach = self.margin * rows.errors[which] / np.sqrt(d)
+        sigma = self.noise * noise.relative
+        # The change of slope that a row makes; differences of four answers, each over half of T.
+        bend = np.linalg.norm(rows.A / noise.unit, axis=1) * np.linalg.norm(rows.W, axis=1)
+        visible = SIGMAS * 4.0 * sigma / np.maximum(self.faint * bend, 1e-300)
+        reach = np.maximum(self.margin * rows.errors / np.sqrt(d), visible)[which]
         T = np.clip(reach, self.shortest, self.longest) * noise.growth(X)
-        lines, sigma = KinkLines(X, M, np.zeros(len(X)), T), self.noise * noise.relative
+        lines = KinkLines(X, M, np.zeros(len(X)), T)
         Y = ask(lines.points) / noise.unit
         seen = lines.read(Y, sigma)
         inner = np.diff(Y.reshape(len(X), 4, -1), axis=1)
         slopes = inner / (T[:, None] * np.array([0.5, 1.0, 0.5]))[:, :, None]
-        # Differences of four answers, each over half of T.
         apart = np.abs(slopes[:, [0, 2]] - slopes[:, [1]]).max(axis=(1, 2))
-        straight = apart <= SIGMAS * 4.0 * sigma * noise.growth(X) / T
-        is_straight = straight & ~seen.is_blank
+        error = SIGMAS * 4.0 * sigma * noise.growth(X) / T
+        # A bend that errors hide is none that is not there.
+        is_straight = (apart <= error) & (error <= bend[which]) & ~seen.is_blank
         points = np.column_stack([lines.meets(seen), np.ones(len(X))])
         return Crossed(
             seen.is_kink.reshape(m, n),

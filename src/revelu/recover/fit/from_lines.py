@@ -25,9 +25,9 @@ from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.growth import fit_at_once
-from revelu.recover.fit.line_rows import LineRows, Rows
+from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
-from revelu.recover.fit.pruning import prune
+from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import (
@@ -38,13 +38,24 @@ from revelu.recover.refine.network_fit import (
     fit,
     fit_by_full_steps,
 )
+from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
 
 class HyperplanesEndError(Exception):
-    """Hyperplanes of critical points end: there is more than one hidden layer."""
+    """Hyperplanes of critical points end: there is more than one hidden layer.
+
+    Attributes
+    ----------
+    rows : Rows
+        What lines have shown of all layers.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__("hyperplanes end: there is more than one hidden layer")
+        self.rows = rows
 
 
 @dataclass(frozen=True)
@@ -166,7 +177,7 @@ class FromLines:
                 elif n > len(samples.X):
                     more_X = rng.standard_normal((n - len(samples.X), d))
                     samples = samples.joined(sample(more_X))
-                found = self._fitted(rows.network(samples), samples, n_spare, rng)
+                found = self._fitted(network_of(rows, samples), samples, n_spare, rng)
                 cost = samples.reduced_cost(found.network)
                 log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
                 if cost <= self.near * limit:
@@ -179,7 +190,7 @@ class FromLines:
     def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
         """Make sure that hyperplanes do not end."""
         if self.crossings.some_end(ask, noise, rows, rng):
-            raise HyperplanesEndError
+            raise HyperplanesEndError(rows)
         return True
 
     def _n_samples(self, width: int, sizes: Sizes) -> int:
@@ -272,3 +283,11 @@ class FromLines:
         error = np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
         worst = np.argsort(-error, kind="stable")[: max(p // 8, 16)]
         return np.asarray(pool[worst[error[worst] > self.undetermined]])
+
+
+def network_of(rows: Rows, samples: Samples) -> Network:
+    """Return the network of rows, its output layer and affine rest fitted to samples."""
+    (m, d), k, norms = rows.W.shape, rows.A.shape[1], np.linalg.norm(rows.W, axis=1)
+    skip = (np.zeros((k, d)), np.zeros(k))
+    layers = [rows.W / norms[:, None], np.zeros((k, m))]
+    return with_output_layer(Network(layers, [rows.b / norms, np.zeros(k)], skip), samples)

@@ -31,13 +31,15 @@ from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
 from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError
-from revelu.recover.fit.line_rows import Rows
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.fit.slices import Subspace, carry_over, random_slice
+from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
+from revelu.recover.rows import Rows
 from revelu.recover.signs import resolve_signs
+from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -60,12 +62,17 @@ class FitSearch(Search):
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
         What a network from lines was fitted to.
+    subspace : Subspace, optional
+        The few coordinates of many inputs that are searched,
+    is_span : bool
+        and whether the function looks at these alone.
     """
 
     method: "Fit"
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
+    is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     is_stuck: bool = field(default=False, init=False)
     has_followed: bool = field(default=False, init=False)
@@ -84,14 +91,20 @@ class FitSearch(Search):
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
-        except HyperplanesEndError:
-            self.obstacles.append("hyperplanes end: there is more than one hidden layer")
-            return self._candidate(Why.HYPERPLANES_END)
+        except HyperplanesEndError as error:
+            self.obstacles.append(str(error))
+            return replace(self._candidate(Why.HYPERPLANES_END), paid=self._paid(error.rows))
         except _NotPiecewiseAffineError as error:
             return Candidate(None, Why.CURVED, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
             why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
         return self._candidate(why)
+
+    def _paid(self, rows: Rows) -> Paid:
+        """What the next method can use of rows: of a slice that shows but a part, none."""
+        if self.subspace is None or self.is_span:
+            return Paid(rows=rows, subspace=self.subspace)
+        return NOTHING
 
     def _candidate(self, why: Why) -> Candidate:
         return Candidate(
@@ -140,7 +153,7 @@ class FitSearch(Search):
         self.tell("measuring the span of the gradients")
         span = gradient_span(self.oracle, self.noise, self.rng, max_rank=d // 2)
         if span is not None:
-            self.subspace = Subspace(span)
+            self.subspace, self.is_span = Subspace(span), True
             log.info("the gradients span %d of %d directions", len(span), d)
 
     def _from_lines(self) -> Samples | None:
@@ -178,6 +191,7 @@ class FitSearch(Search):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if self._is_hopeless(left, samples):
+                self._follow_hyperplanes()
                 return samples
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
@@ -203,14 +217,14 @@ class FitSearch(Search):
         """
         if self._is_coarse() or self.oracle.dim_out <= self.method.few_outputs:
             return
-        if self.subspace is not None or self.has_followed:
+        if self.has_followed:
             return
         self.has_followed = True
-        how, d = self.method.from_lines, self.oracle.dim_in
+        how, d = self.method.from_lines, self._sizes().d
         none = Rows.none(d, self.oracle.dim_out)
         rows = how.rows.find_new(self._answers, d, self.noise, none, self.rng)
         if rows is not None and how.crossings.some_end(self._answers, self.noise, rows, self.rng):
-            raise HyperplanesEndError
+            raise HyperplanesEndError(rows)
 
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""

@@ -13,64 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, random_line
 from revelu.probe.scan import LineScan
-from revelu.recover.fit.pruning import with_output_layer
-from revelu.recover.refine.network_fit import Samples
+from revelu.recover.rows import Rows
 from revelu.recover.shallow.blocks import choose_blocks
 from revelu.recover.shallow.line_neurons import half_gaps_of
-from revelu.types import BoolArray, FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Neurons whose orientation is open.
-
-    Attributes
-    ----------
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    A : ndarray, shape (m, k)
-        Output columns.
-    errors : ndarray, shape (m,)
-        Standard error of each row of ``W``, relative to it.
-    X : ndarray, shape (m, d)
-        Where on its line each was found.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    A: FloatArray
-    errors: FloatArray
-    X: FloatArray
-
-    @classmethod
-    def none(cls, d: int, k: int) -> "Rows":
-        """Return no row."""
-        return cls(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0), np.empty((0, d)))
-
-    def __len__(self) -> int:
-        return len(self.b)
-
-    def joined(self, other: "Rows") -> "Rows":
-        """Both."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Rows(*(np.concatenate(pair) for pair in pairs))
-
-    def take(self, which: BoolArray | IntArray) -> "Rows":
-        """Some of them."""
-        return Rows(*(values[which] for values in vars(self).values()))
-
-    def network(self, samples: Samples) -> Network:
-        """Return the network of these rows, its output layer and affine rest fitted to samples."""
-        (m, d), k, norms = self.W.shape, self.A.shape[1], np.linalg.norm(self.W, axis=1)
-        skip = (np.zeros((k, d)), np.zeros(k))
-        layers = [self.W / norms[:, None], np.zeros((k, m))]
-        return with_output_layer(Network(layers, [self.b / norms, np.zeros(k)], skip), samples)
+from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

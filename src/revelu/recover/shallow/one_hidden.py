@@ -21,6 +21,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.paid import Paid
 from revelu.recover.shallow.affine_rest import add_affine_rest
 from revelu.recover.shallow.boxed import BoxedSearch
 from revelu.recover.shallow.lines import add_line, ended, first_line
@@ -118,10 +119,12 @@ class LineSearch(Search):
         self.tell("finding kinks and neurons")
         oracle, method = self.oracle, self.method
         try:
-            line = self.line or first_line(oracle, self.noise, self.rng, max_lines=method.max_lines)
+            line = self.paid.line or first_line(
+                oracle, self.noise, self.rng, max_lines=method.max_lines
+            )
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(None, Why.of(error), obstacles=(str(error),))
-        self.line = line
+        self.paid = Paid(line)
         if not line.scan.complete:
             return ended(line.scan)
         self.network, left, out_of_budget = line.network, line.n_unresolved, line.out_of_budget
@@ -169,13 +172,14 @@ class LineSearch(Search):
         return self._candidate(Why.EXPLAINED, is_whole=seen.agrees(self.network))
 
     def _candidate(self, why: Why, *obstacles: str, is_whole: bool = True) -> Candidate:
-        figures = {} if self.line is None else {"kinks": len(self.line.scan.kinks)}
+        line = self.paid.line
+        figures = {} if line is None else {"kinks": len(line.scan.kinks)}
         if why is Why.HYPERPLANES_END:
-            return Candidate(None, why, obstacles=obstacles, line=self.line, figures=figures)
+            return Candidate(None, why, obstacles=obstacles, paid=self.paid, figures=figures)
         network, notes = resolve_signs(self.network, self.noise.half_digits, is_whole=is_whole)
         self.network = network
         return Candidate(
-            network, why, notes=tuple(notes), obstacles=obstacles, line=self.line, figures=figures
+            network, why, notes=tuple(notes), obstacles=obstacles, paid=self.paid, figures=figures
         )
 
     def _sharpens(self, seen: Disagreement) -> bool:

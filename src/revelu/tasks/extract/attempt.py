@@ -10,8 +10,8 @@ import numpy as np
 from revelu.certify import Examination
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
-from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Why
+from revelu.recover.paid import NOTHING, Paid
 from revelu.recovery import Certificate, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.l2_bound import with_l2_bound
@@ -61,7 +61,7 @@ class Attempt:
 
 
 def attempt(
-    job: CertifyingJob, noise: NoiseFloor, method: Method, phase: str, line: Peeling | None = None
+    job: CertifyingJob, noise: NoiseFloor, method: Method, phase: str, paid: Paid = NOTHING
 ) -> Attempt:
     """Run a method until its network is certified, or it gives up.
 
@@ -69,8 +69,8 @@ def attempt(
     ----------
     phase : str
         What the queries of the first candidate are booked under; repairs are ``repair``.
-    line : Peeling, optional
-        A line that the method before has paid for.
+    paid : Paid
+        What the method before has handed over.
     """
     oracle = job.oracle
     n_before = oracle.n_queries
@@ -78,7 +78,7 @@ def attempt(
     if obstacle:
         said = Candidate(None, Why.SATURATED, obstacles=(obstacle,))
         return Attempt(method, said, Status.UNVERIFIED, n_before=n_before)
-    search = method.start(oracle, noise, np.random.default_rng(job.new_seed()), job.tell, line)
+    search = method.start(oracle, noise, np.random.default_rng(job.new_seed()), job.tell, paid)
     with oracle.phase(phase):
         candidate = search.propose()
     while True:

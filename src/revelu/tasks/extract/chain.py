@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from revelu.oracle import NoiseFloor
-from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Method, Why
+from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
@@ -68,15 +68,15 @@ def recover(
 def _run(
     job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], phase: str
 ) -> list[Attempt]:
-    """One method after another, on the line that the first has paid for."""
+    """One method after another, with what the one before has paid for."""
     known = {m.name: m for m in methods}
     method: Method | None = methods[0]
     attempts: list[Attempt] = []
-    line: Peeling | None = None
+    paid = NOTHING
     while method is not None:
-        tried = attempt(job, noise, method, phase, line)
+        tried = attempt(job, noise, method, phase, paid)
         attempts.append(tried)
-        line = tried.candidate.line or line
+        paid = tried.candidate.paid | paid
         method = _next(known, tried)
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
