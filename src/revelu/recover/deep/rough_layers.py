@@ -41,6 +41,8 @@ class RoughLayers:
     ----------
     first : RoughRows
         How the first one is found.
+    n_searches : int
+        Searches for rows of the first layer, more where no upper layer explains the answers.
     worst_seed : float
         A row of a larger error says nothing of an upper neuron,
     worst_rest : float
@@ -64,8 +66,10 @@ class RoughLayers:
         and all layers are fitted to so many equations a parameter, at least,
     most_equations : float
         and at most: those where the network errs most, and others.
+    max_joint_steps : (int, int)
+        Steps of that, of the first fit and of later ones: neurons that are wrong take many,
     most_dense : int
-        Parameters up to which the steps of that solve normal equations,
+        and parameters up to which they solve normal equations,
     most_work : float
         and multiplications.
     n_spare : int
@@ -101,6 +105,7 @@ class RoughLayers:
     """
 
     first: RoughRows = field(default_factory=RoughRows)
+    n_searches: int = 2
     worst_seed: float = 0.03
     worst_rest: float = 0.1
     same: float = 0.05
@@ -112,6 +117,7 @@ class RoughLayers:
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
+    max_joint_steps: tuple[int, int] = (60, 20)
     most_dense: int = 2500
     most_work: float = 1e10
     n_spare: int = 3
@@ -159,24 +165,32 @@ class RoughLayersSearch(Search):
 
     def propose(self) -> Candidate:
         """Find the first layer, the upper one above it, and fit both."""
-        self.tell("measuring rows of two hidden layers on lines")
+        first, others, said = None, self.paid.rows, self._ended("")
         try:
             with interruptible(self.oracle.check_time):
-                first, others = self.how.first.find(
-                    self._answers, self._dim, self.noise, self.rng, self.paid.rows
-                )
-                if not len(first) or len(first) > self._dim:
-                    return self._ended(
-                        f"{len(first)} hyperplanes of a first layer were found: where answers "
-                        "have few digits it has to be no wider than the input"
+                for _ in range(self.how.n_searches):
+                    self.tell("measuring rows of two hidden layers on lines")
+                    first, others = self.how.first.find(
+                        self._answers, self._dim, self.noise, self.rng, others, first
                     )
-                signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
-                turned = np.where(signs < 0, -1.0, 1.0)
-                first = replace(first, W=turned[:, None] * first.W, b=turned * first.b)
-                log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
-                return self._both(first, others)
+                    if not len(first) or len(first) > self._dim:
+                        return self._ended(
+                            f"{len(first)} hyperplanes of a first layer were found: where answers "
+                            "have few digits it has to be no wider than the input"
+                        )
+                    said = self._both(self._turned(first), others)
+                    if said.why is Why.EXPLAINED:
+                        break
+                return said
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+
+    def _turned(self, first: Rows) -> Rows:
+        """Rows of the first layer, as their neurons turn on."""
+        signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
+        turned = np.where(signs < 0, -1.0, 1.0)
+        log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
+        return replace(first, W=turned[:, None] * first.W, b=turned * first.b)
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, then both, from wider starts where that leads nowhere."""
@@ -286,19 +300,19 @@ class RoughLayersSearch(Search):
         """Step 4: fit all layers until fresh answers agree; these come last of all."""
         self.network, n_stale, least = network, 0, np.inf
         is_pruned = network.skip is None
-        for _ in range(self.how.max_rounds):
+        for turn in range(self.how.max_rounds):
             need = int(np.ceil(self.how.equations * network.n_parameters / network.dim_out))
             self._ask_fresh(need - len(self.X))
             self._ask(self._rare(network))
             samples, everything = self._telling(network), self._everything()
             n_parameters, n = network.n_parameters, len(samples.X)
             self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
-            before, network = network, self._fitted(network, samples)
-            cost = everything.reduced_cost(network)
+            before, network = network, self._fitted(network, samples, is_first=turn == 0)
+            was, cost = (everything.reduced_cost(f) for f in (before, network))
             if cost > self.how.limit:
                 # A fit to what a missing neuron makes moves the others there.
-                start = network if cost < 0.1 * everything.reduced_cost(before) else before
-                wider = self._wider(start, samples)
+                network, cost = (network, cost) if cost < 0.1 * was else (before, was)
+                wider = self._wider(network, samples)
                 left = everything.reduced_cost(wider)
                 if left < cost:
                     network, cost = wider, left
@@ -361,14 +375,16 @@ class RoughLayersSearch(Search):
         worst = np.argsort(-off, kind="stable")
         return np.asarray(X[worst[off[worst] > SIGMAS * self.how.limit]])
 
-    def _fitted(self, network: Network, samples: Samples) -> Network:
+    def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers; iterations hardly move the weights of rare neurons."""
         root = np.sqrt(max(samples.n_equations / network.n_parameters, 1.2))
         # As many iterations as the condition of a random matrix asks for.
         n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
         iterations = Iterative(n, rtol=1e-3, white=True)
         solver = Automatic(iterations, self.how.most_dense, self.how.most_work)
-        return fit(network, samples, Stop(60, rtol=0.02, patience=3), solver=solver).network
+        first, later = self.how.max_joint_steps
+        stop = Stop(first if is_first else later, rtol=0.02, patience=3)
+        return fit(network, samples, stop, solver=solver).network
 
     def _wider(self, network: Network, samples: Samples) -> Network:
         """Add neurons that explain what is left, of the layer that explains more; fit all."""

@@ -86,13 +86,16 @@ class RoughRows:
         noise: NoiseFloor,
         rng: np.random.Generator,
         known: Rows | None = None,
+        first: Rows | None = None,
     ) -> tuple[Rows, Rows]:
         """Find rows on lines, until some show no new row of the first layer.
 
         Parameters
         ----------
         known : Rows, optional
-            Of lines that have been asked.
+            Of lines that have been asked, to begin with.
+        first : Rows, optional
+            Of norm 1, of the first layer for sure.
 
         Returns
         -------
@@ -102,7 +105,8 @@ class RoughRows:
             Of norm 1, of neurons above it, as seen on the lines.
         """
         k = len(noise.scale)
-        seen, first, ended, n_quiet = *(Rows.none(d, k) for _ in range(3)), 0
+        seen, ended, n_quiet = Rows.none(d, k), Rows.none(d, k), 0
+        first = Rows.none(d, k) if first is None else first
         for turn in range(self.max_lines):
             is_paid = turn == 0 and known is not None
             # A row of which it is not known whether it ends is measured again.
