@@ -79,7 +79,8 @@ def read_grid(
         So many numbers smaller than the largest do not all lack its last places by chance.
     """
     values = np.unique(Y[Y != 0.0])
-    as_float32 = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        as_float32 = values.astype(np.float32)
     is_float32 = np.array_equal(as_float32.astype(np.float64), values)
     most = max_digits_float32 if is_float32 else max_digits
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)

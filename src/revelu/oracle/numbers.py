@@ -56,15 +56,17 @@ class Numbers:
         return f"{self.law} numbers" if self.grid is None else f"rounded to {self.grid}"
 
 
-def read_numbers(Y: FloatArray, min_variety: int = 5) -> Numbers:
+def read_numbers(Y: FloatArray, min_variety: int = 5, largest_short: float = 2.0**24) -> Numbers:
     """Tell what numbers the answers ``Y (n, k)`` are.
 
-    Fewer different answers of an output than ``min_variety`` say nothing.
+    Fewer different answers of an output than ``min_variety`` say nothing, nor do whole numbers up
+    to ``largest_short``, which are all float32 numbers.
     """
     # Small whole numbers prove nothing, since they are short float32 numbers, too; nor do the
     # few values of an output that hardly varies, however many such outputs there are.
     variety = max(len(np.unique(column)) for column in Y.T)
-    if not np.array_equal(Y, np.rint(Y)) and variety >= min_variety:
+    is_whole = np.array_equal(Y, np.rint(Y)) and np.abs(Y).max() <= largest_short
+    if not is_whole and variety >= min_variety:
         grid = read_grid(Y)
         if grid is not None:
             return Numbers("rounded", grid)

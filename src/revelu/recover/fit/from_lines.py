@@ -58,6 +58,10 @@ class HyperplanesEndError(Exception):
         self.rows = rows
 
 
+class NoRowsError(Exception):
+    """The pieces of a line are too short, or too few, to measure any row."""
+
+
 @dataclass(frozen=True)
 class FromLines:
     """How a network is found from the critical points of lines.
@@ -143,10 +147,12 @@ class FromLines:
         Returns
         -------
         (network, samples) or None
-            With an affine rest, and what it explains; None where lines see too little.
+            With an affine rest, and what it explains; None where some neurons are not seen.
 
         Raises
         ------
+        NoRowsError
+            If the first line shows none.
         HyperplanesEndError
             If there is more than one hidden layer.
         LimitReachedError
@@ -162,7 +168,7 @@ class FromLines:
         for turn in range(self.max_lines):
             more = self.rows.find_new(ask, d, noise, rows, rng)
             if more is None or not (len(rows) or len(more)):
-                return None
+                raise NoRowsError
             n_known, rows = len(rows), rows.joined(more)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
             many = max(self.few_new, self.many_new * n_known)

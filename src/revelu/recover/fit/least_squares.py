@@ -30,7 +30,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
-from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError
+from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError, NoRowsError
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
@@ -38,6 +38,7 @@ from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, 
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 from revelu.recover.rows import Rows
+from revelu.recover.shallow.lines import ended
 from revelu.recover.signs import resolve_signs
 from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
@@ -45,8 +46,12 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 
-class _NotPiecewiseAffineError(Exception):
-    """A line without affine pieces."""
+class _NoPiecesError(Exception):
+    """A line without affine pieces, or without one that could be measured."""
+
+    def __init__(self, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 @dataclass
@@ -74,6 +79,7 @@ class FitSearch(Search):
     subspace: Subspace | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
+    n_single: int | None = field(default=None, init=False)
     is_stuck: bool = field(default=False, init=False)
     has_followed: bool = field(default=False, init=False)
     notes: list[str] = field(default_factory=list, init=False)
@@ -94,8 +100,8 @@ class FitSearch(Search):
         except HyperplanesEndError as error:
             self.obstacles.append(str(error))
             return replace(self._candidate(Why.HYPERPLANES_END), paid=self._paid(error.rows))
-        except _NotPiecewiseAffineError as error:
-            return Candidate(None, Why.CURVED, obstacles=(str(error),))
+        except _NoPiecesError as error:
+            return Candidate(None, error.why, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
             why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
         return self._candidate(why)
@@ -161,9 +167,21 @@ class FitSearch(Search):
         if self._is_coarse() or self.oracle.dim_out > self.method.few_outputs:
             return None
         self.tell("measuring rows on lines")
-        found = self.method.from_lines.find(
-            self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
-        )
+        try:
+            found = self.method.from_lines.find(
+                self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
+            )
+        except NoRowsError:
+            self._look_along_a_line()
+            many = (self.n_kinks or 0) >= self.method.many_kinks
+            if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):
+                raise _NoPiecesError(
+                    Why.UNRESOLVED,
+                    f"{self.n_kinks} kinks along a line, and no piece between them on which a "
+                    "gradient could be measured: these answers do not tell a network from a "
+                    "function without affine pieces",
+                ) from None
+            return None
         if found is None:
             return None
         self.best, samples = found
@@ -202,7 +220,9 @@ class FitSearch(Search):
             work = more * sizes.k * (sizes.width(more) * (sizes.d + sizes.k)) ** 2
             if len(left) == self.method.n_before_lines or work > self.method.before_lines:
                 self._follow_hyperplanes()
-            if not sizes.is_short(n) and self.n_kinks is None:
+            fails = len(left) >= self.method.n_before_line and not self._is_coarse()
+            is_due = fails or not sizes.is_short(n)
+            if is_due and self.n_kinks is None:
                 self._look_along_a_line()
                 more = max(
                     more, sizes.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
@@ -235,7 +255,13 @@ class FitSearch(Search):
         """Whether the search ends, after these widths and what each left; and why."""
         width = left[-1][0]
         fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
-        self.is_stuck = min(share for w, share in left if 2 * w > width) > self.method.stuck * fewer
+        least = min(share for w, share in left if 2 * w > width)
+        # The noise floor of float32 is an estimate: what is left near it is noise.
+        even = samples.evenly()
+        is_noise = fewer * even.spread() <= self.method.near_noise * self.limit
+        is_noise &= self.noise.law == "float32"
+        gain = self.method.stuck_in_noise if is_noise else self.method.stuck
+        self.is_stuck = least > gain * fewer
         is_wide = width >= max(self.method.max_neurons, 4 * self._sizes().d)
         if not (self.is_stuck or is_wide or samples.X.size * width > self.method.max_work):
             return False
@@ -269,8 +295,8 @@ class FitSearch(Search):
         nu = self.method.line_noise * float(self.noise.nu.max())
         scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng)
         if not scan.complete:
-            raise _NotPiecewiseAffineError(scan.message)
-        self.n_kinks = len(scan.kinks)
+            raise _NoPiecesError(ended(scan).why, scan.message)
+        self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
         log.info("%d kinks along a line", self.n_kinks)
 
     def _finish(self, samples: Samples) -> Samples:
@@ -445,7 +471,9 @@ class Fit(Method):
         or at more multiplications a step.
     stuck : float
         It is stuck where twice the neurons leave more than this share of what fewer left of
-        the answers' variation; on the way to random networks it was 0.85 at most.
+        the answers' variation; on the way to random networks it was 0.85 at most,
+    near_noise, stuck_in_noise : float
+        and where fewer left no more than so many times what noise may leave, at less.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -460,8 +488,14 @@ class Fit(Method):
         How neurons are found where lines show them.
     few_outputs : int
         With more outputs random starts need fewer queries than lines,
+    many_kinks : int
+        Kinks of a line that shows no row, from which random starts do not find one either,
+    few_kinks : int
+        or so many, none of which is a single neuron's.
+    n_before_line : int
+        A line tells smooth functions apart once so many searches have failed,
     n_before_lines : int
-        which tell more hidden layers once so many searches have failed,
+        and some tell more hidden layers once so many have,
     before_lines : float
         or a step of the next one takes so many multiplications.
     max_repairs : int
@@ -499,6 +533,8 @@ class Fit(Method):
     max_neurons: int = 128
     max_work: float = 4e9
     stuck: float = 0.95
+    near_noise: float = 3.0
+    stuck_in_noise: float = 0.5
     equations: float = 2.1
     slope_equations: float = 1.25
     coarse_equations: float = 3.4
@@ -507,6 +543,9 @@ class Fit(Method):
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     few_outputs: int = 3
+    many_kinks: int = 20
+    few_kinks: int = 5
+    n_before_line: int = 2
     n_before_lines: int = 3
     before_lines: float = 5e11
     max_repairs: int = 2

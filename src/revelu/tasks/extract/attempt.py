@@ -10,7 +10,7 @@ import numpy as np
 from revelu.certify import Examination
 from revelu.network import Network
 from revelu.oracle import NoiseFloor
-from revelu.recover.method import Candidate, Disagreement, Method, Why
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recovery import Certificate, Status
 from revelu.tasks.extract.job import CertifyingJob
@@ -83,7 +83,7 @@ def attempt(
         candidate = search.propose()
     while True:
         if candidate.network is None or candidate.why is Why.LIMIT:
-            return Attempt(method, candidate, _unverified(candidate), n_before=n_before)
+            return Attempt(method, candidate, _unverified(candidate, noise), n_before=n_before)
         verdict = job.verify(candidate.network, noise)
         certificate, seen = verdict.certificate, verdict.seen
         if certificate is None or seen is None:
@@ -103,13 +103,15 @@ def attempt(
         candidate = repaired
 
 
-def _unverified(candidate: Candidate) -> Status:
+def _unverified(candidate: Candidate, noise: NoiseFloor) -> Status:
     """The status of what nothing was asked of, for want of a network or of queries."""
     if candidate.why is Why.LIMIT:
         return Status.BUDGET_EXHAUSTED
     if candidate.layers:
         return Status.PARTIAL
-    is_refused = candidate.why in {Why.CURVED, Why.DISCONTINUOUS, Why.HYPERPLANES_END}
+    # Rounding hides where a hyperplane goes on: then its end is no proof.
+    is_proved = candidate.why is Why.HYPERPLANES_END and Law.of(noise) is Law.FLOAT64
+    is_refused = is_proved or candidate.why in {Why.CURVED, Why.DISCONTINUOUS}
     return Status.NOT_IN_CLASS if is_refused else Status.UNVERIFIED
 
 
