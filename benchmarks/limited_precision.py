@@ -92,6 +92,17 @@ ROWS = (
     Row("20-10-40-1", (20, 10, 40, 1), "float32", 40.0, 1e-6, 0.9),
     Row("64-24-16-10", (64, 24, 16, 10), "float32", 14.0, 1e-6, 0.9),
     Row("80-40-20-1", (80, 40, 20, 1), "float32", 25.0, 1e-6, 0.8),
+    Row("digits 64-24-16-10", (64, 24, 16, 10), "float32", 14.0, 1e-6, 0.9, data="digits"),
+    Row(
+        "MNIST 784-32-16-10",
+        (784, 32, 16, 10),
+        "float32",
+        6.0,
+        2e-6,
+        0.8,
+        data="mnist",
+        n_networks=5,
+    ),
 )
 
 
@@ -159,7 +170,7 @@ def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
     if row.data == "digits":
         from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
 
-        return train_digits(seed)
+        return train_digits(seed, row.widths[1:-1])
     if row.data == "mnist":
         from train_mnist import train_mnist  # noqa: PLC0415
 

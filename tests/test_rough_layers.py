@@ -1,5 +1,7 @@
 """Two hidden layers that compute in float32, from rough rows and one joint fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,9 @@ from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.method import Why
+from revelu.recover.paid import Paid
 from revelu.recover.rows import Rows
+from revelu.recover.subspace import Subspace
 from revelu.recovery import Status
 
 
@@ -105,3 +109,67 @@ def test_a_first_layer_wider_than_the_input_is_refused_not_invented():
     found = TwoHidden().start(oracle, noise, np.random.default_rng(0)).propose()
     assert found.why is Why.UNRESOLVED
     assert found.network is None
+
+
+def test_lines_that_were_paid_for_are_not_asked_again():
+    queries = []
+    for is_paid in (False, True):
+        _, oracle, noise, rows, rng = on_a_line([10, 10, 10, 1], 2)
+        before = oracle.n_queries
+        first, _ = RoughRows().find(oracle, 10, noise, rng, rows if is_paid else None)
+        queries.append(oracle.n_queries - before)
+        assert len(first) == 10
+    # A line and the gradients on its pieces.
+    assert queries[1] < queries[0] - 100
+
+
+def test_a_method_hands_over_what_it_has_and_keeps_what_was_there_before():
+    rows, more = Rows.none(3, 1), Rows.none(4, 1)
+    assert (Paid() | Paid(rows=rows)).rows is rows
+    assert (Paid(rows=more) | Paid(rows=rows)).rows is more
+    # Coordinates belong to their rows.
+    assert (Paid(rows=more) | Paid(rows=rows, subspace=Subspace(np.eye(3)))).subspace is None
+
+
+def test_bends_that_errors_hide_are_no_ends():
+    _, oracle, noise, rows, rng = on_a_line([10, 16, 1], 0)
+    faint = replace(rows, A=1e-9 * rows.A, W=rows.W + rng.standard_normal(rows.W.shape))
+    assert Crossings().cross(oracle, noise, replace(faint, A=rows.A), 8, rng).ends.any()
+    assert not Crossings().cross(oracle, noise, faint, 8, rng).ends.any()
+
+
+def test_neurons_of_the_first_layer_that_lines_do_not_show_come_back():
+    plain = zoo.random_network([12, 8, 6, 3], seed=5)
+    V = plain.weights[1].copy()
+    V[:, 2] *= 1e-4
+    target = InFloat32(revelu.Network([plain.weights[0], V, plain.weights[2]], plain.biases))
+    recovery = revelu.extract(target, dim_in=12, seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert np.quantile(errors(recovery.network, target.truth), 0.99) < 1e-5
+
+
+def test_many_inputs_cost_the_span_of_the_gradients():
+    target = InFloat32(zoo.random_network([200, 8, 6, 3], seed=1))
+    recovery = revelu.extract(target, dim_in=200, seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == (200, 8, 6, 3)
+    assert np.quantile(errors(recovery.network, target.truth), 0.99) < 1e-5
+    # Lines in all coordinates would cost the rows of every kink, 200 queries each.
+    assert recovery.ledger.n_recovery < 6 * target.truth.n_parameters
+
+
+def test_hyperplanes_that_end_in_float32_are_no_proof_of_another_class():
+    target = InFloat32(zoo.random_network([10, 10, 10, 1], seed=2))
+    recovery = revelu.extract(target, dim_in=10, seed=2, method="fit")
+    assert recovery.status is Status.UNVERIFIED
+    assert any("more than one hidden layer" in said for said in recovery.evidence)
+
+
+@pytest.mark.parametrize("name", ["tanh", "step"])
+def test_functions_without_pieces_end_soon_in_float32(name):
+    function = zoo.OUTSIDE[name]([30, 12, 1], seed=3)
+    recovery = revelu.extract(
+        lambda X: function(X.astype(np.float32).astype(float)).astype(np.float32), dim_in=30
+    )
+    assert recovery.status in {Status.UNVERIFIED, Status.NOT_IN_CLASS}
+    assert recovery.ledger.n_queries < 40_000

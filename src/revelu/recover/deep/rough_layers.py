@@ -28,7 +28,7 @@ from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of
 from revelu.recover.rows import Rows
 from revelu.recover.signs import resolve_signs
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,9 @@ class RoughLayers:
         Fresh answers that a fit has to agree with,
     max_rounds : int
         in so many rounds.
+    few : float
+        Where it leaves more, neurons that are on at no more inputs than this times their unknowns
+        are taken out if others then leave less.
     below : float
         Where neurons added to the first layer leave less than this share of what others leave,
         they are taken.
@@ -96,9 +99,9 @@ class RoughLayers:
     n_drawn : int
         chosen among so many inputs where too few are there.
     n_around : int
-        Inputs asked around each that disagrees,
-    most_wrong : int
-        of so many,
+        Inputs asked around those that disagree,
+    n_spare_answers : int
+        so many more around each than a row has entries,
     around : float
         how far from it, in standard deviations.
     max_repairs : int
@@ -122,18 +125,19 @@ class RoughLayers:
     most_work: float = 1e10
     n_spare: int = 3
     limit: float = 1.5
-    spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.5)
+    spreads: tuple[float, ...] = (1.0, 1.5, 2.5, 2.5)
     rests: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
     n_fresh: int = 500
     max_rounds: int = 10
+    few: float = 4.0
     below: float = 0.1
     gain: float = 0.3
     max_stale: int = 3
     per_side: float = 2.5
     n_drawn: int = 20_000
-    n_around: int = 8
-    most_wrong: int = 20
-    around: float = 0.2
+    n_around: int = 150
+    n_spare_answers: int = 5
+    around: float = 0.1
     max_repairs: int = 6
 
 
@@ -148,6 +152,8 @@ class RoughLayersSearch(Search):
         The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
         What was asked for fits of all layers,
+    is_drawn : ndarray of bool, shape (n,)
+        whether at inputs drawn and not where a network was wrong,
     below : (Z, Y)
         and of the upper one, in the coordinates that the first layer is known in.
     """
@@ -156,12 +162,13 @@ class RoughLayersSearch(Search):
     network: Network | None = field(default=None, init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    is_drawn: BoolArray = field(init=False)
     below: tuple[FloatArray, FloatArray] = field(init=False)
 
     def __post_init__(self) -> None:
         k = len(self.noise.scale)
         self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, k))
-        self.below = np.empty((0, self._dim)), self.Y
+        self.is_drawn, self.below = np.zeros(0, dtype=bool), (np.empty((0, self._dim)), self.Y)
 
     def propose(self) -> Candidate:
         """Find the first layer, the upper one above it, and fit both."""
@@ -215,7 +222,7 @@ class RoughLayersSearch(Search):
         self.n_repairs += 1
         try:
             with interruptible(self.oracle.check_time):
-                self._ask(seen.X)
+                self._ask(seen.X, near=True)
                 return self._settled(self.network)
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
@@ -308,22 +315,19 @@ class RoughLayersSearch(Search):
             n_parameters, n = network.n_parameters, len(samples.X)
             self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
             before, network = network, self._fitted(network, samples, is_first=turn == 0)
-            was, cost = (everything.reduced_cost(f) for f in (before, network))
-            if cost > self.how.limit:
+            if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
-                network, cost = (network, cost) if cost < 0.1 * was else (before, was)
+                network = min(before, network, key=lambda found: _left(found, everything))
                 wider = self._wider(network, samples)
-                left = everything.reduced_cost(wider)
-                if left < cost:
-                    network, cost = wider, left
+                network = min(network, wider, key=lambda found: _left(found, everything))
                 is_pruned = False
-            explains = cost <= self.how.limit
+            explains = self._explains(network)
             if explains and not is_pruned:
                 # A neuron too many would fit what others leave, at these inputs alone.
                 network, is_pruned = self._pruned(network), True
             self.network = network
-            bad = self._wrong(network, self.how.n_fresh)
-            log.info("%s: cost %.3g, %d fresh wrong", network, cost, len(bad))
+            bad, cost = self._wrong(network, self.how.n_fresh), self._cost(network)
+            log.info("%s: cost %.3g, %d wrong", network, cost, len(bad))
             if explains and not len(bad):
                 self.network = network = self._plain(network)
                 return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
@@ -332,8 +336,10 @@ class RoughLayersSearch(Search):
             if n_stale == self.how.max_stale:
                 break
             if len(bad):
-                near = np.repeat(bad[: self.how.most_wrong], self.how.n_around, axis=0)
-                self._ask(near + self.how.around * self.rng.standard_normal(near.shape))
+                # As many around each as determine a neuron's row, and the worst come first.
+                n_around = network.architecture[1] + self.how.n_spare_answers
+                near = np.repeat(bad[: max(self.how.n_around // n_around, 1)], n_around, axis=0)
+                self._ask(near + self.how.around * self.rng.standard_normal(near.shape), near=True)
         return self._ended("the layers that were fitted do not explain fresh answers")
 
     def _rare(self, network: Network) -> FloatArray:
@@ -349,6 +355,23 @@ class RoughLayersSearch(Search):
                 for j in np.flatnonzero(lacks > 0):
                     rows += list(np.flatnonzero(sign * drawn[:, j] > 0)[: lacks[j]])
         return np.asarray(pool[np.unique(rows).astype(np.intp)])
+
+    def _cost(self, network: Network) -> float:
+        """The reduced cost, but for answers that were asked where a network was wrong.
+
+        Rounding is larger there than elsewhere.
+        """
+        X, Y = self.X[self.is_drawn], self.Y[self.is_drawn]
+        return Samples(X, Y, self._sigma(X)).reduced_cost(network)
+
+    def _off(self, network: Network) -> FloatArray:
+        """How far off a network is at each input, in errors of the answers, shape (n,)."""
+        return np.asarray((np.abs(self.Y - network(self.X)) / self._sigma(self.X)).max(axis=1))
+
+    def _explains(self, network: Network) -> bool:
+        """Whether a network leaves no more than noise, anywhere."""
+        most = SIGMAS * self.how.limit
+        return self._cost(network) <= self.how.limit and bool((self._off(network) <= most).all())
 
     def _everything(self) -> Samples:
         return Samples(self.X, self.Y, self._sigma(self.X))
@@ -366,14 +389,11 @@ class RoughLayersSearch(Search):
         return Samples(self.X[rows], self.Y[rows], sigma[rows])
 
     def _wrong(self, network: Network, n: int) -> FloatArray:
-        """Ask fresh inputs, and return those at which a network is wrong, the worst first."""
-        before = len(self.X)
+        """Ask fresh inputs, and return all at which a network is wrong, the worst first."""
         self._ask_fresh(n)
-        X, Y = self.X[before:], self.Y[before:]
-        off = np.abs(Y - network(X)) / self._sigma(X)
-        off = off.max(axis=1)
+        off = self._off(network)
         worst = np.argsort(-off, kind="stable")
-        return np.asarray(X[worst[off[worst] > SIGMAS * self.how.limit]])
+        return np.asarray(self.X[worst[off[worst] > SIGMAS * self.how.limit]])
 
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers; iterations hardly move the weights of rare neurons."""
@@ -387,31 +407,49 @@ class RoughLayersSearch(Search):
         return fit(network, samples, stop, solver=solver).network
 
     def _wider(self, network: Network, samples: Samples) -> Network:
-        """Add neurons that explain what is left, of the layer that explains more; fit all."""
+        """Add neurons that explain what is left, of the layer that explains more; fit all.
+
+        Neurons that are on at few inputs may stand for one that is missing: they go first, if that
+        leaves less in the end.
+        """
+        everything = self._everything()
+        few = (network.preactivations(self.X)[1] > 0).sum(axis=0) <= self.how.few * (
+            network.architecture[1] + 1
+        )
+        starts = [network]
+        if few.any() and not few.all():
+            starts.append(_above(network, top_of(network).take(~few)))
+        found = [self._with_spare(start, everything) for start in starts]
+        return self._fitted(min(found, key=lambda wider: _left(wider, everything)), samples)
+
+    def _with_spare(self, network: Network, samples: Samples) -> Network:
+        """Add a few neurons above the first layer or to it."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
-        upper = add_networks(top_of(network), self._spare(above))
-        below = self._spare(Samples(samples.X, left, samples.sigma))
-        wider = _above(network, upper)
-        if self.paid.subspace is None:
-            at_first = self._wider_below(network, below, samples)
-            # What is missing above is explained a little by neurons below, too.
-            if samples.cost(at_first) < self.how.below * samples.cost(wider):
-                wider = at_first
-        return self._fitted(wider, samples)
+        wider = _above(network, add_networks(top_of(network), self._spare(above)))
+        below = _left(network, samples) * self.how.below
+        if self.paid.subspace is not None or _left(wider, samples) <= below:
+            return wider
+        # What is missing above is explained a little by neurons below, too.
+        spare = self._spare(Samples(samples.X, left, samples.sigma))
+        at_first = self._wider_below(network, spare, samples)
+        is_better = samples.cost(at_first) < self.how.below * samples.cost(wider)
+        return at_first if is_better else wider
 
     def _spare(self, samples: Samples) -> Network:
         """A few neurons that explain most, from where answers are wrong or from random starts."""
+        local = self._local(samples)
         stop = Stop(40, goal=self.how.limit)
-        best = fit(self._local(samples), samples, stop)
+        found = [local, fit(local, samples, stop).network]
         for _ in range(self.how.n_starts):
-            if best.cost <= self.how.limit:
+            if samples.reduced_cost(found[-1]) <= self.how.limit:
                 break
-            found = fit_at_once(
-                self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
+            found.append(
+                fit_at_once(
+                    self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
+                ).network
             )
-            best = min(best, found, key=lambda found: found.cost)
-        return best.network
+        return min(found, key=lambda spare: _left(spare, samples))
 
     def _local(self, samples: Samples) -> Network:
         """A few neurons, each the affine map that answers show where they are wrong.
@@ -420,7 +458,7 @@ class RoughLayersSearch(Search):
         ``a (v h + c)``, of rank 1.
         """
         (n, d), k = samples.X.shape, samples.Y.shape[1]
-        left, rows = samples.Y.copy(), []
+        left, rows, columns = samples.Y.copy(), [], []
         for _ in range(self.how.n_spare):
             off = np.abs(left / samples.sigma.reshape(n, -1)).max(axis=1)
             wrong = np.flatnonzero(off > SIGMAS * self.how.limit)
@@ -428,18 +466,18 @@ class RoughLayersSearch(Search):
                 break
             worst = samples.X[wrong[off[wrong].argmax()]]
             near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
-            near = wrong[near[: 2 * (d + 1)]]
+            near = wrong[near[: d + self.how.n_spare_answers]]
             column = np.linalg.svd(left[near], full_matrices=False)[2][0]
             size = left[near] @ column
             column, size = (column, size) if size.sum() > 0 else (-column, -size)
             H = np.column_stack([samples.X[near], np.ones(len(near))])
             row = np.linalg.lstsq(H, size, rcond=1e-6)[0]
-            rows.append((row, column))
+            rows.append(row)
+            columns.append(column)
             left -= np.maximum(samples.X @ row[:-1] + row[-1], 0.0)[:, None] * column
-        W = np.array([row for row, _ in rows]).reshape(-1, d + 1)
-        A = np.array([column for _, column in rows]).reshape(-1, k).T
-        rest = (np.zeros((k, d)), np.zeros(k))
-        return with_output_layer(Network([W[:, :-1], A], [W[:, -1], np.zeros(k)], rest), samples)
+        W = np.array(rows).reshape(-1, d + 1)
+        A = np.array(columns).reshape(-1, k).T
+        return Network([W[:, :-1], A], [W[:, -1], np.zeros(k)])
 
     def _wider_below(self, network: Network, spare: Network, samples: Samples) -> Network:
         """Add neurons of the first layer, with weights above them that explain most.
@@ -480,7 +518,7 @@ class RoughLayersSearch(Search):
         """Put other layers on top and fit all to all answers, as far as these agree."""
         everything = self._everything()
         found = self._fitted(_above(network, top), everything)
-        return found if everything.reduced_cost(found) <= self.how.limit else network
+        return found if self._explains(found) else network
 
     def _resolution(self) -> str:
         """What such answers cannot show."""
@@ -530,15 +568,22 @@ class RoughLayersSearch(Search):
             spreads = self.rng.choice(self.how.spreads, n)[:, None]
             self._ask(spreads * self.rng.standard_normal((n, self.oracle.dim_in)))
 
-    def _ask(self, X: FloatArray) -> None:
-        """Ask what a float32 target is asked exactly."""
+    def _ask(self, X: FloatArray, *, near: bool = False) -> None:
+        """Ask what a float32 target is asked exactly; ``near`` where a network was wrong."""
         X = X.astype(np.float32).astype(np.float64)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])
+        self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
 def _above(network: Network, top: Network) -> Network:
     """Put another upper layer and outputs above the first layer of a network."""
     weights, biases = [*network.weights[:-2], *top.weights], [*network.biases[:-2], *top.biases]
     return Network(weights, biases, skip=top.skip)
+
+
+def _left(network: Network, samples: Samples) -> float:
+    """What a network leaves, a few wrong answers counting for little more than a few others."""
+    sigma = samples.sigma.reshape(len(samples.X), -1)
+    return float(np.log1p(((samples.Y - network(samples.X)) / sigma) ** 2).mean())
