@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import plane_through
@@ -33,6 +34,10 @@ class RoughRows:
         How hyperplanes are followed.
     max_lines, max_quiet : int
         Lines at most, and lines without a new row of the first layer that end the search.
+    n_pairs : int
+        Pairs of inputs between which nothing changes once no row is missing,
+    leak : float
+        but for so many errors of the rows.
     n_tests : tuple of int
         Lines across a hyperplane that tell in turn whether it goes on,
     n_doubted : int
@@ -64,7 +69,9 @@ class RoughRows:
     rows: LineRows = field(default_factory=LineRows)
     crossings: Crossings = field(default_factory=Crossings)
     max_lines: int = 12
-    max_quiet: int = 2
+    max_quiet: int = 4
+    n_pairs: int = 24
+    leak: float = 100.0
     n_tests: tuple[int, ...] = (3, 8)
     n_doubted: int = 24
     false: float = 0.1
@@ -88,7 +95,7 @@ class RoughRows:
         known: Rows | None = None,
         first: Rows | None = None,
     ) -> tuple[Rows, Rows]:
-        """Find rows on lines, until some show no new row of the first layer.
+        """Find rows on lines, until none of the first layer is missing or shows.
 
         Parameters
         ----------
@@ -119,13 +126,32 @@ class RoughRows:
             going_on, ends = self._going_on(ask, noise, first, _unit(more), rng)
             first, ended = self._joined(first, going_on), ended.joined(ends)
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
-            if n_quiet == self.max_quiet:
+            if n_quiet == self.max_quiet or self._is_whole(ask, noise, first, rng):
                 break
         if len(first) > d:
             # A hyperplane that ends seldom passes for one that does not.
             first = self._without_false(ask, noise, first, rng)
         others = _unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
+
+    def _is_whole(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
+        """Whether nothing changes where the sums of all rows stay as they are.
+
+        As many rows as inputs leave no such direction, and there can be no more.
+        """
+        m, d = first.W.shape
+        if m >= d:
+            return True
+        if not m:
+            return False
+        basis = np.linalg.qr(first.W.T)[0]
+        X, moves = rng.standard_normal((2, self.n_pairs, d))
+        moves -= X
+        moves -= (moves @ basis) @ basis.T
+        at, moved = np.split(ask(np.vstack([X, X + moves])) / noise.unit, 2)
+        error = np.hypot(noise.relative, self.leak * np.median(first.errors) * at.std(axis=0))
+        growth = noise.growth(X) + noise.growth(X + moves)
+        return bool((np.abs(moved - at) <= SIGMAS * error * growth[:, None]).all())
 
     def _joined(self, first: Rows, more: Rows) -> Rows:
         for i in range(len(more)):
