@@ -45,7 +45,9 @@ class RoughRows:
     false : float
         when a false one shows: as many lines as this share of its bends miss it.
     spare : int
-        Points of a hyperplane beyond the unknowns of its plane.
+        Points of a hyperplane beyond the unknowns of its plane,
+    max_rounds : int
+        asked for in so many rounds at most.
     fine : float
         Rows of a larger error are measured once more,
     worst : float
@@ -76,6 +78,7 @@ class RoughRows:
     n_doubted: int = 24
     false: float = 0.1
     spare: int = 3
+    max_rounds: int = 3
     fine: float = 3e-5
     worst: float = 1e-2
     straight: float = 0.3
@@ -126,7 +129,8 @@ class RoughRows:
             going_on, ends = self._going_on(ask, noise, first, _unit(more), rng)
             first, ended = self._joined(first, going_on), ended.joined(ends)
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
-            if n_quiet == self.max_quiet or self._is_whole(ask, noise, first, rng):
+            # Lines that show no more of the first layer show more of the upper one.
+            if n_quiet == self.max_quiet or (n_quiet and self._is_whole(ask, noise, first, rng)):
                 break
         if len(first) > d:
             # A hyperplane that ends seldom passes for one that does not.
@@ -192,16 +196,32 @@ class RoughRows:
         """Take the plane through points of each; rows that end go."""
         if not len(rows):
             return rows
-        d = rows.W.shape[1]
-        crossed = self.crossings.cross(ask, noise, rows, d + 1 + self.spare + d // 10, rng)
-        W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        for i, own in enumerate(crossed.is_kink):
-            if own.sum() >= d + 2:
-                points, off = crossed.points[i][own], crossed.errors[i][own]
-                row, errors[i] = plane_through(points, off, np.append(W[i], b[i]))
-                W[i], b[i] = row[:-1], row[-1]
-        stays = crossed.is_straight.sum(axis=1) <= self.straight * crossed.is_kink.sum(axis=1)
-        return replace(rows, W=W, b=b, errors=errors).take(stays)
+        m, d = rows.W.shape
+        wanted = d + 1 + self.spare + d // 10
+        points: list[FloatArray] = [np.empty((0, d + 1))] * m
+        off: list[FloatArray] = [np.empty(0)] * m
+        n_kinks, n_straight, todo, n = np.zeros(m), np.zeros(m), np.arange(m), wanted
+        for _ in range(self.max_rounds):
+            crossed = self.crossings.cross(ask, noise, rows.take(todo), n, rng)
+            n_kinks[todo] += crossed.is_kink.sum(axis=1)
+            n_straight[todo] += crossed.is_straight.sum(axis=1)
+            for i, own, A, errors in zip(
+                todo, crossed.is_kink, crossed.points, crossed.errors, strict=True
+            ):
+                points[i] = np.vstack([points[i], A[own]])
+                off[i] = np.append(off[i], errors[own])
+            lacks = wanted - n_kinks
+            todo = np.flatnonzero((lacks > 0) & (n_straight <= self.straight * n_kinks))
+            if not len(todo):
+                break
+            # Some of these lines, too, will cross several hyperplanes.
+            n = int(np.ceil(1.5 * lacks[todo].max()))
+        W, b, sharp = rows.W.copy(), rows.b.copy(), rows.errors.copy()
+        for i in np.flatnonzero(n_kinks >= d + 2):
+            row, sharp[i] = plane_through(points[i], off[i], np.append(W[i], b[i]))
+            W[i], b[i] = row[:-1], row[-1]
+        stays = n_straight <= self.straight * n_kinks
+        return replace(rows, W=W, b=b, errors=sharp).take(stays)
 
     def _distance(self, rows: Rows, known: Rows) -> FloatArray:
         """How far rows are from the nearest known one, up to its sign, shape (m,)."""
