@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from revelu.network import Alignment, Network, align, load, zoo
     from revelu.network.span import Span
-    from revelu.oracle import Ledger, Oracle
+    from revelu.oracle import Domain, Ledger, Oracle
     from revelu.recover.table import METHODS, select_methods
     from revelu.recovery import (
         Certificate,
@@ -53,6 +53,7 @@ __all__ = [
     "AuditRow",
     "Certificate",
     "Comparison",
+    "Domain",
     "FormatError",
     "HalfspaceRecovery",
     "HermiteRegressor",
@@ -102,7 +103,7 @@ _ROOMS = {
     ),
     "revelu.network": ("Alignment", "Network", "align", "load", "zoo"),
     "revelu.network.span": ("Span",),
-    "revelu.oracle": ("Ledger", "Oracle"),
+    "revelu.oracle": ("Domain", "Ledger", "Oracle"),
     "revelu.recover.table": ("METHODS", "select_methods"),
     "revelu.recovery": (
         "Certificate",

@@ -3,12 +3,16 @@
 import hashlib
 import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from revelu.adapters.modules import unpickled
 from revelu.errors import InputError
 from revelu.extras import import_extra
+from revelu.oracle import Domain
 from revelu.types import FloatArray
 
 
@@ -50,9 +54,39 @@ class EstimatorTarget:
         """What decides its answers."""
         return {"model": hashlib.sha256(pickle.dumps(self.model)).hexdigest()}
 
+    @property
+    def suggested_domain(self) -> Domain | None:
+        """Where a pipeline's own scaler says that its inputs are."""
+        steps = getattr(self.model, "steps", None)
+        return None if not steps else _domain_of(steps[0][1])
+
     def __call__(self, X: FloatArray) -> Any:
         """Ask it for the rows of ``X``."""
         return getattr(self.model, self.method)(X)
+
+
+def _domain_of(scaler: Any) -> Domain | None:
+    """The inputs that a fitted scaler was fitted to; None of what is no scaler of columns."""
+    kind = type(scaler).__name__
+    if kind == "StandardScaler":
+        d = scaler.n_features_in_
+        mean, std = (np.broadcast_to(v, d) if v is not None else None for v in (scaler.mean_, scaler.scale_))
+        center, spread = np.zeros(d) if mean is None else mean, np.ones(d) if std is None else std
+    elif kind == "MinMaxScaler":
+        lo, hi = scaler.data_min_, scaler.data_max_
+        # The deviation of what is uniform between them.
+        center, spread = (lo + hi) / 2, (hi - lo) / np.sqrt(12.0)
+    elif kind == "MaxAbsScaler":
+        center, spread = np.zeros(scaler.n_features_in_), scaler.scale_ / 2.0
+    elif kind == "RobustScaler":
+        d = scaler.n_features_in_
+        center = np.zeros(d) if scaler.center_ is None else scaler.center_
+        # Its unit is the range between quartiles: 1.349 deviations of a Gaussian.
+        spread = np.ones(d) if scaler.scale_ is None else scaler.scale_ / 1.349
+    else:
+        return None
+    spread = np.where(spread > 0, spread, 1.0)
+    return replace(Domain.gaussian(center, spread), words=f"where the target's {kind} was fitted")
 
 
 def load_estimator(path: Path) -> Any:

@@ -15,7 +15,7 @@ from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network, load
-from revelu.oracle import BATCH_ROWS, Journal, Oracle, agreed_dim_in, whole_number
+from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
 
 _CALLABLE_HINT = "wrap the model in a Python callable and name it as module:attribute"
 
@@ -46,6 +46,8 @@ def open_oracle(
     input_name: str | None = None,
     output_name: str | None = None,
     rate: str | None = None,
+    domain: Domain | None = None,
+    suggested: bool = False,
 ) -> Oracle:
     """Open a target.
 
@@ -78,6 +80,11 @@ def open_oracle(
         Tensors of a served model, where it does not name them, or has several outputs.
     rate : str, optional
         Most requests to a served model, such as ``"50/s"``.
+    domain : Domain, optional
+        Where it is asked: rows are then coordinates of the domain.
+    suggested : bool
+        Without a domain or a box, take the one that the target itself suggests: that of a scaler
+        which it begins with.
 
     Returns
     -------
@@ -99,6 +106,7 @@ def open_oracle(
     options: dict[str, Any] = {
         "budget": budget,
         "box": box,
+        "domain": domain,
         "executor": executor,
         "max_seconds": max_seconds,
     }
@@ -118,6 +126,8 @@ def open_oracle(
         opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
     else:
         opened = open_target(name, dim_in, trust=trust) if is_named else _wrapped(target, dim_in)
+    if suggested and domain is None and box is None:
+        options["domain"] = getattr(opened, "suggested_domain", None)
     oracle = Oracle(
         opened,
         _dim_in(opened, name, dim_in),

@@ -38,6 +38,8 @@ class Examination:
     n_skipped : int
         Checks that the budget did not allow.
     box : (lo, hi), optional
+    words : str
+        What a domain is called, of which the inputs are coordinates.
     agreement : Agreement
         How far a prediction may be off.
     """
@@ -50,11 +52,14 @@ class Examination:
     smallest: float
     n_skipped: int = 0
     box: tuple[float, float] | None = None
+    words: str = ""
     agreement: Agreement = Agreement()  # noqa: RUF009 - frozen
 
     @property
     def inputs(self) -> str:
         """What the certificate speaks of, in words."""
+        if self.words:
+            return f"inputs {self.words}"
         if self.box is None:
             return "N(0, I) inputs"
         return f"uniform inputs of [{self.box[0]:g}, {self.box[1]:g}]^{self.X.shape[1]}"
@@ -240,6 +245,7 @@ def examine_given(
         noise,
         oracle.smallest_probability,
         box=oracle.box,
+        words="" if oracle.domain is None else oracle.domain.words,
     )
 
 

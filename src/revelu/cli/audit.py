@@ -47,6 +47,7 @@ def audit(
     own = {
         "error": found.error or None,
         "inputs": found.dim_in,
+        "domain": found.domain,
         "answers": found.dim_out,
         "served": found.served,
         "facts": found.facts,

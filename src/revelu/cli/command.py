@@ -15,7 +15,22 @@ from typer.models import ArgumentInfo
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
-from revelu.cli.options import AsJson, DimIn, Quiet, Report, Seed, Target, Verbose, flag, optional
+from revelu.cli.options import (
+    AsJson,
+    Columns,
+    DimIn,
+    KeepDiscrete,
+    Like,
+    Mean,
+    Quiet,
+    Report,
+    Seed,
+    Std,
+    Target,
+    Verbose,
+    flag,
+    optional,
+)
 from revelu.cli.output import Rows, account_of, print_account, print_json
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
@@ -259,6 +274,11 @@ class Asking(Command):
     output_name: Annotated[str | None, optional("Output of a served model that has several.")] = (
         None
     )
+    like: Like = None
+    columns: Columns = None
+    mean: Mean = None
+    std: Std = None
+    keep_discrete: KeepDiscrete = False
     as_json: AsJson = False
     verbose: Verbose = 0
     quiet: Quiet = False
@@ -271,6 +291,7 @@ class Asking(Command):
     ) -> list[Path]:
         """Refuse what cannot be written, or would replace the target or the journal."""
         kept = {self.target: "is the target itself", self.journal: "is the journal"}
+        kept |= {self.like: "holds the data"}
         return super().reserve(outputs, {**(read or {}), **kept}, check)
 
     @contextmanager
@@ -287,7 +308,9 @@ class Asking(Command):
         """
         from revelu.adapters import open_oracle
         from revelu.adapters.executors import executor
+        from revelu.cli.domains import domain_of
 
+        domain = domain_of(self, box)
         with (
             self.timed(),
             executor(self.workers, self.dask) as pool,
@@ -296,7 +319,9 @@ class Asking(Command):
                 dim_in=dim_in if self.dim_in is None else self.dim_in,
                 budget=self.budget,
                 journal=self.journal,
-                box=box,
+                box=None if domain is not None else box,
+                domain=domain,
+                suggested=True,
                 trust=self.trust,
                 executor=pool,
                 max_seconds=self.max_seconds,

@@ -59,7 +59,7 @@ def obfuscate(
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
     with asking.opened() as oracle:
-        X = checked_inputs(read_inputs(inputs), oracle.dim_in, box)
+        X = checked_inputs(read_inputs(inputs), oracle.dim_target, box)
         done = obfuscate_target(
             oracle,
             X,

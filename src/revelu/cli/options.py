@@ -40,6 +40,22 @@ Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
 ]
+Like: TypeAlias = Annotated[
+    Path | None,
+    optional("Ask where these rows are: a .csv, .npy, .npz or .parquet.", metavar="DATA.csv"),
+]
+Columns: TypeAlias = Annotated[
+    str | None, optional("Columns of --like, by name or number.", metavar="A,B,...")
+]
+Mean: TypeAlias = Annotated[
+    str | None, optional("Ask around here: a number, or a file with one a column.", metavar="M")
+]
+Std: TypeAlias = Annotated[
+    str | None, optional("And so far: a number, or a file with one a column.", metavar="S")
+]
+KeepDiscrete: TypeAlias = Annotated[
+    bool, flag("Hold columns of few values, such as one-hot ones.", "--keep-discrete")
+]
 Report: TypeAlias = Annotated[
     Path | None, optional("Write the account as a page, with pictures.", metavar="FILE.html")
 ]

@@ -379,18 +379,19 @@ class Network:
         )
         return Network(weights, biases, skip)
 
-    def after(self, M: FloatArray) -> "Network":
-        """Return the network that reads ``M x`` where this one reads ``x``.
+    def after(self, M: FloatArray, t: FloatArray | float = 0.0) -> "Network":
+        """Return the network that reads ``M x + t`` where this one reads ``x``.
 
         Parameters
         ----------
         M : ndarray, shape (dim_in, d)
+        t : ndarray, shape (dim_in,), optional
         """
-        W, *others = self.weights
-        skip = self.skip
+        (W, *others), (b, *constants), skip = self.weights, self.biases, self.skip
+        t = np.broadcast_to(t, self.dim_in)
         if skip is not None and self.n_hidden == 1:
-            skip = skip[0] @ M, skip[1]
-        return Network([W @ M, *others], self.biases, skip)
+            skip = skip[0] @ M, skip[1] + skip[0] @ t
+        return Network([W @ M, *others], [b + W @ t, *constants], skip)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):

@@ -12,6 +12,7 @@ from revelu.oracle.degradations import (
     TopProbability,
     degrade,
 )
+from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import log_ratios, softmax
@@ -23,6 +24,7 @@ __all__ = [
     "PHASES",
     "Ask",
     "Degradation",
+    "Domain",
     "Float32",
     "Journal",
     "Labels",

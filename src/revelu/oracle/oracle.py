@@ -14,6 +14,7 @@ from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
+from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
@@ -45,6 +46,9 @@ class Oracle:
         Most queries that may ever be asked; never one over.
     box : (lo, hi), optional
         Every coordinate of every query must lie in it.
+    domain : Domain, optional
+        Queries are its coordinates, ``dim_in`` of them; the target is asked at the inputs that
+        they stand for, and the box is that of the domain.
     executor : concurrent.futures.Executor, optional
         Where batches run; ``ask`` must be picklable if it is made of processes.
     batch_rows : int
@@ -70,6 +74,7 @@ class Oracle:
         name: str = "callable",
         budget: int | None = None,
         box: tuple[float, float] | None = None,
+        domain: Domain | None = None,
         executor: Executor | None = None,
         batch_rows: int = BATCH_ROWS,
         max_seconds: float | None = None,
@@ -85,9 +90,14 @@ class Oracle:
             raise InputError(f"box needs finite lo < hi, got {box!r}")
         if max_seconds is not None and not is_positive(max_seconds):
             raise InputError(f"max_seconds must be a positive number, got {max_seconds!r}")
+        if domain is not None and box is not None:
+            raise InputError("a box goes into the domain: give one of the two")
         self._ask = ask
         self.name = name
         self.box = None if box is None else (float(box[0]), float(box[1]))
+        self.domain: Domain | None = None
+        if domain is not None:
+            self.move_to(domain)
         self.executor = executor
         self.max_seconds = max_seconds
         self._clock = clock
@@ -135,10 +145,10 @@ class Oracle:
             If it is the journal of another target.
         """
         box = None if self.box is None else list(self.box)
+        domain = "N(0, I)" if self.domain is None else self.domain.digest
+        size = {"dim_in": self.dim_in, "batch": self.batch_rows}
         try:
-            journal.bind(
-                {**facts, "dim_in": self.dim_in, "batch": self.batch_rows, "box": box},
-            )
+            journal.bind({**facts, **size, "box": box, "domain": domain})
         except BaseException:
             journal.close()
             raise
@@ -147,6 +157,22 @@ class Oracle:
         self._n_unwatched = np.inf if journal.n_queries else 0
         for phase, n in journal.kept_apart().items():
             self._counts[phase] += n
+
+    def move_to(self, domain: Domain) -> None:
+        """Take the coordinates of a domain for queries from now on.
+
+        Raises
+        ------
+        InputError
+            If the domain has another number of columns than the target has inputs.
+        """
+        self.domain = domain.of(self.dim_target, self.name)
+        self.dim_in, self.box = self.domain.dim_in, self.domain.unit_box
+
+    @property
+    def dim_target(self) -> int:
+        """Number of inputs of the target, which may be more than a domain has coordinates."""
+        return self.dim_in if self.domain is None else len(self.domain.center)
 
     def declare(self, **facts: object) -> None:
         """Say what decides the questions, such as a seed.
@@ -264,7 +290,7 @@ class Oracle:
         Where log-ratios are taken, a probability that has underflowed gives an
         infinite answer: the target is *saturated* there and says nothing.
         """
-        X = checked_inputs(X, self.dim_in, self.box, "queries")
+        X = self._placed(checked_inputs(X, self.dim_in, self.box, "queries"))
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
@@ -286,6 +312,10 @@ class Oracle:
         Y = np.concatenate([answer for answer in answers if answer is not None])
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
+    def _placed(self, X: FloatArray) -> FloatArray:
+        """What the target is asked for queries."""
+        return X if self.domain is None else self.domain.to_target(X)
+
     def watch(self, sentinels: Sentinels) -> None:
         """Take note of rows whose answers tell this target from another one."""
         self._sentinels = sentinels
@@ -304,7 +334,7 @@ class Oracle:
         sentinels = self._sentinels
         if sentinels is None or not (self._watched and self._asked_anew and self._n_unwatched):
             return
-        X = sentinels.X
+        X = self._placed(sentinels.X)
         if not self._affords_fresh(n_following + len(X)):
             return
         self._n_unwatched = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
-from revelu.oracle import NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
+from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.recovery import Result, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
@@ -37,6 +37,7 @@ def open_target(
     *,
     everywhere: str = "",
     most_inputs: int | None = None,
+    domain: Domain | None = None,
     **options: Any,
 ) -> Oracle:
     """Check what every task is given, and open its target.
@@ -46,6 +47,8 @@ def open_target(
     target : Oracle, Network, callable or str
     everywhere : str
         What the task is called in messages, such as "an audit", if it cannot stay inside a box.
+    domain : Domain, optional
+        Where the target is asked; without one where it suggests itself.
     **options
         As of :func:`revelu.open_oracle`.
 
@@ -55,7 +58,12 @@ def open_target(
         If an argument makes no sense or the target cannot be opened.
     """
     whole_number("seed", seed, 0)
-    oracle = open_oracle(target, **options)
+    if isinstance(target, Oracle):
+        if domain is not None:
+            raise InputError("an oracle has its own domain")
+        oracle = open_oracle(target, **options)
+    else:
+        oracle = open_oracle(target, domain=domain, suggested=True, **options)
     if everywhere and oracle.box is not None:
         raise InputError(f"{everywhere} asks everywhere; inside a box it is not supported")
     if most_inputs is not None and oracle.dim_in > most_inputs:
@@ -71,15 +79,21 @@ def check_progress(progress: Any) -> None:
 
 
 def given_inputs(inputs: Any, oracle: Oracle) -> FloatArray | None:
-    """Return the inputs that matter to a user, shape (n, d); None where there are none.
+    """Return the inputs that matter to a user, as queries, (n, d); None where there are none.
 
     Raises
     ------
     InputError
         If they are no rows that the oracle takes.
     """
-    rows = None if inputs is None else checked_inputs(inputs, oracle.dim_in, oracle.box)
-    if rows is not None and not len(rows):
+    if inputs is None:
+        return None
+    if oracle.domain is None:
+        rows = checked_inputs(inputs, oracle.dim_in, oracle.box)
+    else:
+        given = checked_inputs(inputs, oracle.dim_target, None)
+        rows = oracle.domain.to_coordinates(given)
+    if not len(rows):
         raise InputError("inputs has no row")
     return rows
 

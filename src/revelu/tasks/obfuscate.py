@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.box_projection import nearest_in_box
-from revelu.oracle import Oracle, checked_inputs, softmax, whole_number
+from revelu.oracle import Domain, Oracle, checked_inputs, softmax, whole_number
 from revelu.recovery import SpanRecovery, Status
-from revelu.tasks.job import random_seeds
+from revelu.tasks.job import open_target, random_seeds
 from revelu.tasks.progress import Listener
 from revelu.tasks.span import recover_span
 from revelu.types import BoolArray, FloatArray
@@ -167,8 +166,11 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
     ----------
     X, Y : ndarray, shape (m, n)
     """
+    rows = np.vstack([X, Y])
+    if oracle.domain is not None:
+        rows = oracle.domain.to_coordinates(rows)
     with oracle.phase("verify"), oracle.as_answered():
-        answers = oracle(np.vstack([X, Y]))
+        answers = oracle(rows)
     if answers.shape[1] == 1:
         labels, confidences = answers[:, 0], np.full(len(answers), np.nan)
     else:
@@ -226,6 +228,7 @@ def obfuscate_target(
     labels: bool = False,
     seed: int = 0,
     progress: Listener | None = None,
+    domain: Domain | None = None,
 ) -> Obfuscation:
     """Recover a span, change inputs in its null space, and ask the target again.
 
@@ -239,20 +242,23 @@ def obfuscate_target(
         As of :func:`obfuscate`.
     labels : bool
         Recover the span from labels alone.
+    domain : Domain, optional
+        Where the span is recovered; inputs are those of the target all the same.
 
     Raises
     ------
     InputError
         If an argument makes no sense, or there is no null space.
     """
-    oracle = open_oracle(target)
-    rows = checked_inputs(X, oracle.dim_in, box)
+    oracle = open_target(target, seed, progress, domain=domain)
+    dim_in = oracle.dim_target
+    rows = checked_inputs(X, dim_in, box)
     if span is None:
         recovery = recover_span(oracle, labels=labels, seed=seed, progress=progress)
     else:
         given = span if isinstance(span, Span) else Span.load(span)
-        if given.dim_in != oracle.dim_in:
-            raise InputError(f"the span has {given.dim_in} inputs, {oracle.name} {oracle.dim_in}")
+        if given.dim_in != dim_in:
+            raise InputError(f"the span has {given.dim_in} inputs, {oracle.name} {dim_in}")
         # What is known of a span from elsewhere is what it says of itself.
         recovery = SpanRecovery(Status.RECOVERED, given, ledger=oracle.ledger(), method="given")
         if given.certified is False:

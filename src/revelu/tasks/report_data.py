@@ -11,6 +11,7 @@ from revelu.network import Network, to_log_ratios
 from revelu.network.span import Span
 from revelu.oracle import Oracle
 from revelu.tasks.job import random_seeds
+from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
 
 
@@ -78,6 +79,8 @@ class ReportData:
                 along, answers = oracle(on_line), oracle(X)
         except (LimitReachedError, TargetError) as error:
             return {**figures, "note": f"no further queries for pictures: {error}"}
+        if network is not None:
+            network = network_in_coordinates(network, oracle.domain)
         if network is not None and oracle.takes_log_ratios:
             network = to_log_ratios(network)
         line = {"t": self._numbers(t), "target": self._columns(along)}

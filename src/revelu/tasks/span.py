@@ -11,7 +11,7 @@ import numpy as np
 from revelu.certify.null_space import check_null_space
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
-from revelu.oracle import NoiseFloor, Oracle, whole_number
+from revelu.oracle import Domain, NoiseFloor, Oracle, whole_number
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.method import Why
 from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
@@ -20,6 +20,7 @@ from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
+from revelu.tasks.units import span_in_units
 from revelu.types import FloatArray
 
 METHODS = ("auto", "at_once")
@@ -39,6 +40,7 @@ def recover_span(
     dim_in: int | None = None,
     trust: bool = False,
     max_seconds: float | None = None,
+    domain: Domain | None = None,
 ) -> SpanRecovery:
     """Recover the row span of the first layer of a network of any depth and activation.
 
@@ -53,7 +55,7 @@ def recover_span(
         Width of the first layer, or more; ``at_once`` alone needs it.
     checks : int
         Fresh inputs that are moved inside the null space, two queries each.
-    target, budget, seed, executor, progress, dim_in, trust, max_seconds
+    target, budget, seed, executor, progress, dim_in, trust, max_seconds, domain
         As of :func:`revelu.extract`.
 
     Returns
@@ -94,9 +96,11 @@ def recover_span(
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
+        domain=domain,
     )
     job = _Job(oracle, seed, progress, "span", "span", whole_number("checks", checks, 1))
-    return job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))
+    found = job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))
+    return span_in_units(found, oracle.domain)
 
 
 @dataclass

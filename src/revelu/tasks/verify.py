@@ -8,12 +8,13 @@ from typing import Any
 from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.network import Network, to_log_ratios
-from revelu.oracle import Oracle, whole_number
+from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.job import Refusal, open_target
+from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
+from revelu.tasks.units import network_in_coordinates
 
 
 def verify(
@@ -29,6 +30,8 @@ def verify(
     dim_in: int | None = None,
     trust: bool = False,
     max_seconds: float | None = None,
+    domain: Domain | None = None,
+    inputs: Any = None,
 ) -> Recovery:
     """Certify a network against a target, by fresh queries alone.
 
@@ -45,7 +48,9 @@ def verify(
         Size of the certificate.
     dim_in : int, optional
         Number of inputs, where the target does not say: the network's otherwise.
-    target, budget, executor, progress, trust, max_seconds
+    inputs : array_like, shape (n, d), optional
+        Inputs that matter to you, which must agree, too.
+    target, budget, executor, progress, trust, max_seconds, domain
         As of :func:`revelu.extract`.
 
     Returns
@@ -82,11 +87,15 @@ def verify(
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
+        domain=domain,
     )
-    if oracle.dim_in != network.dim_in:
-        raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_in}")
+    if oracle.dim_target != network.dim_in:
+        raise InputError(
+            f"the network has {network.dim_in} inputs, the target {oracle.dim_target}"
+        )
     # The checks of an extraction's own certificate must not be asked again: another stream.
-    job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks)
+    rows = given_inputs(inputs, oracle)
+    job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
         return job.finished(_verified(job, network))
     finally:
@@ -106,7 +115,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     if refused is not None:
         status, reason = refused
         return replace(given, status=status, evidence=(reason,))
-    compared = to_log_ratios(network) if oracle.takes_log_ratios else network
+    compared = network_in_coordinates(network, oracle.domain)
+    compared = to_log_ratios(compared) if oracle.takes_log_ratios else compared
     verdict = job.verify(compared, noise)
     evidence = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
@@ -121,5 +131,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         evidence=evidence,
         warnings=warnings,
         is_classifier=oracle.takes_log_ratios,
-        details={"probabilities": oracle.takes_log_ratios},
+        details={"probabilities": oracle.takes_log_ratios, **_domain_of(oracle)},
     )
+
+
+def _domain_of(oracle: Oracle) -> dict[str, str]:
+    return {} if oracle.domain is None else {"domain": oracle.domain.words}

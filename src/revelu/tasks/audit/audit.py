@@ -12,7 +12,7 @@ import numpy as np
 from revelu.adapters import is_served
 from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network
-from revelu.oracle import Ask, NoiseFloor, Oracle, degrade, measure_noise
+from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import ORDER, advice
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
@@ -20,6 +20,7 @@ from revelu.tasks.audit.defences import Defence, defences
 from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.units import network_in_units
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def audit(
     dim_in: int | None = None,
     trust: bool = False,
     max_seconds: float | None = None,
+    domain: Domain | None = None,
 ) -> Audit:
     """Find out what a target gives away under each defence.
 
@@ -55,7 +57,7 @@ def audit(
         seconds of computing.  The rows share them, those that were cut are begun again with
         what others left over, and say so where that was too little: how far an attack comes in
         its time depends on the machine.
-    target, budget, seed, executor, progress, dim_in, trust
+    target, budget, seed, executor, progress, dim_in, trust, domain
         As of :func:`revelu.extract`.
 
     Returns
@@ -89,6 +91,7 @@ def audit(
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
+        domain=domain,
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
@@ -316,7 +319,7 @@ class _Audit:
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        rows = tuple(with_implied(self.rows))
+        rows = tuple(self._in_units(row) for row in with_implied(self.rows))
         missing = tuple(defence.name for defence in self.all[len(rows) :])
         limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
         short = not error and (bool(missing) or not rows or limited)
@@ -324,7 +327,8 @@ class _Audit:
             self.warnings.extend(self.oracle.journal.notes())
         n_outputs = 0 if self.reference is None else self.reference.Y.shape[1]
         n = len((self.given or self.reference).X) if self.reference is not None else 0
-        data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} N(0, I) inputs"
+        words = "of N(0, I)" if self.oracle.domain is None else self.oracle.domain.words
+        data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
             ledger=self.oracle.ledger(),
@@ -337,7 +341,15 @@ class _Audit:
             served=self.served,
             advice=advice(rows, n_outputs, data),
             warnings=tuple(self.warnings),
+            domain=words,
         )
+
+    def _in_units(self, row: AuditRow) -> AuditRow:
+        """A row whose copy reads the target's inputs."""
+        found, domain = row.finding, self.oracle.domain
+        if domain is None or found is None or found.copy is None:
+            return row
+        return replace(row, finding=replace(found, copy=network_in_units(found.copy, domain)))
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
         """Say what is being done, and how much of it all is left at most."""

@@ -89,6 +89,8 @@ class Audit(Result):
     served : bool
         Whether only what it answers was judged.
     advice : tuple of str
+    domain : str
+        What the inputs are drawn from, in words that follow "inputs".
     """
 
     dim_in: int
@@ -99,6 +101,7 @@ class Audit(Result):
     error: str = ""
     served: bool = False
     advice: tuple[str, ...] = ()
+    domain: str = "of N(0, I)"
 
     @property
     def copy(self) -> Network | None:

@@ -23,7 +23,7 @@ from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
 from revelu.network.top_layers import TopLayers, top_layers
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle import Domain, NoiseFloor, Oracle
 from revelu.probe.axes import (
     arrange,
     axis_line,
@@ -40,6 +40,7 @@ from revelu.tasks.diagnose.diagnosis import COSTS, Diagnosis, Perturbed, precisi
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
+from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ def diagnose(
     dim_in: int | None = None,
     trust: bool = False,
     max_seconds: float | None = None,
+    domain: Domain | None = None,
 ) -> Diagnosis:
     """Measure which assumptions of the theorems hold of a target.
 
@@ -67,7 +69,7 @@ def diagnose(
     perturb : float, optional
         Add a uniform number of ``[-perturb, perturb]`` to each weight, and say what that
         does; only where the weights are known.
-    budget, seed, executor, progress, dim_in, trust, max_seconds
+    budget, seed, executor, progress, dim_in, trust, max_seconds, domain
         As of :func:`revelu.extract`.
 
     Returns
@@ -96,8 +98,11 @@ def diagnose(
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
+        domain=domain,
     )
     network = _weights(target)
+    if network is not None:
+        network = network_in_coordinates(network, oracle.domain)
     if perturb is not None and network is None:
         raise InputError("perturb needs a Network, or a local file whose weights can be read")
     return _Examiner(oracle, seed, progress, "diagnose", "diag", network).run(perturb)

@@ -7,7 +7,7 @@ from typing import Any
 
 from revelu.errors import InputError
 from revelu.network import from_log_ratios
-from revelu.oracle import whole_number
+from revelu.oracle import Domain, whole_number
 from revelu.recover.shallow import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
@@ -17,6 +17,7 @@ from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
+from revelu.tasks.units import in_units
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ def extract(
     dim_in: int | None = None,
     trust: bool = False,
     max_seconds: float | None = None,
+    domain: Domain | None = None,
+    data: Any = None,
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -79,6 +82,12 @@ def extract(
         Allow a target whose opening executes code.
     max_seconds : float, optional
         No batch is begun later than this after the first.
+    domain : Domain, optional
+        Where the target is asked, and what the certificate speaks of; N(0, I) without one, or
+        where a scaler that the target begins with says that its inputs are.  What is recovered
+        is in the target's own units.
+    data : array_like, shape (n, d), optional
+        Inputs such as the target is used on: the domain is like them, and they are ``inputs``.
 
     Returns
     -------
@@ -103,6 +112,10 @@ def extract(
         method = named_method(method).name
     if not isinstance(polish, bool):
         raise InputError(f"polish must be True or False, got {polish!r}")
+    if data is not None:
+        if domain is not None or inputs is not None:
+            raise InputError("data stands for a domain and for inputs: give it alone")
+        domain, inputs = Domain.like(data), data
     oracle = open_target(
         target,
         seed,
@@ -115,6 +128,7 @@ def extract(
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
+        domain=domain,
     )
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)
@@ -124,7 +138,8 @@ def extract(
     recovery = job.finished(_run(job, method, polish=polish))
     recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
     advice = _advice(recovery, method, in_box=oracle.box is not None)
-    return replace(recovery, evidence=(*recovery.evidence, *advice))
+    recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
+    return in_units(recovery, oracle.domain)
 
 
 def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:

@@ -1,0 +1,64 @@
+"""The domain that options of a command name."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from revelu.errors import InputError
+from revelu.oracle import Domain
+
+if TYPE_CHECKING:
+    from revelu.types import FloatArray
+
+
+class Placed(Protocol):
+    """Options that say where a target is asked."""
+
+    like: Path | None
+    columns: str | None
+    mean: str | None
+    std: str | None
+    keep_discrete: bool
+
+
+def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None:
+    """Return the domain of a command's options; None where they name none, or a box alone.
+
+    Raises
+    ------
+    InputError
+        If options contradict each other, or make no domain.
+    FormatError
+        If a file cannot be read.
+    """
+    from revelu.formats.tables import read_table
+
+    is_gaussian = options.mean is not None or options.std is not None
+    if options.like is None and (options.columns is not None or options.keep_discrete):
+        raise InputError("--columns and --keep-discrete are for --like DATA")
+    if options.like is not None and is_gaussian:
+        raise InputError("--like DATA has a mean and a std of its own: leave out --mean and --std")
+    if options.like is not None:
+        chosen = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
+        table = read_table(options.like, chosen)
+        domain = Domain.like(table, name=options.like.name, keep_discrete=options.keep_discrete)
+    elif is_gaussian:
+        domain = Domain.gaussian(_numbers(options.mean, 0.0), _numbers(options.std, 1.0))
+    else:
+        return None
+    return domain if box is None else domain.within(*box)
+
+
+def _numbers(given: str | None, default: float) -> "FloatArray | float":
+    """A number, or those of a file: one a column."""
+    if given is None:
+        return default
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    from revelu.formats.tables import read_table
+
+    table = read_table(given)
+    if 1 not in table.shape:
+        raise InputError(f"{given}: expected one number a column, got shape {table.shape}")
+    return table.ravel()

@@ -1,0 +1,329 @@
+"""Where a target is asked: the inputs that matter, as an affine image of N(0, I) or of a box.
+
+    x = center + z @ spread,    z of N(0, I), or uniform in the box [-1, 1]^r
+
+Everything that asks and certifies works in the coordinates ``z``; what is recovered there is
+written in the target's own units by folding the map into the first layer, exactly but for rounding.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from revelu.errors import InputError
+from revelu.types import BoolArray, FloatArray
+
+__all__ = ["Domain"]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The inputs that are asked: Gaussian ones, or those of a box.
+
+    Make one by :meth:`like`, :meth:`gaussian` or :meth:`box`.
+
+    Attributes
+    ----------
+    center : ndarray, shape (d,) or ()
+        A number stands for one in every column.
+    spread : ndarray, shape (r, d), (d,) or ()
+        How the coordinates move the inputs; of one dimension or none, column by column.
+    bounds : (lo, hi) or None
+        Each of shape (d,) or (): no input leaves them, not by a rounding.
+    is_uniform : bool
+        Whether inputs are drawn uniformly within the bounds, and not from a Gaussian.
+    words : str
+        What is drawn, in words that follow "inputs".
+    notes : tuple of str
+        What was seen in the data.
+    """
+
+    center: FloatArray
+    spread: FloatArray
+    bounds: tuple[FloatArray, FloatArray] | None = None
+    is_uniform: bool = False
+    words: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def gaussian(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0) -> "Domain":
+        """Inputs of N(mean, std²), column by column.
+
+        Parameters
+        ----------
+        mean, std : array_like, shape (d,) or ()
+
+        Raises
+        ------
+        InputError
+            If they are no finite numbers, or a standard deviation is not positive.
+        """
+        center, scale = _column("mean", mean), _column("std", std)
+        if (scale <= 0).any():
+            raise InputError("std must be positive in every column")
+        if center.ndim and scale.ndim and len(center) != len(scale):
+            raise InputError(f"mean has {len(center)} columns, std has {len(scale)}")
+        one = center.ndim + scale.ndim == 0
+        words = f"of N({center:g}, {scale:g}²)" if one else "of the Gaussian with the mean and std"
+        return cls(center, scale, words=words if one else f"{words} given")
+
+    @classmethod
+    def box(cls, lo: ArrayLike, hi: ArrayLike) -> "Domain":
+        """Inputs between bounds, uniformly.
+
+        Parameters
+        ----------
+        lo, hi : array_like, shape (d,) or ()
+
+        Raises
+        ------
+        InputError
+            If they are no finite numbers with ``lo < hi``.
+        """
+        low, high = _column("lo", lo), _column("hi", hi)
+        if low.ndim and high.ndim and len(low) != len(high):
+            raise InputError(f"lo has {len(low)} columns, hi has {len(high)}")
+        if (low >= high).any():
+            raise InputError("a box needs lo < hi in every column")
+        words = "uniform in the box given"
+        bounds = np.broadcast_arrays(low, high)
+        center, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+        return cls(center, half, (bounds[0], bounds[1]), is_uniform=True, words=words)
+
+    @classmethod
+    def like(
+        cls,
+        data: ArrayLike,
+        *,
+        name: str = "the data",
+        keep_discrete: bool = False,
+        rows_for_covariance: int = 10,
+        most_values: int = 10,
+    ) -> "Domain":
+        """Inputs drawn like data: normal, with their mean and covariance.
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d)
+        name : str
+            What messages call it.
+        keep_discrete : bool
+            Hold columns of few values at the one that is most frequent.
+        rows_for_covariance : int
+            Rows a column, from which the covariance is taken, shrunk as Ledoit and Wolf (2004)
+            do; with fewer the columns are taken one by one.
+        most_values : int
+            Columns of no more values, and with a tenth of the rows at most, count as discrete.
+
+        Raises
+        ------
+        InputError
+            If it is no table of finite numbers, of two rows or more that differ.
+        """
+        X = _table(name, data)
+        n, d = X.shape
+        held = np.ptp(X, axis=0) == 0
+        discrete = ~held & _are_discrete(X, min(most_values, max(n // 10, 2)))
+        center, notes = X.mean(axis=0), list[str]()
+        if held.all():
+            raise InputError(f"{name}: every column is constant")
+        if held.any():
+            notes.append(f"{_columns(held)} of {name} constant: held as in the data")
+        if discrete.any() and keep_discrete:
+            notes.append(f"{_columns(discrete)} of {name} of few values: held at the most frequent")
+            center[discrete] = [_most_frequent(X[:, j]) for j in np.flatnonzero(discrete)]
+            held |= discrete
+        elif discrete.any():
+            notes.append(f"{_columns(discrete)} of {name} of few values: asked as real numbers")
+        if held.all():
+            raise InputError(f"{name}: every column is constant, or of few values")
+        free = np.flatnonzero(~held)
+        moved, words = np.zeros((len(free), d)), "mean and standard deviations"
+        if n >= rows_for_covariance * len(free) and len(free) > 1:
+            factor, words = _shrunk_factor(X[:, free]), "mean and covariance"
+        else:
+            factor = np.diag(X[:, free].std(axis=0))
+        moved[:, free] = factor
+        said = f"drawn like {name} (normal with its {words})"
+        return cls(center, moved, words=said, notes=tuple(notes))
+
+    def within(self, lo: ArrayLike, hi: ArrayLike) -> "Domain":
+        """Return the part of a Gaussian that lies between bounds, asked as a box is.
+
+        The box reaches four standard deviations from the mean at most.
+
+        Raises
+        ------
+        InputError
+            If the bounds are none, or the Gaussian has a covariance or lies outside of them.
+        """
+        box = Domain.box(lo, hi)
+        if self.is_uniform:
+            raise InputError("a domain has one box")
+        if self.spread.ndim > 1:
+            std, center = np.sqrt((self.spread**2).sum(axis=0)), self.center
+        else:
+            center, std = np.broadcast_arrays(self.center, self.spread)
+        low = np.maximum(box.bounds[0] if box.bounds else -np.inf, center - 4.0 * std)
+        high = np.minimum(box.bounds[1] if box.bounds else np.inf, center + 4.0 * std)
+        inside = np.asarray(low < high)
+        if not (inside | (std == 0)).all():
+            raise InputError("the Gaussian lies outside the box, by four standard deviations")
+        if not inside.all():
+            raise InputError("a column that is held has no place in a box: leave it out")
+        cut = Domain.box(low, high)
+        return replace(cut, notes=self.notes, words="uniform in the box given, where the data are")
+
+    def of(self, dim_in: int, name: str = "the target") -> "Domain":
+        """Return the domain with every column written out.
+
+        Raises
+        ------
+        InputError
+            If it has another number of columns than the target.
+        """
+        given = self.dim_target
+        if given is not None and given != dim_in:
+            raise InputError(f"the domain has {given} columns, {name} has {dim_in} inputs")
+        center, spread = np.broadcast_to(self.center, dim_in), self.spread
+        if not spread.ndim:
+            spread = np.broadcast_to(spread, dim_in)
+        bounds = self.bounds
+        if bounds is not None:
+            lo, hi = (np.broadcast_to(bound, dim_in) for bound in bounds)
+            bounds = (lo, hi)
+        return replace(self, center=center, spread=spread, bounds=bounds)
+
+    @property
+    def dim_target(self) -> int | None:
+        """Inputs of the target; None where one number stands for all."""
+        sizes = [a.shape[-1] for a in (self.center, self.spread) if a.ndim]
+        return sizes[0] if sizes else None
+
+    @property
+    def dim_in(self) -> int:
+        """Coordinates, of a domain whose columns are written out."""
+        return len(self.spread)
+
+    @property
+    def unit_box(self) -> tuple[float, float] | None:
+        """What the coordinates keep inside of."""
+        return (-1.0, 1.0) if self.is_uniform else None
+
+    @property
+    def digest(self) -> str:
+        """What tells it from another one."""
+        found = hashlib.sha256(f"{self.is_uniform}".encode())
+        for array in (self.center, self.spread, *(self.bounds or ())):
+            found.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The spread as a matrix, shape (r, d)."""
+        return np.diag(self.spread) if self.spread.ndim == 1 else self.spread
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """The right inverse of the matrix, shape (d, r): ``z = (x - center) @ inverse``."""
+        if self.spread.ndim == 1:
+            return np.diag(1.0 / self.spread)
+        return np.asarray(np.linalg.pinv(self.spread))
+
+    def to_target(self, Z: FloatArray) -> FloatArray:
+        """Inputs of the target at coordinates, (n, r) -> (n, d)."""
+        moved = Z * self.spread if self.spread.ndim == 1 else Z @ self.spread
+        X = np.asarray(self.center + moved)
+        return X if self.bounds is None else np.clip(X, *self.bounds)
+
+    def to_coordinates(self, X: FloatArray, what: str = "inputs") -> FloatArray:
+        """Coordinates of inputs of the target, (n, d) -> (n, r).
+
+        Raises
+        ------
+        InputError
+            If the domain holds a column at another value than a row, or has bounds that it leaves.
+        """
+        if X.ndim != 2 or X.shape[1] != len(self.center):
+            raise InputError(f"expected {what} of shape (n, {len(self.center)}), got {X.shape}")
+        held = np.asarray(self.matrix == 0).all(axis=0)
+        apart = X[:, held] != self.center[held]
+        if apart.any():
+            row, column = (int(i) for i in np.argwhere(apart)[0])
+            column = int(np.flatnonzero(held)[column])
+            raise InputError(
+                f"row {row} of the {what} has {X[row, column]:g} in column {column}, which the "
+                f"domain holds at {self.center[column]:g}"
+            )
+        if self.bounds is not None:
+            outside = np.flatnonzero(((X < self.bounds[0]) | (X > self.bounds[1])).any(axis=1))
+            if len(outside):
+                raise InputError(f"row {outside[0]} of the {what} leaves the domain's box")
+        Z = np.asarray((X - self.center) @ self.inverse)
+        return np.clip(Z, -1.0, 1.0) if self.is_uniform else Z
+
+
+def _column(name: str, given: ArrayLike) -> FloatArray:
+    """Numbers, one a column or one for all."""
+    try:
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is no number, nor one for each column") from None
+    if values.ndim > 1 or not values.size or not np.isfinite(values).all():
+        raise InputError(f"{name} must be a finite number, or one for each column")
+    return values
+
+
+def _table(name: str, data: ArrayLike) -> FloatArray:
+    try:
+        X = np.array(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: not a table of numbers") from None
+    if X.ndim != 2 or not X.shape[1]:
+        raise InputError(f"{name}: expected a table (n, d), got shape {X.shape}")
+    if len(X) < 2:
+        raise InputError(f"{name}: {len(X)} row is too few for a spread: two or more are needed")
+    if not np.isfinite(X).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+        raise InputError(f"{name}: {X[row, column]} in row {row}, column {column}")
+    return X
+
+
+def _are_discrete(X: FloatArray, most: int) -> BoolArray:
+    """Columns of few values."""
+    return np.array([len(np.unique(column)) <= most for column in X.T])
+
+
+def _most_frequent(column: FloatArray) -> float:
+    values, counts = np.unique(column, return_counts=True)
+    return float(values[counts.argmax()])
+
+
+def _columns(chosen: BoolArray) -> str:
+    """Columns by number, with their verb."""
+    numbers = np.flatnonzero(chosen)
+    shown = ", ".join(str(j) for j in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
+    return f"column {shown} is" if len(numbers) == 1 else f"columns {shown} are"
+
+
+def _shrunk_factor(X: FloatArray) -> FloatArray:
+    """A factor ``L`` with ``L' L`` the covariance, in units of each column's deviation shrunk.
+
+    Ledoit and Wolf (2004): the share of the identity that leaves the least expected error.
+    """
+    n, d = X.shape
+    std = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / std
+    S = Z.T @ Z / n
+    distance = float(((S - np.eye(d)) ** 2).sum())
+    # The variance of the entries of S, summed: E|z z' - S|^2 / n.
+    scatter = float((((Z**2).sum(axis=1)) ** 2).mean() - (S**2).sum()) / n
+    share = 1.0 if distance == 0 else min(max(scatter / distance, 0.0), 1.0)
+    values, vectors = np.linalg.eigh((1.0 - share) * S + share * np.eye(d))
+    # The symmetric root: coordinates stay near the columns that they are named by.
+    root = (vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
+    return np.asarray(root * std)
