@@ -30,6 +30,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
+from revelu.probe.smoothness import Smoothness
 from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError, NoRowsError
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
@@ -173,6 +174,7 @@ class FitSearch(Search):
             )
         except NoRowsError:
             self._look_along_a_line()
+            self._refuse_smooth()
             many = (self.n_kinks or 0) >= self.method.many_kinks
             if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):
                 raise _NoPiecesError(
@@ -183,6 +185,7 @@ class FitSearch(Search):
                 ) from None
             return None
         if found is None:
+            self._refuse_smooth()
             return None
         self.best, samples = found
         return samples
@@ -208,6 +211,8 @@ class FitSearch(Search):
                 if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
+            if len(left) == self.method.n_before_smooth and not self._is_coarse():
+                self._refuse_smooth()
             if self._is_hopeless(left, samples):
                 self._follow_hyperplanes()
                 return samples
@@ -298,6 +303,23 @@ class FitSearch(Search):
             raise _NoPiecesError(ended(scan).why, scan.message)
         self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
         log.info("%d kinks along a line", self.n_kinks)
+
+    def _refuse_smooth(self) -> None:
+        """End the search where the answers are those of a smooth function.
+
+        Its kinks with larger errors are no worse than a network's, and more neurons always explain
+        a little more of it.
+        """
+        if self.oracle.takes_log_ratios:
+            return
+        self.tell("looking at segments for pieces")
+        how = self.method.smoothness
+        if how.is_smooth(self.oracle, self.noise, self.oracle.dim_in, self.rng):
+            raise _NoPiecesError(
+                Why.CURVED,
+                "on short segments the answers are those of a smooth function: they bend along "
+                "all of each, and nowhere at once",
+            )
 
     def _finish(self, samples: Samples) -> Samples:
         """Steps 4 and 5, for a network that explains its samples; what it is fitted to."""
@@ -494,10 +516,14 @@ class Fit(Method):
         or so many, none of which is a single neuron's.
     n_before_line : int
         A line tells smooth functions apart once so many searches have failed,
+    n_before_smooth : int
+        short segments once so many have,
     n_before_lines : int
         and some tell more hidden layers once so many have,
     before_lines : float
         or a step of the next one takes so many multiplications.
+    smoothness : Smoothness
+        What tells smooth functions on short segments.
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
@@ -546,8 +572,10 @@ class Fit(Method):
     many_kinks: int = 20
     few_kinks: int = 5
     n_before_line: int = 2
+    n_before_smooth: int = 3
     n_before_lines: int = 3
     before_lines: float = 5e11
+    smoothness: Smoothness = field(default_factory=Smoothness)
     max_repairs: int = 2
     more_answers: float = 0.25
     rest_errors: float = 30.0
