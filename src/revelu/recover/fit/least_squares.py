@@ -31,6 +31,7 @@ from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
 from revelu.probe.smoothness import Smoothness
+from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError, NoRowsError
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
@@ -81,7 +82,6 @@ class FitSearch(Search):
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
-    is_stuck: bool = field(default=False, init=False)
     has_followed: bool = field(default=False, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     obstacles: list[str] = field(default_factory=list, init=False)
@@ -104,7 +104,8 @@ class FitSearch(Search):
         except _NoPiecesError as error:
             return Candidate(None, error.why, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
-            why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
+            # Each of its fits has begun anew: another search would do the same.
+            why = Why.REFUTED
         return self._candidate(why)
 
     def _paid(self, rows: Rows) -> Paid:
@@ -120,7 +121,7 @@ class FitSearch(Search):
             notes=tuple(self.notes),
             obstacles=tuple(self.obstacles),
             warnings=() if self.best is None else (self._resolution(),),
-            figures={"refuted": self.is_stuck},
+            figures={"refuted": why is Why.REFUTED},
         )
 
     def repair(self, seen: Disagreement) -> Candidate | None:
@@ -213,7 +214,11 @@ class FitSearch(Search):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if len(left) == self.method.n_before_smooth and not self._is_coarse():
                 self._refuse_smooth()
-            if self._is_hopeless(left, samples):
+            is_estimate = self.noise.law == "float32"
+            if said := self.method.ending.obstacle(
+                left, samples, self.limit, is_estimate=is_estimate
+            ):
+                self.obstacles.append(said)
                 self._follow_hyperplanes()
                 return samples
             # What interpolates is near, too, but no place to start from.
@@ -229,9 +234,11 @@ class FitSearch(Search):
             is_due = fails or not sizes.is_short(n)
             if is_due and self.n_kinks is None:
                 self._look_along_a_line()
-                more = max(
-                    more, sizes.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
-                )
+                wanted = int(self.method.line_margin * (self.n_kinks or 0))
+                most = self.method.ending.most_neurons(sizes.d)
+                if wanted > most:
+                    self._refuse_smooth()
+                more = max(more, sizes.n_samples(min(wanted, most)))
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
 
@@ -255,32 +262,6 @@ class FitSearch(Search):
         """Whether answers have too few digits for rows along lines."""
         is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
         return is_coarse or self.oracle.takes_log_ratios
-
-    def _is_hopeless(self, left: list[tuple[int, float]], samples: Samples) -> bool:
-        """Whether the search ends, after these widths and what each left; and why."""
-        width = left[-1][0]
-        fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
-        least = min(share for w, share in left if 2 * w > width)
-        # The noise floor of float32 is an estimate: what is left near it is noise.
-        even = samples.evenly()
-        is_noise = fewer * even.spread() <= self.method.near_noise * self.limit
-        is_noise &= self.noise.law == "float32"
-        gain = self.method.stuck_in_noise if is_noise else self.method.stuck
-        self.is_stuck = least > gain * fewer
-        is_wide = width >= max(self.method.max_neurons, 4 * self._sizes().d)
-        if not (self.is_stuck or is_wide or samples.X.size * width > self.method.max_work):
-            return False
-        self.obstacles.append(
-            f"no network of one hidden layer and up to {width} neurons was found that explains "
-            f"{len(samples.X):,} answers to within their digits"
-            + (
-                ", and twice the neurons explain no more: the target may have more hidden layers, "
-                "which these answers did not show"
-                if self.is_stuck
-                else ""
-            )
-        )
-        return True
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
@@ -487,15 +468,8 @@ class Fit(Method):
         hide and what rounding the queries adds.
     line_margin : float
         Neurons looked for, over the kinks of a line.
-    max_neurons : int
-        The search ends at a network of more neurons than this and four times the inputs,
-    max_work : float
-        or at more multiplications a step.
-    stuck : float
-        It is stuck where twice the neurons leave more than this share of what fewer left of
-        the answers' variation; on the way to random networks it was 0.85 at most,
-    near_noise, stuck_in_noise : float
-        and where fewer left no more than so many times what noise may leave, at less.
+    ending : Ending
+        What ends a search that explains nothing.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -542,6 +516,8 @@ class Fit(Method):
     hidden = (1, 1)
     answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
     cost = "2 to 6"
+    spends = (2.0, 6.0)
+    spends_fewer = True
     max_starts = 2
     search = FitSearch
 
@@ -556,11 +532,7 @@ class Fit(Method):
     no_interpolation: float = 2.0
     line_noise: float = 3.0
     line_margin: float = 1.1
-    max_neurons: int = 128
-    max_work: float = 4e9
-    stuck: float = 0.95
-    near_noise: float = 3.0
-    stuck_in_noise: float = 0.5
+    ending: Ending = field(default_factory=Ending)
     equations: float = 2.1
     slope_equations: float = 1.25
     coarse_equations: float = 3.4

@@ -32,6 +32,8 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
     if not rows:
         return ()
     said = [_coarsest(rows, n_outputs, data)]
+    if digits := _by_digits(rows):
+        said.append(digits)
     if n_outputs > 1 and (label := next((r for r in rows if r.defence == "labels"), None)):
         given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
         text = "where the class is all that callers need, answer labels: "
@@ -74,6 +76,27 @@ def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
         f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
         f"{_WORDS[best.recovered]}{_mark(best)}{cut}"
     )
+
+
+def _by_digits(rows: Sequence[AuditRow]) -> str:
+    """What answers give away of which digits are taken: the finest first, equals together."""
+    given: dict[str, list[str]] = {}
+    for row in rows:
+        if row.defence == "float32" or row.defence.endswith(" digits"):
+            what = _WORDS[row.recovered] + _mark(row) if is_judged(row) else _UNKNOWN
+            given.setdefault(what, []).append(row.defence)
+    parts = []
+    for what, names in given.items():
+        if what is _UNKNOWN:
+            parts.append(f"of {_listed(names)} {what}")
+        else:
+            verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
+            parts.append(f"{_listed(names)} {verb} away {what}")
+    return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def is_judged(row: AuditRow) -> bool:
