@@ -48,9 +48,7 @@ class Smoothness:
     least_smooth: int = 4
     n_first: int = 2
 
-    def is_smooth(
-        self, ask: Ask, noise: NoiseFloor, dim_in: int, rng: np.random.Generator
-    ) -> bool:
+    def is_smooth(self, ask: Ask, noise: NoiseFloor, dim_in: int, rng: np.random.Generator) -> bool:
         """Whether so many segments show a smooth function that no other is.
 
         Parameters

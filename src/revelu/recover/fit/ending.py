@@ -15,6 +15,9 @@ class Ending:
     ----------
     max_neurons : int
         It ends at a network of more neurons than this and four times the inputs,
+    per_kink, max_by_kinks : float, int
+        at more than so many for each kink of a line and than this, for a line crosses the
+        hyperplane of each neuron once,
     max_work : float
         or at more multiplications a step.
     stuck : float
@@ -26,17 +29,34 @@ class Ending:
     """
 
     max_neurons: int = 128
+    per_kink: float = 4.0
+    max_by_kinks: int = 32
     max_work: float = 4e9
     stuck: float = 0.95
     near_noise: float = 10.0
     stuck_in_noise: float = 0.5
 
-    def most_neurons(self, d: int) -> int:
-        """The widest network that is looked for."""
-        return max(self.max_neurons, 4 * d)
+    def most_neurons(self, d: int, n_kinks: int | None = None) -> int:
+        """The widest network that is looked for.
+
+        Parameters
+        ----------
+        n_kinks : int, optional
+            Of a line; where none was seen, that says nothing.
+        """
+        most = max(self.max_neurons, 4 * d)
+        if not n_kinks:
+            return most
+        return min(most, max(self.max_by_kinks, int(self.per_kink * n_kinks)))
 
     def obstacle(
-        self, left: list[tuple[int, float]], samples: Samples, limit: float, *, is_estimate: bool
+        self,
+        left: list[tuple[int, float]],
+        samples: Samples,
+        limit: float,
+        n_kinks: int | None = None,
+        *,
+        is_estimate: bool,
     ) -> str:
         """Say why the search ends; an empty string where it goes on.
 
@@ -47,9 +67,11 @@ class Ending:
         samples : Samples
             The last ones.
         limit : float
-            The reduced cost that noise alone may leave,
+            The reduced cost that noise alone may leave.
+        n_kinks : int, optional
+            Of a line.
         is_estimate : bool
-            and whether it rests on an estimate: then what is left near it is noise.
+            Whether that rests on an estimate: then what is left near it is noise.
         """
         width, last = left[-1]
         n, d = samples.X.shape
@@ -60,8 +82,10 @@ class Ending:
         honest = [share for _, share in left[:-1] if share * spread > limit]
         before = min(honest, default=np.inf)
         is_noise = is_estimate and last * spread > limit
-        is_noise &= before * spread <= self.near_noise * limit and last > self.stuck_in_noise * before
-        is_wide = width >= self.most_neurons(d) or n * d * width > self.max_work
+        is_noise &= (
+            before * spread <= self.near_noise * limit and last > self.stuck_in_noise * before
+        )
+        is_wide = width >= self.most_neurons(d, n_kinks) or n * d * width > self.max_work
         if not (is_stuck or is_noise or is_wide):
             return ""
         said = (

@@ -216,7 +216,7 @@ class FitSearch(Search):
                 self._refuse_smooth()
             is_estimate = self.noise.law == "float32"
             if said := self.method.ending.obstacle(
-                left, samples, self.limit, is_estimate=is_estimate
+                left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
             ):
                 self.obstacles.append(said)
                 self._follow_hyperplanes()
