@@ -32,13 +32,14 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
     if not rows:
         return ()
     said = [_coarsest(rows, n_outputs, data)]
-    if digits := _by_digits(rows):
-        said.append(digits)
     if n_outputs > 1 and (label := next((r for r in rows if r.defence == "labels"), None)):
         given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
         text = "where the class is all that callers need, answer labels: "
         said.append(f"{text}{given}{_mark(label)}")
-    return (*said, _limit(rows), CAVEAT)
+    said.append(_limit(rows))
+    if digits := _by_digits(rows):
+        said.append(digits)
+    return (*said, CAVEAT)
 
 
 def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float = 0.01) -> bool:
@@ -88,7 +89,7 @@ def _by_digits(rows: Sequence[AuditRow]) -> str:
     parts = []
     for what, names in given.items():
         if what is _UNKNOWN:
-            parts.append(f"of {_listed(names)} {what}")
+            parts.append(f"what {_listed(names)} give away is not known, for attacks were cut")
         else:
             verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
             parts.append(f"{_listed(names)} {verb} away {what}")
