@@ -39,7 +39,7 @@ class Smoothness:
         Where none is of so many lengths, that ends it.
     """
 
-    half_lengths: tuple[float, ...] = (1.0, 0.4, 0.16, 0.06)
+    half_lengths: tuple[float, ...] = (0.4, 0.16, 1.0, 0.06)
     n_segments: int = 4
     n_points: int = 13
     degree: int = 5

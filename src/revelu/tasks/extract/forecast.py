@@ -85,7 +85,7 @@ def forecast(
 
 def _two_digits(n: float) -> int:
     """Round to two digits: no more are known."""
-    return round(n, 1 - int(np.floor(np.log10(n)))) if n >= 100 else int(np.ceil(n))
+    return int(round(n, 1 - int(np.floor(np.log10(n))))) if n >= 100 else int(np.ceil(n))
 
 
 def _duration(seconds: float) -> str:
