@@ -321,7 +321,7 @@ def test_numbers_may_take_twice_as_long_until_finer_ones_were_tried_in_vain(monk
     monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
     # No second passes: what is left is that of the first row.
     monkeypatch.setattr("time.monotonic", lambda: 0.0)
-    monkeypatch.setattr("revelu.tasks.audit.audit._Audit._try_again", lambda self: None)
+    monkeypatch.setattr("revelu.tasks.audit.audit._Audit._try_again", lambda _: None)
     revelu.audit(TRUTH, max_seconds=600)
     shares = [allowed[name] / 600 for name in NAMES]
     assert shares[0] == 0.5
