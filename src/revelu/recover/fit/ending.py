@@ -23,9 +23,11 @@ class Ending:
     stuck : float
         It is stuck where twice the neurons leave more than this share of what fewer left of
         the answers' variation; on the way to random networks it was 0.85 at most,
-    near_noise, stuck_in_noise : float
-        and where the best before left no more than so many times what noise may, as soon as the
-        next one leaves more than this share of that.
+    in_noise, stuck_in_noise : float
+        and where fewer left no more than so many times what noise may, at less.
+    near_noise : float
+        It ends near noise where the best before left no more than so many times what that may,
+        as soon as the next one leaves more than the same share of it.
     """
 
     max_neurons: int = 128
@@ -33,6 +35,7 @@ class Ending:
     max_by_kinks: int = 32
     max_work: float = 4e9
     stuck: float = 0.95
+    in_noise: float = 3.0
     near_noise: float = 10.0
     stuck_in_noise: float = 0.5
 
@@ -76,9 +79,11 @@ class Ending:
         width, last = left[-1]
         n, d = samples.X.shape
         fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
-        is_stuck = min(share for w, share in left if 2 * w > width) > self.stuck * fewer
-        # What explains its own samples alone leaves too little, and says nothing.
         spread = samples.evenly().spread()
+        is_in_noise = is_estimate and fewer * spread <= self.in_noise * limit
+        gain = self.stuck_in_noise if is_in_noise else self.stuck
+        is_stuck = min(share for w, share in left if 2 * w > width) > gain * fewer
+        # What explains its own samples alone leaves too little, and says nothing at once.
         honest = [share for _, share in left[:-1] if share * spread > limit]
         before = min(honest, default=np.inf)
         is_noise = is_estimate and last * spread > limit
