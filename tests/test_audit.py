@@ -298,7 +298,38 @@ def test_advice_takes_no_comfort_in_attacks_that_were_cut():
     assert "the answers as they are (100.0% of classes) give away the least: the weights" in said[0]
     assert "attacks on 3 digits were cut, and judge nothing" in said[0]
     assert "not known" in said[1]
+    assert "what 3 digits give away is not known, for attacks were cut" in said
     assert "came to an end" in advice(rows[1:], 3, "10 inputs")[0]
+
+
+def test_advice_says_what_each_number_of_digits_gives_away():
+    rows = [made("none", "weights"), made("float32", "weights"), made("6 digits", "weights")]
+    rows += [made("3 digits", "function"), replace(made("2 digits", "nothing"), cut=True)]
+    assert advice(rows, 3, "10 inputs")[2] == (
+        "float32 and 6 digits give away the weights; 3 digits give away a copy of the function; "
+        "what 2 digits give away is not known, for attacks were cut"
+    )
+
+
+def test_numbers_may_take_twice_as_long_until_finer_ones_were_tried_in_vain(monkeypatch):
+    allowed = {}
+
+    def pretend(*arguments):
+        allowed[NAMES[len(allowed)]] = arguments[3].seconds
+        return Finding(10, None, None, len(allowed) == 1 + NAMES.index("3 digits"), False, ())
+
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
+    # No second passes: what is left is that of the first row.
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+    monkeypatch.setattr("revelu.tasks.audit.audit._Audit._try_again", lambda _: None)
+    revelu.audit(TRUTH, max_seconds=600)
+    shares = [allowed[name] / 600 for name in NAMES]
+    assert shares[0] == 0.5
+    # Each of nine, of eight ... may take twice what those after it may.
+    assert shares[1:5] == pytest.approx([2 / 10, 2 / 9, 2 / 8, 2 / 7])
+    assert shares[5] == pytest.approx(1 / 5)
+    assert shares[6] == pytest.approx(2 / 5)
+    assert shares[8:] == pytest.approx([1 / 2, 1])
 
 
 def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):

@@ -87,7 +87,7 @@ class _Stubborn:
     """A method that proposes one wrong network for ever."""
 
     name, hidden, answers, box = "stubborn", (1, 1), frozenset({Law.FLOAT64}), False
-    cost, max_starts = "nothing", 2
+    cost, max_starts, spends = "nothing", 2, None
 
     def __init__(self, why=Why.EXPLAINED, layers=(), worst_error=0.0, network=None):
         self.said = Candidate(

@@ -73,6 +73,10 @@ class ProgressLine:
             figures.append(f"at most {minutes}:{seconds:02d} left")
         if event.n_queries:
             figures.append(f"{event.n_queries:,} queries in {event.n_rounds:,} rounds")
+        if event.expected is not None:
+            least, most = event.expected
+            is_beyond = event.n_queries > most
+            figures.append(f"over {most:,} expected" if is_beyond else f"of {least:,} to {most:,}")
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,

@@ -217,6 +217,12 @@ class Method:
         The laws of noise that it takes.
     cost : str
         Queries a parameter, in words.
+    spends : (float, float), optional
+        Fewest and most queries that each parameter of one output has taken where one hidden layer
+        was recovered at the first attempt,
+    spends_fewer : bool
+        and whether several outputs, which one query answers all, make them fewer for certain: they
+        do make the fewest.
     max_starts : int
         Starts afresh, the first included, that may find what one has missed.
     search : type of Search
@@ -229,6 +235,8 @@ class Method:
     hidden: ClassVar[tuple[int, int | None]]
     answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
     cost: ClassVar[str]
+    spends: ClassVar[tuple[float, float] | None] = None
+    spends_fewer: ClassVar[bool] = False
     max_starts: ClassVar[int] = 3
     search: ClassVar[type[Search]]
     search_in_box: ClassVar[type[Search] | None] = None

@@ -130,6 +130,8 @@ class Job:
         Their root.
     message : str
         What is being done.
+    expected : (int, int) or None
+        Fewest and most queries that it is expected to ask in all, where something is.
     """
 
     oracle: Oracle
@@ -138,6 +140,7 @@ class Job:
     command: str
     stream: str
     message: str = field(default="", init=False)
+    expected: tuple[int, int] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.seed = whole_number("seed", self.seed, 0)
@@ -181,4 +184,4 @@ class Job:
 
     def _listen(self, oracle: Oracle, phase: str) -> None:
         if self.progress is not None:
-            self.progress(Progress.of(oracle, phase, self.message))
+            self.progress(Progress.of(oracle, phase, self.message, expected=self.expected))

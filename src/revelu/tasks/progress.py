@@ -24,6 +24,8 @@ class Progress:
         Of the present step, or of a task of many, where it is known.
     seconds_left : float or None
         What is left at most, where that is known.
+    expected : (int, int) or None
+        Fewest and most queries that are expected in all, where something is.
     """
 
     phase: str
@@ -32,6 +34,7 @@ class Progress:
     message: str
     fraction: float | None = None
     seconds_left: float | None = None
+    expected: tuple[int, int] | None = None
 
     @classmethod
     def of(
@@ -41,10 +44,12 @@ class Progress:
         message: str,
         fraction: float | None = None,
         seconds_left: float | None = None,
+        expected: tuple[int, int] | None = None,
     ) -> Self:
         """Return the present moment of a task that asks ``oracle``."""
         ledger = oracle.ledger()
-        return cls(phase, ledger.n_queries, ledger.n_rounds, message, fraction, seconds_left)
+        n_queries, n_rounds = ledger.n_queries, ledger.n_rounds
+        return cls(phase, n_queries, n_rounds, message, fraction, seconds_left, expected)
 
 
 Listener = Callable[[Progress], None]

@@ -30,6 +30,8 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import random_line
+from revelu.probe.smoothness import Smoothness
+from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError, NoRowsError
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
@@ -80,7 +82,6 @@ class FitSearch(Search):
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
-    is_stuck: bool = field(default=False, init=False)
     has_followed: bool = field(default=False, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     obstacles: list[str] = field(default_factory=list, init=False)
@@ -103,7 +104,8 @@ class FitSearch(Search):
         except _NoPiecesError as error:
             return Candidate(None, error.why, obstacles=(str(error),))
         if why is Why.EXPLAINED and self.obstacles:
-            why = Why.REFUTED if self.is_stuck else Why.UNRESOLVED
+            # Each of its fits has begun anew: another search would do the same.
+            why = Why.REFUTED
         return self._candidate(why)
 
     def _paid(self, rows: Rows) -> Paid:
@@ -119,7 +121,7 @@ class FitSearch(Search):
             notes=tuple(self.notes),
             obstacles=tuple(self.obstacles),
             warnings=() if self.best is None else (self._resolution(),),
-            figures={"refuted": self.is_stuck},
+            figures={"refuted": why is Why.REFUTED},
         )
 
     def repair(self, seen: Disagreement) -> Candidate | None:
@@ -173,6 +175,7 @@ class FitSearch(Search):
             )
         except NoRowsError:
             self._look_along_a_line()
+            self._refuse_smooth()
             many = (self.n_kinks or 0) >= self.method.many_kinks
             if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):
                 raise _NoPiecesError(
@@ -183,6 +186,7 @@ class FitSearch(Search):
                 ) from None
             return None
         if found is None:
+            self._refuse_smooth()
             return None
         self.best, samples = found
         return samples
@@ -208,7 +212,13 @@ class FitSearch(Search):
                 if is_explained(self._best(), samples, self.limit):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
-            if self._is_hopeless(left, samples):
+            if len(left) == self.method.n_before_smooth and not self._is_coarse():
+                self._refuse_smooth()
+            is_estimate = self.noise.law == "float32"
+            if said := self.method.ending.obstacle(
+                left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
+            ):
+                self.obstacles.append(said)
                 self._follow_hyperplanes()
                 return samples
             # What interpolates is near, too, but no place to start from.
@@ -224,9 +234,11 @@ class FitSearch(Search):
             is_due = fails or not sizes.is_short(n)
             if is_due and self.n_kinks is None:
                 self._look_along_a_line()
-                more = max(
-                    more, sizes.n_samples(int(self.method.line_margin * (self.n_kinks or 0)))
-                )
+                wanted = int(self.method.line_margin * (self.n_kinks or 0))
+                most = self.method.ending.most_neurons(sizes.d)
+                if wanted > most:
+                    self._refuse_smooth()
+                more = max(more, sizes.n_samples(min(wanted, most)))
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
 
@@ -251,32 +263,6 @@ class FitSearch(Search):
         is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
         return is_coarse or self.oracle.takes_log_ratios
 
-    def _is_hopeless(self, left: list[tuple[int, float]], samples: Samples) -> bool:
-        """Whether the search ends, after these widths and what each left; and why."""
-        width = left[-1][0]
-        fewer = min((share for w, share in left if 2 * w <= width), default=np.inf)
-        least = min(share for w, share in left if 2 * w > width)
-        # The noise floor of float32 is an estimate: what is left near it is noise.
-        even = samples.evenly()
-        is_noise = fewer * even.spread() <= self.method.near_noise * self.limit
-        is_noise &= self.noise.law == "float32"
-        gain = self.method.stuck_in_noise if is_noise else self.method.stuck
-        self.is_stuck = least > gain * fewer
-        is_wide = width >= max(self.method.max_neurons, 4 * self._sizes().d)
-        if not (self.is_stuck or is_wide or samples.X.size * width > self.method.max_work):
-            return False
-        self.obstacles.append(
-            f"no network of one hidden layer and up to {width} neurons was found that explains "
-            f"{len(samples.X):,} answers to within their digits"
-            + (
-                ", and twice the neurons explain no more: the target may have more hidden layers, "
-                "which these answers did not show"
-                if self.is_stuck
-                else ""
-            )
-        )
-        return True
-
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
@@ -298,6 +284,23 @@ class FitSearch(Search):
             raise _NoPiecesError(ended(scan).why, scan.message)
         self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
         log.info("%d kinks along a line", self.n_kinks)
+
+    def _refuse_smooth(self) -> None:
+        """End the search where the answers are those of a smooth function.
+
+        Its kinks with larger errors are no worse than a network's, and more neurons always explain
+        a little more of it.
+        """
+        if self.oracle.takes_log_ratios:
+            return
+        self.tell("looking at segments for pieces")
+        how = self.method.smoothness
+        if how.is_smooth(self.oracle, self.noise, self.oracle.dim_in, self.rng):
+            raise _NoPiecesError(
+                Why.CURVED,
+                "on short segments the answers are those of a smooth function: they bend along "
+                "all of each, and nowhere at once",
+            )
 
     def _finish(self, samples: Samples) -> Samples:
         """Steps 4 and 5, for a network that explains its samples; what it is fitted to."""
@@ -465,15 +468,8 @@ class Fit(Method):
         hide and what rounding the queries adds.
     line_margin : float
         Neurons looked for, over the kinks of a line.
-    max_neurons : int
-        The search ends at a network of more neurons than this and four times the inputs,
-    max_work : float
-        or at more multiplications a step.
-    stuck : float
-        It is stuck where twice the neurons leave more than this share of what fewer left of
-        the answers' variation; on the way to random networks it was 0.85 at most,
-    near_noise, stuck_in_noise : float
-        and where fewer left no more than so many times what noise may leave, at less.
+    ending : Ending
+        What ends a search that explains nothing.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -494,10 +490,14 @@ class Fit(Method):
         or so many, none of which is a single neuron's.
     n_before_line : int
         A line tells smooth functions apart once so many searches have failed,
+    n_before_smooth : int
+        short segments once so many have,
     n_before_lines : int
         and some tell more hidden layers once so many have,
     before_lines : float
         or a step of the next one takes so many multiplications.
+    smoothness : Smoothness
+        What tells smooth functions on short segments.
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
@@ -516,6 +516,8 @@ class Fit(Method):
     hidden = (1, 1)
     answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
     cost = "2 to 6"
+    spends = (2.0, 6.0)
+    spends_fewer = True
     max_starts = 2
     search = FitSearch
 
@@ -530,11 +532,7 @@ class Fit(Method):
     no_interpolation: float = 2.0
     line_noise: float = 3.0
     line_margin: float = 1.1
-    max_neurons: int = 128
-    max_work: float = 4e9
-    stuck: float = 0.95
-    near_noise: float = 3.0
-    stuck_in_noise: float = 0.5
+    ending: Ending = field(default_factory=Ending)
     equations: float = 2.1
     slope_equations: float = 1.25
     coarse_equations: float = 3.4
@@ -546,8 +544,10 @@ class Fit(Method):
     many_kinks: int = 20
     few_kinks: int = 5
     n_before_line: int = 2
+    n_before_smooth: int = 3
     n_before_lines: int = 3
     before_lines: float = 5e11
+    smoothness: Smoothness = field(default_factory=Smoothness)
     max_repairs: int = 2
     more_answers: float = 0.25
     rest_errors: float = 30.0

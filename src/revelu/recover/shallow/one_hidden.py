@@ -249,6 +249,7 @@ class OneHidden(Method):
     name = "one_hidden"
     hidden = (1, 1)
     cost = "about 1"
+    spends = (1.0, 1.5)
     search = LineSearch
     search_in_box = BoxedSearch
 

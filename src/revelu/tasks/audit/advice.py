@@ -36,7 +36,10 @@ def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ..
         given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
         text = "where the class is all that callers need, answer labels: "
         said.append(f"{text}{given}{_mark(label)}")
-    return (*said, _limit(rows), CAVEAT)
+    said.append(_limit(rows))
+    if digits := _by_digits(rows):
+        said.append(digits)
+    return (*said, CAVEAT)
 
 
 def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float = 0.01) -> bool:
@@ -74,6 +77,27 @@ def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
         f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
         f"{_WORDS[best.recovered]}{_mark(best)}{cut}"
     )
+
+
+def _by_digits(rows: Sequence[AuditRow]) -> str:
+    """What answers give away of which digits are taken: the finest first, equals together."""
+    given: dict[str, list[str]] = {}
+    for row in rows:
+        if row.defence == "float32" or row.defence.endswith(" digits"):
+            what = _WORDS[row.recovered] + _mark(row) if is_judged(row) else _UNKNOWN
+            given.setdefault(what, []).append(row.defence)
+    parts = []
+    for what, names in given.items():
+        if what is _UNKNOWN:
+            parts.append(f"what {_listed(names)} give away is not known, for attacks were cut")
+        else:
+            verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
+            parts.append(f"{_listed(names)} {verb} away {what}")
+    return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def is_judged(row: AuditRow) -> bool:

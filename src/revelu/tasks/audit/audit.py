@@ -110,6 +110,9 @@ class _Audit:
         Of computing, where the oracle has no limit of its own.
     first_share : float
         Part of the time for the first row, on which the others build.
+    promising : float
+        What an attack may take on numbers no coarser than any that was in vain, as a multiple of
+        what each later one may.
     n_reference : int
         Inputs on which copies are compared with the target.
     reference_share : float
@@ -127,6 +130,7 @@ class _Audit:
     progress: Listener | None
     seconds: float = 480.0
     first_share: float = 0.5
+    promising: float = 2.0
     n_reference: int = 1000
     reference_share: float = 0.05
     worth_again: float = 2.0
@@ -161,7 +165,7 @@ class _Audit:
                 if self.rows and self._is_over():
                     break
                 self.place = place
-                self.rows.append(self._judged(defence, self._limits()))
+                self.rows.append(self._judged(defence, self._limits(defence)))
             self._try_again()
             self.oracle.check_unchanged()
         except LimitReachedError as limit:
@@ -298,14 +302,28 @@ class _Audit:
         note = "by an attack on the copy that was found, not on the served model"
         return replace(row, extrapolated=True, notes=(note, *row.notes))
 
-    def _limits(self) -> Limits:
-        """The first row may take half of what there is, the others share the rest."""
+    def _limits(self, defence: Defence) -> Limits:
+        """The first row may take half of what there is, the others share the rest.
+
+        What nothing speaks against finding may take twice as much as each that is left.
+        """
         left = self._left()
         if self.rows:
-            return left.share(1.0 / (len(self.all) - len(self.rows)))
+            n_left, weight = len(self.all) - len(self.rows), self._weight(defence)
+            return left.share(weight / (weight + n_left - 1))
         if self.served:
             return replace(left, seconds=(1.0 - self.first_share / 2.0) * left.seconds)
         return left.share(self.first_share)
+
+    def _weight(self, defence: Defence) -> float:
+        """More for answers of numbers, unless an attack on finer ones was cut in vain."""
+        known = self.given or self.reference
+        shift = None if known is None else known.costs(defence)[1]
+        if shift is None:
+            return 1.0
+        in_vain = [r for r in self.rows if r.cut and r.recovered not in {"weights", "function"}]
+        finer = any(row.shift is not None and row.shift <= shift for row in in_vain)
+        return 1.0 if finer else self.promising
 
     def _left(self) -> Limits:
         """What time and queries are left; a copy in place of a served target costs none."""

@@ -11,7 +11,7 @@ from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
-from revelu.tasks.extract.claims import doubt_about, doubt_about_class
+from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
 from revelu.tasks.extract.job import CertifyingJob
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,8 @@ def recover(
     while True:
         chain = _run(job, noise, methods, phase)
         attempts += chain
-        if chain[-1].why is Why.CURVED and not is_rounder:
+        curved = chain[-1].why is Why.CURVED and not is_rounder
+        if curved and not is_smooth(job, noise):
             unsure = doubt_about_class(job, noise)
             log.info("curved; starting afresh with errors %g times as large", rounder)
             noise = replace(noise, nu=rounder * noise.nu)

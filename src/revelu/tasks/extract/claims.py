@@ -7,9 +7,10 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
+from revelu.probe.smoothness import Smoothness
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
-from revelu.recover.method import Layer
+from revelu.recover.method import Law, Layer
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.types import FloatArray
 
@@ -131,6 +132,26 @@ def doubt_about_class(job: CertifyingJob, noise: NoiseFloor, *, blank: float = 0
     if share <= blank:
         return ""
     return f"around {share:.0%} of the inputs no answer changes: pieces are not told from rounding"
+
+
+def is_smooth(
+    job: CertifyingJob,
+    noise: NoiseFloor,
+    how: Smoothness = Smoothness(),  # noqa: B008 - frozen
+) -> bool:
+    """Whether answers of few digits are a smooth function's, however much larger their errors are.
+
+    Those of float64 have the digits that lines need, and deep networks bend often.
+    """
+    oracle = job.oracle
+    if Law.of(noise) is Law.FLOAT64 or oracle.box is not None or oracle.takes_log_ratios:
+        return False
+    rng = np.random.default_rng(job.new_seed())
+    try:
+        with oracle.overtime(), oracle.phase("verify"):
+            return how.is_smooth(oracle, noise, oracle.dim_in, rng)
+    except (LimitReachedError, TargetError):
+        return False
 
 
 def _n_turned(

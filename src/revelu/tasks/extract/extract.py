@@ -1,6 +1,7 @@
 """Extract: recover the network behind a target, verify it, repair what is missing."""
 
 import logging
+import time
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from revelu.recover.shallow import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
+from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
@@ -144,15 +146,30 @@ def extract(
 
 def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
+    began, before = time.monotonic(), job.oracle.n_queries
     noise = job.measure_noise(job.new_seed())
     if isinstance(noise, Refusal):
         return _refused(job, method, noise)
     if (refused := refusal(noise)) is not None:
         return _refused(job, method, refused)
     log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
-    recovery, candidate = recover(job, noise, select_methods(noise, job.oracle, method))
+    methods = select_methods(noise, job.oracle, method)
+    # Answers that a journal has are there at once, and say nothing of the pace.
+    n_asked = job.oracle.n_queries - before
+    pace = (time.monotonic() - began) / n_asked if job.oracle.journal is None else None
+    _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
+    recovery, candidate = recover(job, noise, methods)
     recovery = without_invention(recovery, noise)
     return polished(job, recovery, candidate, noise) if polish else recovery
+
+
+def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:
+    """Say what the search is expected to need."""
+    if expected is None:
+        return
+    job.expected = expected.in_all(job.oracle.n_queries)
+    log.info("expected: %s", expected)
+    job.tell(f"expected: {expected}")
 
 
 def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
