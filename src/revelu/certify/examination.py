@@ -33,7 +33,7 @@ class Examination:
     is_drawn : ndarray of bool, shape (n,)
         Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
         The others are structural: hyperplanes, and tails or corners.
-    smallest : float
+    smallest : float or ndarray, shape (k,)
         Below it a probability has no digits.
     n_skipped : int
         Checks that the budget did not allow.
@@ -49,7 +49,7 @@ class Examination:
     predicted: FloatArray
     is_drawn: BoolArray
     noise: NoiseFloor
-    smallest: float
+    smallest: FloatArray | float
     n_skipped: int = 0
     box: tuple[float, float] | None = None
     words: str = ""
@@ -268,7 +268,7 @@ def _saturated_ratio(
     logits: FloatArray,
     probabilities: FloatArray,
     tolerance: FloatArray,
-    smallest: float,
+    smallest: FloatArray | float,
     margin: float = 0.1,
 ) -> FloatArray:
     """NaN where the network is saturated as the target is, in the same class, else infinite.
@@ -279,6 +279,6 @@ def _saturated_ratio(
     """
     full = np.column_stack([logits, np.zeros(len(logits))])
     log_p = full - logsumexp(full, axis=1)[:, None]
-    as_saturated = log_p.min(axis=1) <= np.log(smallest) + margin
+    as_saturated = (log_p <= np.log(smallest) + margin).any(axis=1)
     as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
     return np.where(as_saturated & as_probable, np.nan, np.inf)

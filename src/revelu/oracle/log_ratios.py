@@ -42,8 +42,8 @@ def are_probabilities(
 
 def smallest_with_digits(
     Y: FloatArray, number: np.finfo[np.floating], small: float = 2.0**-4
-) -> float:
-    """Tell below which size these probabilities have lost their digits.
+) -> FloatArray:
+    """Tell below which size the probabilities of each class have lost their digits, shape (k,).
 
     Parameters
     ----------
@@ -53,33 +53,35 @@ def smallest_with_digits(
     small : float
         Only numbers smaller than this are looked at: next to 1 all are such differences.
     """
-    for column in Y.T:
+    # In shorter formats it is eight times the smallest normal number.
+    found = np.full(Y.shape[1], max(SMALLEST, 8.0 * float(number.tiny)))
+    for j, column in enumerate(Y.T):
         lower = column[(column < small) & (column > 0)]
         steps = lower * 2.0 / float(number.eps)
         # Correctly rounded small numbers are hardly ever such multiples.  Of two classes one
         # commonly is 1 minus the other, and counts as such unless its numbers refute it.
         if np.array_equal(steps, np.rint(steps)) and (len(lower) or Y.shape[1] == 2):
-            return SMALLEST_DIFFERENCE
-    # In shorter formats it is eight times the smallest normal number.
-    return max(SMALLEST, 8.0 * float(number.tiny))
+            found[j] = SMALLEST_DIFFERENCE
+    return found
 
 
-def log_ratios(Y: FloatArray, smallest: float = SMALLEST) -> FloatArray:
+def log_ratios(Y: FloatArray, smallest: FloatArray | float = SMALLEST) -> FloatArray:
     """Return ``log(y_i / y_last)``: the logits up to a common shift.
 
     Parameters
     ----------
     Y : ndarray, shape (n, k)
         Probabilities.
-    smallest : float
-        Below it a probability has no digits to speak of.
+    smallest : float or ndarray, shape (k,)
+        Below it a probability has no digits to speak of: of two classes of which one is computed
+        as 1 minus the other, that one alone, and on the other's side logits go far.
 
     Returns
     -------
     ndarray, shape (n, k - 1)
         A row with any probability too small to have digits is infinite.
     """
-    saturated = np.asarray(Y.min(axis=1) < smallest)
+    saturated = np.asarray((Y < smallest).any(axis=1))
     L = np.log(np.where(saturated[:, None], 1.0, Y))
     ratios = L[:, :-1] - L[:, -1:]
     ratios[saturated] = np.inf

@@ -205,7 +205,7 @@ def measure_noise(
     numbers = read_numbers(answered)
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
-    Y, Y_again = answered, answered_again
+    Y, Y_again, smallest = answered, answered_again, np.zeros(1)
     if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
@@ -214,7 +214,7 @@ def measure_noise(
     if not alive.any():
         raise SaturatedError(
             f"{oracle.name} is saturated: at every input seen some class has a probability "
-            f"under {oracle.smallest_probability:g}, whose digits are lost; ask it for logits, "
+            f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
             "or scale its inputs so that N(0, I) is where it decides"
         )
     # Each stencil has one factor, so that an affine function stays affine along it.
@@ -235,7 +235,7 @@ def measure_noise(
     nu = _relative_error(numbers, stencils.typical(sigma) / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
-        is_difference = oracle.smallest_probability == SMALLEST_DIFFERENCE
+        is_difference = bool((smallest == SMALLEST_DIFFERENCE).any())
         nu = np.maximum(nu, numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0) / unit)
     if is_random:
         nu = np.maximum(nu, stencils.scatter(stencils.grouped(Y), alive) / (np.sqrt(2.0) * unit))

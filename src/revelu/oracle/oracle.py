@@ -103,7 +103,7 @@ class Oracle:
         self._clock = clock
         self.listener: Listener | None = None
         self.takes_log_ratios = False
-        self.smallest_probability = SMALLEST
+        self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = 0
