@@ -1,6 +1,6 @@
 """What a method has found and paid for, for the one that takes over from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from revelu.recover.line import Peeling
 from revelu.recover.rows import Rows
@@ -19,17 +19,20 @@ class Paid:
         Of lines whose answers have few, in the coordinates of
     subspace : Subspace, optional
         the span of the gradients, where inputs are many.
+    first : Rows, optional
+        Of the whole first layer of a deeper network, as its neurons turn on, in those coordinates.
     """
 
     line: Peeling | None = None
     rows: Rows | None = None
     subspace: Subspace | None = None
+    first: Rows | None = None
 
     def __or__(self, before: "Paid") -> "Paid":
         """Return what is here, and where there is none of it what was there before."""
-        if self.rows is None:
-            return Paid(self.line or before.line, before.rows, before.subspace)
-        return Paid(self.line or before.line, self.rows, self.subspace)
+        if self.rows is None and self.first is None:
+            return replace(before, line=self.line or before.line)
+        return replace(self, line=self.line or before.line)
 
 
 NOTHING = Paid()

@@ -20,6 +20,7 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
+from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
@@ -41,6 +42,8 @@ class RoughLayers:
     ----------
     first : RoughRows
         How the first one is found.
+    above : RoughAbove
+        How it is told that there are more than two.
     n_searches : int
         Searches for rows of the first layer, more where no upper layer explains the answers.
     worst_seed : float
@@ -108,6 +111,7 @@ class RoughLayers:
     """
 
     first: RoughRows = field(default_factory=RoughRows)
+    above: RoughAbove = field(default_factory=RoughAbove)
     n_searches: int = 2
     worst_seed: float = 0.03
     worst_rest: float = 0.1
@@ -181,12 +185,9 @@ class RoughLayersSearch(Search):
                         self._answers, self._dim, self.noise, self.rng, others, first
                     )
                     if not len(first) or len(first) > self._dim:
-                        return self._ended(
-                            f"{len(first)} hyperplanes of a first layer were found: where answers "
-                            "have few digits it has to be no wider than the input"
-                        )
+                        return self._ended(self._too_wide(len(first)))
                     said = self._both(self._turned(first), others)
-                    if said.why is Why.EXPLAINED:
+                    if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
                         break
                 return said
         except (LimitReachedError, SaturatedError) as error:
@@ -195,9 +196,8 @@ class RoughLayersSearch(Search):
     def _turned(self, first: Rows) -> Rows:
         """Rows of the first layer, as their neurons turn on."""
         signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
-        turned = np.where(signs < 0, -1.0, 1.0)
         log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
-        return replace(first, W=turned[:, None] * first.W, b=turned * first.b)
+        return first.turned(np.where(signs < 0, -1, 1))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, then both, from wider starts where that leads nowhere."""
@@ -205,15 +205,39 @@ class RoughLayersSearch(Search):
         for n_extra in self.how.n_extra:
             upper = self._upper(first, others, n_extra)
             if upper is None:
+                if n_extra == 0 and self._is_deeper(first):
+                    return self._deeper(first)
                 continue
-            W = first.W
-            if self.paid.subspace is not None:
-                W = W @ self.paid.subspace.basis / self.paid.subspace.scale
-            network = Network([W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
-            said = self._settled(network)
+            said = self._settled(self._started(first, upper))
             if said.why is Why.EXPLAINED:
                 break
         return said
+
+    def _is_deeper(self, first: Rows) -> bool:
+        """Whether what is above the first layer ends or bends."""
+        return self.how.above.some_end(self._answers, self.noise, first, self.rng)
+
+    def _deeper(self, first: Rows) -> Candidate:
+        """Hand over the first layer."""
+        said = f"hyperplanes end above a first layer of {len(first)} neurons: there are more layers"
+        paid = replace(self.paid, first=first)
+        return Candidate(None, Why.HYPERPLANES_END, obstacles=(said,), paid=paid)
+
+    def _started(self, rows: Rows, upper: Network) -> Network:
+        """Known rows, and a network above them."""
+        W, b = self._first_weights(rows), rows.b
+        return Network([W, *upper.weights], [b, *upper.biases], skip=upper.skip)
+
+    def _first_weights(self, first: Rows) -> FloatArray:
+        """Weights of the first layer, by inputs."""
+        space = self.paid.subspace
+        return first.W if space is None else np.asarray(first.W @ space.basis / space.scale)
+
+    def _too_wide(self, m: int) -> str:
+        return (
+            f"{m} hyperplanes of a first layer were found: where answers have few digits it has "
+            "to be no wider than the input"
+        )
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
@@ -413,8 +437,8 @@ class RoughLayersSearch(Search):
         leaves less in the end.
         """
         everything = self._everything()
-        few = (network.preactivations(self.X)[1] > 0).sum(axis=0) <= self.how.few * (
-            network.architecture[1] + 1
+        few = (network.preactivations(self.X)[-1] > 0).sum(axis=0) <= self.how.few * (
+            network.architecture[-3] + 1
         )
         starts = [network]
         if few.any() and not few.all():
@@ -428,7 +452,8 @@ class RoughLayersSearch(Search):
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
         wider = _above(network, add_networks(top_of(network), self._spare(above)))
         below = _left(network, samples) * self.how.below
-        if self.paid.subspace is not None or _left(wider, samples) <= below:
+        is_deeper = network.n_hidden > 2
+        if is_deeper or self.paid.subspace is not None or _left(wider, samples) <= below:
             return wider
         # What is missing above is explained a little by neurons below, too.
         spare = self._spare(Samples(samples.X, left, samples.sigma))

@@ -1,0 +1,98 @@
+"""Three hidden layers from answers of few digits: a layer of rough rows on the other.
+
+1. ``rough_rows`` finds the first layer, ``rough_above`` the second through it.
+2. The third is a network of one hidden layer in what the second puts out.
+3. All layers are fitted at once, to ever more answers until fresh ones agree (``rough_layers``).
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network
+from revelu.numerics.interruption import interruptible
+from revelu.recover.deep.rough_above import AboveFirst
+from revelu.recover.deep.rough_layers import RoughLayersSearch
+from revelu.recover.method import Candidate, Why
+from revelu.recover.rows import Rows
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class RoughTowerSearch(RoughLayersSearch):
+    """Three hidden layers, fitted to answers.
+
+    Attributes
+    ----------
+    first : Rows
+        Of the first layer, as its neurons turn on.
+    """
+
+    first: Rows = field(init=False)
+
+    def propose(self) -> Candidate:
+        """Find the first layer and the second, then the third above them, and fit all."""
+        try:
+            with interruptible(self.oracle.check_time):
+                return self._climbed()
+        except (LimitReachedError, SaturatedError) as error:
+            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+
+    def _climbed(self) -> Candidate:
+        self.first = self._first()
+        if not len(self.first) or len(self.first) > self._dim:
+            return self._ended(self._too_wide(len(self.first)))
+        second, said = None, self._ended("")
+        for _ in range(self.how.n_searches):
+            self.tell(f"measuring rows above {len(self.first)} neurons on lines")
+            second, others = self.how.above.find(
+                self._answers, self.noise, self.first, self.rng, second
+            )
+            if not len(second) or len(second) > len(self.first):
+                return self._ended(
+                    f"{len(second)} hyperplanes of a second layer were found above "
+                    f"{len(self.first)} neurons: where answers have few digits it has to be no "
+                    "wider than the first"
+                )
+            said = self._both(self._turned_above(second), others)
+            if said.why is Why.EXPLAINED:
+                break
+        return said
+
+    def _first(self) -> Rows:
+        """The first layer's rows; those that nothing shows the sign of belong to no neuron."""
+        if self.paid.first is not None:
+            return self.paid.first
+        rows = self.how.first.find(
+            self._answers, self._dim, self.noise, self.rng, self.paid.rows
+        )[0]
+        signs = self.how.first.signs(self._answers, self.noise, rows, self.rng)
+        return rows.turned(signs).take(signs != 0)
+
+    def _turned_above(self, second: Rows) -> Rows:
+        """Rows of the second layer as their neurons turn on; both ways where that does not show."""
+        above = AboveFirst(self._answers, self.first)
+        signs = self.how.above.rows.signs(above, self.noise, second, self.rng)
+        log.info("%d rows of the second layer, %d unsigned", len(second), (signs == 0).sum())
+        back = second.take(signs == 0)
+        return second.turned(np.where(signs < 0, -1, 1)).joined(back.turned(-np.ones(len(back))))
+
+    def _is_deeper(self, first: Rows) -> bool:
+        """No more than three layers are looked for."""
+        del first
+        return False
+
+    def _started(self, rows: Rows, upper: Network) -> Network:
+        """The first layer, the second, and a network above it."""
+        weights, biases = [rows.W, *upper.weights], [rows.b, *upper.biases]
+        W = self._first_weights(self.first)
+        return Network([W, *weights], [self.first.b, *biases], skip=upper.skip)
+
+    def _asked_below(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """What the first layer puts out, and answers, ``n`` at least."""
+        Z, Y = super()._asked_below(n)
+        return np.maximum(Z @ self.first.W.T + self.first.b, 0.0), Y
