@@ -75,7 +75,7 @@ class Orthant:
         Draws of a point of a hyperplane.
     """
 
-    tail: float = 0.4
+    tail: float = 0.8
     tail_on_lines: float = 1.5
     margin: float = 0.02
     max_tries: int = 100

@@ -80,7 +80,8 @@ class Deep(Method):
         Where no answer changes around more than this share of the inputs, it is no evidence that
         no hyperplane seems to go on.
     rough_layers : RoughLayers
-        How three layers are fitted where answers lack the digits of float64.
+        How three layers are fitted where answers lack the digits of float64: above a second layer
+        that lacks a neuron no fit leads anywhere, and another search for it is cheap.
     """
 
     name = "deep"
@@ -120,7 +121,17 @@ class Deep(Method):
     free: float = 0.5
     max_searched: int = 40
     blank: float = 0.1
-    rough_layers: RoughLayers = field(default_factory=RoughLayers)
+    rough_layers: RoughLayers = field(
+        default_factory=lambda: RoughLayers(
+            n_searches=3,
+            n_extra=(0, 4, 8, 12),
+            n_starts=4,
+            max_growths=5,
+            promising=1e-3,
+            max_stale=2,
+            n_fresh=1000,
+        )
+    )
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """It divides differences of answers."""

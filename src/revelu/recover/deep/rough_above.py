@@ -100,7 +100,9 @@ class RoughAbove:
             Of norm 1, their orientation open.
         """
         above, noise = self._above(ask, noise, first, rng)
-        return self.rows.find(above, len(first), noise, rng, None, second)
+        # What is still missing has shown between no pair of points.
+        rows = self.rows if second is None else replace(self.rows, leak=0.0)
+        return rows.find(above, len(first), noise, rng, None, second)
 
     def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end where all of the first layer is on: two layers lie above."""

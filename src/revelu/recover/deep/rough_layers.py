@@ -63,6 +63,10 @@ class RoughLayers:
         until one leaves no more than this many errors.
     max_steps : int
         Of each fit.
+    max_growths : int
+        Neurons are added to one so often,
+    grows : float
+        as long as that leaves no more than this share of what was left.
     promising : float
         One that leaves more than this share of the answers' variation is no start;
     equations : float
@@ -121,6 +125,8 @@ class RoughLayers:
     n_starts: int = 3
     max_steps: int = 100
     close: float = 5.0
+    max_growths: int = 0
+    grows: float = 0.9
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -208,7 +214,7 @@ class RoughLayersSearch(Search):
                 if n_extra == 0 and self._is_deeper(first):
                     return self._deeper(first)
                 continue
-            said = self._settled(self._started(first, upper))
+            said = self._settled(self._started(first, upper.network))
             if said.why is Why.EXPLAINED:
                 break
         return said
@@ -254,7 +260,7 @@ class RoughLayersSearch(Search):
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
 
-    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Network | None:
+    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Fit | None:
         """Steps 2 and 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = self._starts(W, b, others)
@@ -280,20 +286,27 @@ class RoughLayersSearch(Search):
         if best.cost > self.how.promising * samples.spread():
             return None
         # The rows below err, too: neurons that gain less than they do are the joint fit's.
-        return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True)).network
+        return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True))
 
     def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
+        """Fit a layer from known rows and random ones, and add others where that leaves most."""
         stop = Stop(self.how.max_steps, goal=self.how.limit)
-        if not n_extra:
-            return fit(start, samples, stop)
-        return fit_at_once(
-            self.rng,
-            samples,
-            start.architecture[1] + n_extra,
-            self.how.limit,
-            start,
-            max_steps=self.how.max_steps,
-        )
+        if n_extra:
+            width = start.architecture[1] + n_extra
+            best = fit_at_once(
+                self.rng, samples, width, stop.goal, start, max_steps=stop.max_steps
+            )
+        else:
+            best = fit(start, samples, stop)
+        for _ in range(self.how.max_growths):
+            if best.cost < self.how.close:
+                break
+            left = replace(samples, Y=samples.Y - best.network(samples.X))
+            found = fit(add_networks(best.network, self._spare(left)), samples, stop)
+            if found.cost > self.how.grows * best.cost:
+                break
+            best = found
+        return best
 
     def _starts(self, W: FloatArray, b: FloatArray, others: Rows) -> tuple[FloatArray, FloatArray]:
         """Rows above the first layer, as far as single critical points show them."""
@@ -485,7 +498,7 @@ class RoughLayersSearch(Search):
         (n, d), k = samples.X.shape, samples.Y.shape[1]
         left, rows, columns = samples.Y.copy(), [], []
         for _ in range(self.how.n_spare):
-            off = np.abs(left / samples.sigma.reshape(n, -1)).max(axis=1)
+            off = np.abs(left / samples.sigma).max(axis=1)
             wrong = np.flatnonzero(off > SIGMAS * self.how.limit)
             if len(wrong) <= d + 1:
                 break
@@ -610,5 +623,4 @@ def _above(network: Network, top: Network) -> Network:
 
 def _left(network: Network, samples: Samples) -> float:
     """What a network leaves, a few wrong answers counting for little more than a few others."""
-    sigma = samples.sigma.reshape(len(samples.X), -1)
-    return float(np.log1p(((samples.Y - network(samples.X)) / sigma) ** 2).mean())
+    return float(np.log1p(samples.residual(network) ** 2).mean())

@@ -16,6 +16,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import AboveFirst
 from revelu.recover.deep.rough_layers import RoughLayersSearch
 from revelu.recover.method import Candidate, Why
+from revelu.recover.refine.network_fit import Fit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -81,10 +82,18 @@ class RoughTowerSearch(RoughLayersSearch):
         back = second.take(signs == 0)
         return second.turned(np.where(signs < 0, -1, 1)).joined(back.turned(-np.ones(len(back))))
 
-    def _is_deeper(self, first: Rows) -> bool:
-        """No more than three layers are looked for."""
-        del first
-        return False
+    def _both(self, first: Rows, others: Rows) -> Candidate:
+        """Fit the third layer above the second, and all from the best: wrong ones lead nowhere."""
+        best: Fit | None = None
+        for n_extra in self.how.n_extra:
+            found = self._upper(first, others, n_extra)
+            if found is not None and (best is None or found.cost < best.cost):
+                best = found
+            if best is not None and best.cost < self.how.close:
+                break
+        if best is None:
+            return self._ended("no third layer explains the answers")
+        return self._settled(self._started(first, best.network))
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """The first layer, the second, and a network above it."""
