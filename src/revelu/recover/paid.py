@@ -1,6 +1,6 @@
 """What a method has found and paid for, for the one that takes over from it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from revelu.recover.line import Peeling
 from revelu.recover.rows import Rows
@@ -30,9 +30,8 @@ class Paid:
 
     def __or__(self, before: "Paid") -> "Paid":
         """Return what is here, and where there is none of it what was there before."""
-        if self.rows is None and self.first is None:
-            return replace(before, line=self.line or before.line)
-        return replace(self, line=self.line or before.line)
+        mine = self if self.rows is not None else before
+        return Paid(self.line or before.line, mine.rows, mine.subspace, self.first or before.first)
 
 
 NOTHING = Paid()

@@ -12,8 +12,7 @@ from revelu.recover.deep.climb import Climb
 from revelu.recover.deep.climb_in_box import ClimbInBox
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.layers import LayerSearch
-from revelu.recover.deep.rough_layers import RoughLayers
-from revelu.recover.deep.rough_tower import RoughTowerSearch
+from revelu.recover.deep.rough_tower import RoughTower, RoughTowerSearch
 from revelu.recover.method import Law, Method, Search, Tell
 from revelu.recover.paid import NOTHING, Paid
 
@@ -79,9 +78,8 @@ class Deep(Method):
     blank : float
         Where no answer changes around more than this share of the inputs, it is no evidence that
         no hyperplane seems to go on.
-    rough_layers : RoughLayers
-        How three layers are fitted where answers lack the digits of float64: above a second layer
-        that lacks a neuron no fit leads anywhere, and another search for it is cheap.
+    rough_tower : RoughTower
+        How three layers are fitted where answers lack the digits of float64.
     """
 
     name = "deep"
@@ -121,17 +119,7 @@ class Deep(Method):
     free: float = 0.5
     max_searched: int = 40
     blank: float = 0.1
-    rough_layers: RoughLayers = field(
-        default_factory=lambda: RoughLayers(
-            n_searches=3,
-            n_extra=(0, 4, 8, 12),
-            n_starts=4,
-            max_growths=5,
-            promising=1e-3,
-            max_stale=2,
-            n_fresh=1000,
-        )
-    )
+    rough_tower: RoughTower = field(default_factory=RoughTower)
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """It divides differences of answers."""
@@ -153,7 +141,7 @@ class Deep(Method):
         """Begin on a target, by what digits its answers have."""
         if noise.is_exact:
             return super().start(oracle, noise, rng, tell, paid)
-        return RoughTowerSearch(self, oracle, noise, rng, tell, paid, how=self.rough_layers)
+        return RoughTowerSearch(self, oracle, noise, rng, tell, paid, how=self.rough_tower)
 
     def within(self, bound: float) -> "Deep":
         """The same where no coordinate of an input may be larger."""

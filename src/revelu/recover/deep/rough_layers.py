@@ -26,7 +26,8 @@ from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.method import Candidate, Disagreement, Search, Why
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of
+from revelu.recover.paid import Paid
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -63,10 +64,6 @@ class RoughLayers:
         until one leaves no more than this many errors.
     max_steps : int
         Of each fit.
-    max_growths : int
-        Neurons are added to one so often,
-    grows : float
-        as long as that leaves no more than this share of what was left.
     promising : float
         One that leaves more than this share of the answers' variation is no start;
     equations : float
@@ -125,8 +122,6 @@ class RoughLayers:
     n_starts: int = 3
     max_steps: int = 100
     close: float = 5.0
-    max_growths: int = 0
-    grows: float = 0.9
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -191,7 +186,10 @@ class RoughLayersSearch(Search):
                         self._answers, self._dim, self.noise, self.rng, others, first
                     )
                     if not len(first) or len(first) > self._dim:
-                        return self._ended(self._too_wide(len(first)))
+                        return self._ended(
+                            f"{len(first)} hyperplanes of a first layer were found: where answers "
+                            "have few digits it has to be no wider than the input"
+                        )
                     said = self._both(self._turned(first), others)
                     if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
                         break
@@ -211,23 +209,17 @@ class RoughLayersSearch(Search):
         for n_extra in self.how.n_extra:
             upper = self._upper(first, others, n_extra)
             if upper is None:
-                if n_extra == 0 and self._is_deeper(first):
-                    return self._deeper(first)
+                above = self.how.above
+                if not n_extra and above.some_end(self._answers, self.noise, first, self.rng):
+                    ends = f"hyperplanes end above a first layer of {len(first)} neurons"
+                    return replace(
+                        self._ended(ends), why=Why.HYPERPLANES_END, paid=Paid(first=first)
+                    )
                 continue
             said = self._settled(self._started(first, upper.network))
             if said.why is Why.EXPLAINED:
                 break
         return said
-
-    def _is_deeper(self, first: Rows) -> bool:
-        """Whether what is above the first layer ends or bends."""
-        return self.how.above.some_end(self._answers, self.noise, first, self.rng)
-
-    def _deeper(self, first: Rows) -> Candidate:
-        """Hand over the first layer."""
-        said = f"hyperplanes end above a first layer of {len(first)} neurons: there are more layers"
-        paid = replace(self.paid, first=first)
-        return Candidate(None, Why.HYPERPLANES_END, obstacles=(said,), paid=paid)
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """Known rows, and a network above them."""
@@ -238,12 +230,6 @@ class RoughLayersSearch(Search):
         """Weights of the first layer, by inputs."""
         space = self.paid.subspace
         return first.W if space is None else np.asarray(first.W @ space.basis / space.scale)
-
-    def _too_wide(self, m: int) -> str:
-        return (
-            f"{m} hyperplanes of a first layer were found: where answers have few digits it has "
-            "to be no wider than the input"
-        )
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
@@ -289,24 +275,17 @@ class RoughLayersSearch(Search):
         return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True))
 
     def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
-        """Fit a layer from known rows and random ones, and add others where that leaves most."""
         stop = Stop(self.how.max_steps, goal=self.how.limit)
-        if n_extra:
-            width = start.architecture[1] + n_extra
-            best = fit_at_once(
-                self.rng, samples, width, stop.goal, start, max_steps=stop.max_steps
-            )
-        else:
-            best = fit(start, samples, stop)
-        for _ in range(self.how.max_growths):
-            if best.cost < self.how.close:
-                break
-            left = replace(samples, Y=samples.Y - best.network(samples.X))
-            found = fit(add_networks(best.network, self._spare(left)), samples, stop)
-            if found.cost > self.how.grows * best.cost:
-                break
-            best = found
-        return best
+        if not n_extra:
+            return fit(start, samples, stop)
+        return fit_at_once(
+            self.rng,
+            samples,
+            start.architecture[1] + n_extra,
+            self.how.limit,
+            start,
+            max_steps=self.how.max_steps,
+        )
 
     def _starts(self, W: FloatArray, b: FloatArray, others: Rows) -> tuple[FloatArray, FloatArray]:
         """Rows above the first layer, as far as single critical points show them."""
@@ -455,7 +434,7 @@ class RoughLayersSearch(Search):
         )
         starts = [network]
         if few.any() and not few.all():
-            starts.append(_above(network, top_of(network).take(~few)))
+            starts.append(with_top(network, top_of(network).take(~few)))
         found = [self._with_spare(start, everything) for start in starts]
         return self._fitted(min(found, key=lambda wider: _left(wider, everything)), samples)
 
@@ -463,7 +442,7 @@ class RoughLayersSearch(Search):
         """Add a few neurons above the first layer or to it."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
-        wider = _above(network, add_networks(top_of(network), self._spare(above)))
+        wider = with_top(network, add_networks(top_of(network), self._spare(above)))
         below = _left(network, samples) * self.how.below
         is_deeper = network.n_hidden > 2
         if is_deeper or self.paid.subspace is not None or _left(wider, samples) <= below:
@@ -495,7 +474,7 @@ class RoughLayersSearch(Search):
         A neuron that is missing, and rarely on, leaves nothing but where it is on: there
         ``a (v h + c)``, of rank 1.
         """
-        (n, d), k = samples.X.shape, samples.Y.shape[1]
+        d, k = samples.X.shape[1], samples.Y.shape[1]
         left, rows, columns = samples.Y.copy(), [], []
         for _ in range(self.how.n_spare):
             off = np.abs(left / samples.sigma).max(axis=1)
@@ -555,7 +534,7 @@ class RoughLayersSearch(Search):
     def _replaced(self, network: Network, top: Network) -> Network:
         """Put other layers on top and fit all to all answers, as far as these agree."""
         everything = self._everything()
-        found = self._fitted(_above(network, top), everything)
+        found = self._fitted(with_top(network, top), everything)
         return found if self._explains(found) else network
 
     def _resolution(self) -> str:
@@ -613,12 +592,6 @@ class RoughLayersSearch(Search):
         answered = np.isfinite(Y).all(axis=1)
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
-
-
-def _above(network: Network, top: Network) -> Network:
-    """Put another upper layer and outputs above the first layer of a network."""
-    weights, biases = [*network.weights[:-2], *top.weights], [*network.biases[:-2], *top.biases]
-    return Network(weights, biases, skip=top.skip)
 
 
 def _left(network: Network, samples: Samples) -> float:

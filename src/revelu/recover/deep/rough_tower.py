@@ -6,21 +6,46 @@
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network
+from revelu.network import Network, add_networks
+from revelu.numerics.gauss_newton import Stop
 from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import AboveFirst
-from revelu.recover.deep.rough_layers import RoughLayersSearch
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.method import Candidate, Why
-from revelu.recover.refine.network_fit import Fit
+from revelu.recover.refine.network_fit import Fit, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RoughTower(RoughLayers):
+    """How three hidden layers are fitted: above a second that lacks a neuron no fit leads anywhere.
+
+    Another search for it is cheap, and so is another start of the third.
+
+    Attributes
+    ----------
+    max_growths : int
+        Neurons are added to a fit of the third layer so often,
+    grows : float
+        as long as that leaves no more than this share of what was left.
+    """
+
+    n_searches: int = 3
+    n_extra: tuple[int, ...] = (0, 4, 8, 12)
+    n_starts: int = 4
+    promising: float = 1e-3
+    max_stale: int = 2
+    n_fresh: int = 1000
+    max_growths: int = 5
+    grows: float = 0.9
 
 
 @dataclass
@@ -33,6 +58,7 @@ class RoughTowerSearch(RoughLayersSearch):
         Of the first layer, as its neurons turn on.
     """
 
+    how: RoughTower = field(default_factory=RoughTower)
     first: Rows = field(init=False)
 
     def propose(self) -> Candidate:
@@ -46,7 +72,10 @@ class RoughTowerSearch(RoughLayersSearch):
     def _climbed(self) -> Candidate:
         self.first = self._first()
         if not len(self.first) or len(self.first) > self._dim:
-            return self._ended(self._too_wide(len(self.first)))
+            return self._ended(
+                f"{len(self.first)} hyperplanes of a first layer were found: where answers have "
+                "few digits it has to be no wider than the input"
+            )
         second, said = None, self._ended("")
         for _ in range(self.how.n_searches):
             self.tell(f"measuring rows above {len(self.first)} neurons on lines")
@@ -68,9 +97,9 @@ class RoughTowerSearch(RoughLayersSearch):
         """The first layer's rows; those that nothing shows the sign of belong to no neuron."""
         if self.paid.first is not None:
             return self.paid.first
-        rows = self.how.first.find(
-            self._answers, self._dim, self.noise, self.rng, self.paid.rows
-        )[0]
+        rows = self.how.first.find(self._answers, self._dim, self.noise, self.rng, self.paid.rows)[
+            0
+        ]
         signs = self.how.first.signs(self._answers, self.noise, rows, self.rng)
         return rows.turned(signs).take(signs != 0)
 
@@ -94,6 +123,20 @@ class RoughTowerSearch(RoughLayersSearch):
         if best is None:
             return self._ended("no third layer explains the answers")
         return self._settled(self._started(first, best.network))
+
+    def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
+        """Fit the third layer, and add neurons to it where that leaves most."""
+        best = super()._upper_fit(start, samples, n_extra)
+        for _ in range(self.how.max_growths):
+            if best.cost < self.how.close:
+                break
+            left = replace(samples, Y=samples.Y - best.network(samples.X))
+            stop = Stop(self.how.max_steps, goal=self.how.limit)
+            found = fit(add_networks(best.network, self._spare(left)), samples, stop)
+            if found.cost > self.how.grows * best.cost:
+                break
+            best = found
+        return best
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """The first layer, the second, and a network above it."""
