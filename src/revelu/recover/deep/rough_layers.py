@@ -208,17 +208,16 @@ class RoughLayersSearch(Search):
         said = self._ended("no upper layer explains the answers")
         for n_extra in self.how.n_extra:
             upper = self._upper(first, others, n_extra)
-            if upper is None:
-                above = self.how.above
-                if not n_extra and above.some_end(self._answers, self.noise, first, self.rng):
-                    ends = f"hyperplanes end above a first layer of {len(first)} neurons"
-                    return replace(
-                        self._ended(ends), why=Why.HYPERPLANES_END, paid=Paid(first=first)
-                    )
-                continue
-            said = self._settled(self._started(first, upper.network))
+            if upper is not None:
+                said = self._settled(self._started(first, upper.network))
             if said.why is Why.EXPLAINED:
                 break
+            above = self.how.above
+            if not n_extra and above.some_end(self._answers, self.noise, first, self.rng):
+                ends = f"hyperplanes end above a first layer of {len(first)} neurons"
+                return Candidate(
+                    None, Why.HYPERPLANES_END, obstacles=(ends,), paid=Paid(first=first)
+                )
         return said
 
     def _started(self, rows: Rows, upper: Network) -> Network:
