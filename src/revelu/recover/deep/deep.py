@@ -85,7 +85,7 @@ class Deep(Method):
     name = "deep"
     hidden = (1, None)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
-    cost = "5 to 100"
+    cost = "5 to 100; 25 to 70 in float32"
     max_starts = 3
     search = Climb
     search_in_box = ClimbInBox

@@ -32,6 +32,8 @@ class RoughTower(RoughLayers):
 
     Attributes
     ----------
+    n_last : int
+        Fresh answers that a fit has to agree with last: neurons of a third layer are rare.
     max_growths : int
         Neurons are added to a fit of the third layer so often,
     grows : float
@@ -44,6 +46,7 @@ class RoughTower(RoughLayers):
     promising: float = 1e-3
     max_stale: int = 2
     n_fresh: int = 1000
+    n_last: int = 6000
     max_growths: int = 5
     grows: float = 0.9
 
@@ -70,6 +73,8 @@ class RoughTowerSearch(RoughLayersSearch):
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
 
     def _climbed(self) -> Candidate:
+        if self.paid.first is None and self.paid.rows is not None:
+            return self._ended("two hidden layers do not explain the answers, nor are more seen")
         self.first = self._first()
         if not len(self.first) or len(self.first) > self._dim:
             return self._ended(
@@ -97,9 +102,7 @@ class RoughTowerSearch(RoughLayersSearch):
         """The first layer's rows; those that nothing shows the sign of belong to no neuron."""
         if self.paid.first is not None:
             return self.paid.first
-        rows = self.how.first.find(self._answers, self._dim, self.noise, self.rng, self.paid.rows)[
-            0
-        ]
+        rows = self.how.first.find(self._answers, self._dim, self.noise, self.rng)[0]
         signs = self.how.first.signs(self._answers, self.noise, rows, self.rng)
         return rows.turned(signs).take(signs != 0)
 
@@ -137,6 +140,13 @@ class RoughTowerSearch(RoughLayersSearch):
                 break
             best = found
         return best
+
+    def _wrong(self, network: Network, n: int) -> FloatArray:
+        """Ask fresh inputs, and more where these do not show that a network is wrong."""
+        bad = super()._wrong(network, n)
+        if len(bad) or not self._explains(network):
+            return bad
+        return super()._wrong(network, self.how.n_last)
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """The first layer, the second, and a network above it."""
