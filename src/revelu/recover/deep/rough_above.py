@@ -106,6 +106,8 @@ class RoughAbove:
 
     def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end where all of the first layer is on: two layers lie above."""
+        if len(first) < 2:
+            return False
         above, noise = self._above(ask, noise, first, rng)
         rows = Rows.none(len(first), len(noise.scale))
         for _ in range(self.n_lines):

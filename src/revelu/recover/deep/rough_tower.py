@@ -81,6 +81,9 @@ class RoughTowerSearch(RoughLayersSearch):
                 f"{len(self.first)} hyperplanes of a first layer were found: where answers have "
                 "few digits it has to be no wider than the input"
             )
+        if len(self.first) == 1:
+            # One number shows no more than one layer of kinks.
+            return self._ended("a first layer of 1 neuron was found: what is above shows no rows")
         second, said = None, self._ended("")
         for _ in range(self.how.n_searches):
             self.tell(f"measuring rows above {len(self.first)} neurons on lines")
