@@ -8,7 +8,9 @@ import pytest
 import revelu
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
+from revelu.probe.region import Orthant
 from revelu.recover.deep import TwoHidden
+from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
@@ -154,3 +156,63 @@ def test_functions_without_pieces_end_soon_in_float32(name):
     assert recovery.status in {Status.UNVERIFIED, Status.NOT_IN_CLASS}
     assert recovery.ledger.n_queries < 60_000
     assert recovery.network is None
+
+
+def test_three_hidden_layers_in_float32_come_back():
+    widths = [40, 20, 10, 10, 1]
+    target = InFloat32(zoo.random_network(widths, seed=3))
+    recovery = revelu.extract(target, dim_in=40, seed=3)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "deep"
+    assert recovery.network.architecture == tuple(widths)
+    off = errors(recovery.network, target.truth)
+    assert np.quantile(off, 0.999) < 1e-5
+    assert np.median(off) < 1e-6
+    assert recovery.ledger.n_recovery < 60.0 * target.truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_second_layer_is_found_where_the_first_is_on(seed):
+    target = InFloat32(zoo.random_network([20, 12, 6, 8, 1], seed=seed))
+    oracle, rng = Oracle(target, 20), np.random.default_rng(seed)
+    noise = measure_noise(oracle, seed)
+    (W, V), (b, c) = target.truth.weights[:2], target.truth.biases[:2]
+    first = Rows(W, b, np.ones((12, 1)), np.full(12, 1e-7), np.zeros_like(W))
+    before, how = oracle.n_queries, RoughAbove()
+    second, _ = how.find(oracle, noise, first, rng)
+    second, _ = how.find(oracle, noise, first, rng, second)
+    true = np.column_stack([V, c]) / np.linalg.norm(V, axis=1)[:, None]
+    found = np.column_stack([second.W, second.b])
+    apart = [np.abs(found[:, None] - sign * true[None]).max(axis=2) for sign in (1.0, -1.0)]
+    assert len(second) == 6
+    assert (np.minimum(*apart).min(axis=1) < 1e-3).all()
+    assert oracle.n_queries - before < 15_000
+    assert how.some_end(oracle, noise, first, rng)
+
+
+def test_hyperplanes_above_the_first_of_two_layers_do_not_end():
+    target = InFloat32(zoo.random_network([20, 12, 16, 1], seed=1))
+    oracle, rng = Oracle(target, 20), np.random.default_rng(1)
+    W, b = target.truth.weights[0], target.truth.biases[0]
+    first = Rows(W, b, np.ones((12, 1)), np.full(12, 1e-7), np.zeros_like(W))
+    assert not RoughAbove().some_end(oracle, measure_noise(oracle, 1), first, rng)
+
+
+def test_points_of_hyperplanes_in_the_orthant_are_on_them_and_inside():
+    rng = np.random.default_rng(0)
+    W, b = rng.standard_normal((50, 20)), 0.3 * rng.standard_normal(50)
+    X, normals = Orthant().points_on_hyperplanes(rng, W, b)
+    assert np.abs((X * W).sum(axis=1) + b).max() < 1e-9
+    assert X.min() > 0.0
+    assert np.allclose(np.linalg.norm(normals, axis=1), 1.0)
+    line = Orthant().line(rng, 20)
+    assert line.points(np.linspace(-1.0, 1.0, 11)).min() > 0.0
+    moves = Orthant().inside(X, rng.standard_normal(X.shape))
+    assert (X + moves).min() > 0.0
+
+
+def test_a_deep_method_on_its_own_says_what_a_float32_target_lacks():
+    target = InFloat32(zoo.random_network([4, 12, 6, 1], seed=0))
+    recovery = revelu.extract(target, dim_in=4, seed=0, method="deep")
+    assert recovery.status is Status.UNVERIFIED
+    assert any("no wider than the input" in said for said in recovery.evidence)

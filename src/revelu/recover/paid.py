@@ -19,17 +19,19 @@ class Paid:
         Of lines whose answers have few, in the coordinates of
     subspace : Subspace, optional
         the span of the gradients, where inputs are many.
+    first : Rows, optional
+        Of the whole first layer of a deeper network, as its neurons turn on, in those coordinates.
     """
 
     line: Peeling | None = None
     rows: Rows | None = None
     subspace: Subspace | None = None
+    first: Rows | None = None
 
     def __or__(self, before: "Paid") -> "Paid":
         """Return what is here, and where there is none of it what was there before."""
-        if self.rows is None:
-            return Paid(self.line or before.line, before.rows, before.subspace)
-        return Paid(self.line or before.line, self.rows, self.subspace)
+        mine = self if self.rows is not None else before
+        return Paid(self.line or before.line, mine.rows, mine.subspace, self.first or before.first)
 
 
 NOTHING = Paid()

@@ -1,6 +1,6 @@
 """Rows of hidden neurons as lines show them, each with its error."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class Rows:
         """Both."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Rows(*(np.concatenate(pair) for pair in pairs))
+
+    def turned(self, signs: FloatArray | IntArray) -> "Rows":
+        """The same rows, turned round where their sign is negative."""
+        return replace(self, W=signs[:, None] * self.W, b=signs * self.b)
 
     def take(self, which: BoolArray | IntArray) -> "Rows":
         """Some of them."""

@@ -49,7 +49,8 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     ===========  ==========================  ================================================
     anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
                                              ``near_duplicates``, ``two_hidden``, ``deep``
-    anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``
+    anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``,
+                                             ``deep``
     anywhere     rounded, random             ``fit``
     in a box     float64, with their digits  ``one_hidden``, then ``deep``
     in a box     others                      ``one_hidden``, whose ``obstacle`` says what lacks
@@ -70,8 +71,11 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     """
     if method != "auto":
         return (named_method(method, box=oracle.box is not None),)
-    able = tuple(m for m in METHODS if m.box or oracle.box is None)
-    return tuple(m for m in able if Law.of(noise) in m.answers) or able
+    law = Law.of(noise)
+    if oracle.box is not None:
+        able = tuple(m for m in METHODS if m.box)
+        return tuple(m for m in able if law is Law.FLOAT64 and law in m.answers) or able
+    return tuple(m for m in METHODS if law in m.answers)
 
 
 def named_method(name: str, *, box: bool = False) -> Method:

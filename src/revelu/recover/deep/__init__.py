@@ -19,7 +19,8 @@ inverse of its rows.  ``climb`` goes up from the input, whatever the widths:
    where fresh answers begin to disagree are the seeds of what is missing.
 
 Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
-``rough_layers`` fits both at once.
+``rough_layers`` fits both at once; ``rough_above`` finds the second of three, asked through the
+first, and ``rough_tower`` fits them.
 
 ``deep`` is the method with its tuning; ``climb_in_box`` climbs where questions must stay in a box.
 """

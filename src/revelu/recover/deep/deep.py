@@ -1,6 +1,9 @@
 """The method for networks of any depth, and what tunes it."""
 
+import logging
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.oracle import NoiseFloor, Oracle
@@ -9,7 +12,11 @@ from revelu.recover.deep.climb import Climb
 from revelu.recover.deep.climb_in_box import ClimbInBox
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.layers import LayerSearch
-from revelu.recover.method import Method
+from revelu.recover.deep.rough_tower import RoughTower, RoughTowerSearch
+from revelu.recover.method import Law, Method, Search, Tell
+from revelu.recover.paid import NOTHING, Paid
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,14 @@ class Deep(Method):
     blank : float
         Where no answer changes around more than this share of the inputs, it is no evidence that
         no hyperplane seems to go on.
+    rough_tower : RoughTower
+        How three layers are fitted where answers lack the digits of float64.
     """
 
     name = "deep"
     hidden = (1, None)
-    cost = "5 to 100"
+    answers = frozenset({Law.FLOAT64, Law.FLOAT32})
+    cost = "5 to 100; 25 to 70 in float32"
     max_starts = 3
     search = Climb
     search_in_box = ClimbInBox
@@ -109,16 +119,29 @@ class Deep(Method):
     free: float = 0.5
     max_searched: int = 40
     blank: float = 0.1
+    rough_tower: RoughTower = field(default_factory=RoughTower)
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """It divides differences of answers."""
-        del oracle
-        if not noise.is_exact:
-            return (
-                "the answers lack the digits that deep networks need: float64 ones, not "
-                f"{noise.law}; method fit takes one hidden layer, two_hidden two in float32"
-            )
-        return ""
+        if noise.is_exact or (oracle.box is None and Law.of(noise) is Law.FLOAT32):
+            return ""
+        return (
+            f"the answers lack the digits that deep networks need: float64 ones, not {noise.law}; "
+            "method fit takes one hidden layer"
+        )
+
+    def start(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell = log.debug,
+        paid: Paid = NOTHING,
+    ) -> Search:
+        """Begin on a target, by what digits its answers have."""
+        if noise.is_exact:
+            return super().start(oracle, noise, rng, tell, paid)
+        return RoughTowerSearch(self, oracle, noise, rng, tell, paid, how=self.rough_tower)
 
     def within(self, bound: float) -> "Deep":
         """The same where no coordinate of an input may be larger."""

@@ -11,7 +11,7 @@
 """
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
+from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.method import Candidate, Disagreement, Search, Why
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of
+from revelu.recover.paid import Paid
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -41,6 +43,8 @@ class RoughLayers:
     ----------
     first : RoughRows
         How the first one is found.
+    above : RoughAbove
+        How it is told that there are more than two.
     n_searches : int
         Searches for rows of the first layer, more where no upper layer explains the answers.
     worst_seed : float
@@ -108,6 +112,7 @@ class RoughLayers:
     """
 
     first: RoughRows = field(default_factory=RoughRows)
+    above: RoughAbove = field(default_factory=RoughAbove)
     n_searches: int = 2
     worst_seed: float = 0.03
     worst_rest: float = 0.1
@@ -186,7 +191,7 @@ class RoughLayersSearch(Search):
                             "have few digits it has to be no wider than the input"
                         )
                     said = self._both(self._turned(first), others)
-                    if said.why is Why.EXPLAINED:
+                    if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
                         break
                 return said
         except (LimitReachedError, SaturatedError) as error:
@@ -195,25 +200,35 @@ class RoughLayersSearch(Search):
     def _turned(self, first: Rows) -> Rows:
         """Rows of the first layer, as their neurons turn on."""
         signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
-        turned = np.where(signs < 0, -1.0, 1.0)
         log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
-        return replace(first, W=turned[:, None] * first.W, b=turned * first.b)
+        return first.turned(np.where(signs < 0, -1, 1))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, then both, from wider starts where that leads nowhere."""
         said = self._ended("no upper layer explains the answers")
         for n_extra in self.how.n_extra:
             upper = self._upper(first, others, n_extra)
-            if upper is None:
-                continue
-            W = first.W
-            if self.paid.subspace is not None:
-                W = W @ self.paid.subspace.basis / self.paid.subspace.scale
-            network = Network([W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
-            said = self._settled(network)
+            if upper is not None:
+                said = self._settled(self._started(first, upper.network))
             if said.why is Why.EXPLAINED:
                 break
+            above = self.how.above
+            if not n_extra and above.some_end(self._answers, self.noise, first, self.rng):
+                ends = f"hyperplanes end above a first layer of {len(first)} neurons"
+                return Candidate(
+                    None, Why.HYPERPLANES_END, obstacles=(ends,), paid=Paid(first=first)
+                )
         return said
+
+    def _started(self, rows: Rows, upper: Network) -> Network:
+        """Known rows, and a network above them."""
+        W, b = self._first_weights(rows), rows.b
+        return Network([W, *upper.weights], [b, *upper.biases], skip=upper.skip)
+
+    def _first_weights(self, first: Rows) -> FloatArray:
+        """Weights of the first layer, by inputs."""
+        space = self.paid.subspace
+        return first.W if space is None else np.asarray(first.W @ space.basis / space.scale)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
@@ -230,7 +245,7 @@ class RoughLayersSearch(Search):
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
 
-    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Network | None:
+    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Fit | None:
         """Steps 2 and 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = self._starts(W, b, others)
@@ -256,7 +271,7 @@ class RoughLayersSearch(Search):
         if best.cost > self.how.promising * samples.spread():
             return None
         # The rows below err, too: neurons that gain less than they do are the joint fit's.
-        return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True)).network
+        return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True))
 
     def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
         stop = Stop(self.how.max_steps, goal=self.how.limit)
@@ -413,12 +428,12 @@ class RoughLayersSearch(Search):
         leaves less in the end.
         """
         everything = self._everything()
-        few = (network.preactivations(self.X)[1] > 0).sum(axis=0) <= self.how.few * (
-            network.architecture[1] + 1
+        few = (network.preactivations(self.X)[-1] > 0).sum(axis=0) <= self.how.few * (
+            network.architecture[-3] + 1
         )
         starts = [network]
         if few.any() and not few.all():
-            starts.append(_above(network, top_of(network).take(~few)))
+            starts.append(with_top(network, top_of(network).take(~few)))
         found = [self._with_spare(start, everything) for start in starts]
         return self._fitted(min(found, key=lambda wider: _left(wider, everything)), samples)
 
@@ -426,9 +441,10 @@ class RoughLayersSearch(Search):
         """Add a few neurons above the first layer or to it."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
-        wider = _above(network, add_networks(top_of(network), self._spare(above)))
+        wider = with_top(network, add_networks(top_of(network), self._spare(above)))
         below = _left(network, samples) * self.how.below
-        if self.paid.subspace is not None or _left(wider, samples) <= below:
+        is_deeper = network.n_hidden > 2
+        if is_deeper or self.paid.subspace is not None or _left(wider, samples) <= below:
             return wider
         # What is missing above is explained a little by neurons below, too.
         spare = self._spare(Samples(samples.X, left, samples.sigma))
@@ -457,10 +473,10 @@ class RoughLayersSearch(Search):
         A neuron that is missing, and rarely on, leaves nothing but where it is on: there
         ``a (v h + c)``, of rank 1.
         """
-        (n, d), k = samples.X.shape, samples.Y.shape[1]
+        d, k = samples.X.shape[1], samples.Y.shape[1]
         left, rows, columns = samples.Y.copy(), [], []
         for _ in range(self.how.n_spare):
-            off = np.abs(left / samples.sigma.reshape(n, -1)).max(axis=1)
+            off = np.abs(left / samples.sigma).max(axis=1)
             wrong = np.flatnonzero(off > SIGMAS * self.how.limit)
             if len(wrong) <= d + 1:
                 break
@@ -517,7 +533,7 @@ class RoughLayersSearch(Search):
     def _replaced(self, network: Network, top: Network) -> Network:
         """Put other layers on top and fit all to all answers, as far as these agree."""
         everything = self._everything()
-        found = self._fitted(_above(network, top), everything)
+        found = self._fitted(with_top(network, top), everything)
         return found if self._explains(found) else network
 
     def _resolution(self) -> str:
@@ -577,13 +593,6 @@ class RoughLayersSearch(Search):
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
-def _above(network: Network, top: Network) -> Network:
-    """Put another upper layer and outputs above the first layer of a network."""
-    weights, biases = [*network.weights[:-2], *top.weights], [*network.biases[:-2], *top.biases]
-    return Network(weights, biases, skip=top.skip)
-
-
 def _left(network: Network, samples: Samples) -> float:
     """What a network leaves, a few wrong answers counting for little more than a few others."""
-    sigma = samples.sigma.reshape(len(samples.X), -1)
-    return float(np.log1p(((samples.Y - network(samples.X)) / sigma) ** 2).mean())
+    return float(np.log1p(samples.residual(network) ** 2).mean())

@@ -13,7 +13,6 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import plane_through
 from revelu.probe.line import Ask
 from revelu.recover.fit.crossings import Crossings
@@ -149,9 +148,10 @@ class RoughRows:
         if not m:
             return False
         basis = np.linalg.qr(first.W.T)[0]
-        X, moves = rng.standard_normal((2, self.n_pairs, d))
-        moves -= X
-        moves -= (moves @ basis) @ basis.T
+        region = self.crossings.region
+        X, moves = np.split(region.points(rng, 2 * self.n_pairs, d), 2)
+        moves = moves - X
+        moves = region.inside(X, moves - (moves @ basis) @ basis.T)
         at, moved = np.split(ask(np.vstack([X, X + moves])) / noise.unit, 2)
         error = np.hypot(noise.relative, self.leak * np.median(first.errors) * at.std(axis=0))
         growth = noise.growth(X) + noise.growth(X + moves)
@@ -238,7 +238,7 @@ class RoughRows:
             open_ = np.flatnonzero(np.abs(votes) < self.decisive)
             if not len(open_):
                 break
-            X, _ = points_on_hyperplanes(rng, rows.W[open_], rows.b[open_])
+            X, _ = self.crossings.region.points_on_hyperplanes(rng, rows.W[open_], rows.b[open_])
             size = np.linalg.norm(X, axis=1) / np.linalg.norm(columns[open_], axis=1)
             moves = (self.step * size)[:, None] * columns[open_]
             Y = ask(np.vstack([X, X + moves, X - moves])) / noise.unit

@@ -3,15 +3,15 @@
 A hidden neuron's hyperplane is one wherever nothing below bends it: in the first layer everywhere.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
+from revelu.probe.region import Everywhere, Region
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray
 
@@ -67,6 +67,8 @@ class Crossings:
         Answers err by this many times the noise floor: the target rounds the inputs.
     n_tests : int
         Lines that tell whether a hyperplane goes on.
+    region : Region
+        Where they are.
     """
 
     margin: float = 6.0
@@ -75,14 +77,15 @@ class Crossings:
     faint: float = 0.1
     noise: float = 1.5
     n_tests: int = 8
+    region: Region = field(default_factory=Everywhere)
 
     def cross(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, n: int, rng: np.random.Generator
     ) -> Crossed:
-        """Cross each hyperplane at ``n`` Gaussian points of it, in one round."""
+        """Cross each hyperplane at ``n`` random points of it, in one round."""
         m, d = rows.W.shape
         which = np.repeat(np.arange(m), n)
-        X, M = points_on_hyperplanes(rng, rows.W[which], rows.b[which])
+        X, M = self.region.points_on_hyperplanes(rng, rows.W[which], rows.b[which])
         sigma = self.noise * noise.relative
         # The change of slope that a row makes; differences of four answers, each over half of T.
         bend = np.linalg.norm(rows.A / noise.unit, axis=1) * np.linalg.norm(rows.W, axis=1)

@@ -16,7 +16,8 @@ from scipy.optimize import linear_sum_assignment
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
-from revelu.probe.line import Ask, random_line
+from revelu.probe.line import Ask
+from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.blocks import choose_blocks
@@ -52,6 +53,10 @@ class LineRows:
     same_jump : float
         Share by which a kink's jump may differ from what a neuron of exact row would make: the
         pieces beside it are short.
+    region : Region
+        Which lines go through,
+    within : float
+        and how far from their middle kinks are in it.
     """
 
     noise: float = 1.5
@@ -65,6 +70,8 @@ class LineRows:
     narrow: float = 100.0
     matching: float = 2.0
     same_jump: float = 0.1
+    region: Region = field(default_factory=Everywhere)
+    within: float = np.inf
 
     def find_new(
         self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
@@ -88,7 +95,7 @@ class LineRows:
             If the target is saturated somewhere on the line.
         """
         nu = self.noise * float(noise.nu.max())
-        scan = find_kinks(ask, random_line(rng, d), nu, noise.scale, rng)
+        scan = find_kinks(ask, self.region.line(rng, d), nu, noise.scale, rng)
         if not scan.complete:
             return None
         return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, nu))
@@ -97,12 +104,13 @@ class LineRows:
         """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
         half_gaps = half_gaps_of(scan)
         narrow = self.narrow * nu
-        if not len(known):
+        if not len(known) and np.isinf(self.within):
             columns = _columns(scan)
             _, blocks = choose_blocks(columns, half_gaps, scan.is_single, narrow)
             return [(block.start, block.stop) for block in blocks if block.is_solvable]
         wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
-        new = scan.is_single & wide & (self.known_of_kinks(scan, known, nu) < 0)
+        inside = np.abs(scan.kinks) < self.within
+        new = scan.is_single & wide & inside & (self.known_of_kinks(scan, known, nu) < 0)
         return [(int(i), int(i) + 1) for i in np.flatnonzero(new)]
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:

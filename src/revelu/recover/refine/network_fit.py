@@ -188,6 +188,12 @@ def top_of(network: Network) -> Network:
     return Network(weights[-2:], biases[-2:], skip=network.skip)
 
 
+def with_top(network: Network, top: Network) -> Network:
+    """Put other last two layers above those below."""
+    weights, biases = [*network.weights[:-2], *top.weights], [*network.biases[:-2], *top.biases]
+    return Network(weights, biases, skip=top.skip)
+
+
 def fit_top(
     start: Network,
     samples: Samples,
@@ -200,8 +206,7 @@ def fit_top(
     H = start.activations(samples.X)[-2]
     above = Samples(H, samples.Y, samples.sigma)
     top = fit(top_of(start), above, stop, solver=solver, damping=damping).network
-    weights, biases = [*start.weights[:-2], *top.weights], [*start.biases[:-2], *top.biases]
-    return Network(weights, biases, skip=top.skip)
+    return with_top(start, top)
 
 
 class _NetworkProblem:

@@ -1,0 +1,123 @@
+"""Where a function is asked: everywhere, or where all coordinates are positive.
+
+What a hidden layer puts out is positive: above it a function can be asked on the orthant alone, and
+a hyperplane of the next layer goes on no further than to its walls.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from revelu.probe.hyperplane import points_on_hyperplanes
+from revelu.probe.line import Line, random_line
+from revelu.types import FloatArray
+
+
+class Region(Protocol):
+    """What searches draw from."""
+
+    def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
+        """Points, shape (n, d)."""
+        ...
+
+    def points_on_hyperplanes(
+        self, rng: np.random.Generator, W: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """A point of each hyperplane ``W x + b = 0``, and the unit normals, shape (m, d)."""
+        ...
+
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """A line through the region."""
+        ...
+
+    def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """Shorten moves from points so that they end inside, shape (n, d)."""
+        ...
+
+
+class Everywhere:
+    """Gaussian points."""
+
+    def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
+        """Standard normal points, shape (n, d)."""
+        return np.asarray(rng.standard_normal((n, d)))
+
+    def points_on_hyperplanes(
+        self, rng: np.random.Generator, W: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Such points projected onto hyperplanes."""
+        return points_on_hyperplanes(rng, W, b)
+
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """A line through two such points."""
+        return random_line(rng, d)
+
+    def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """All moves end inside."""
+        del X
+        return moves
+
+
+@dataclass(frozen=True)
+class Orthant:
+    """Points of positive coordinates, of many sizes: neurons are on there in many patterns.
+
+    Attributes
+    ----------
+    tail : float
+        Standard deviation of the logarithm of what normal coordinates are multiplied by,
+    tail_on_lines : float
+        and of the ends of lines, which are near the walls.
+    margin : float
+        Points of hyperplanes are no nearer to a wall, relative to the size of their coordinates.
+    max_tries : int
+        Draws of a point of a hyperplane.
+    """
+
+    tail: float = 0.8
+    tail_on_lines: float = 1.5
+    margin: float = 0.02
+    max_tries: int = 100
+
+    def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
+        """Points whose coordinates vary in size, shape (n, d)."""
+        Z, tails = rng.standard_normal((2, n, d))
+        return np.asarray(np.abs(Z) * np.exp(self.tail * tails))
+
+    def points_on_hyperplanes(
+        self, rng: np.random.Generator, W: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Points moved onto each hyperplane, small coordinates the less, and drawn anew outside.
+
+        Moving along ``D w`` with ``D = diag(x^2)`` changes coordinates relative to their size.
+        Where no draw ends inside, a point is returned that lies on no hyperplane.
+        """
+        norms = np.linalg.norm(W, axis=1)
+        normals, b, d = W / norms[:, None], b / norms, W.shape[1]
+        X, todo = self.points(rng, len(W), d), np.arange(len(W))
+        for _ in range(self.max_tries):
+            if not len(todo):
+                break
+            drawn = self.points(rng, len(todo), d)
+            moves, off = drawn**2 * normals[todo], (drawn * normals[todo]).sum(axis=1) + b[todo]
+            moves *= (off / (moves * normals[todo]).sum(axis=1))[:, None]
+            drawn -= moves
+            size = np.sqrt((drawn**2).mean(axis=1))
+            is_inside = drawn.min(axis=1) > self.margin * size
+            X[todo[is_inside]] = drawn[is_inside]
+            todo = todo[~is_inside]
+        return X, normals
+
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """A line that is inside for ``|t| <= 1`` at least, from near some walls to near others."""
+        ends = np.exp(self.tail_on_lines * rng.standard_normal((2, d)))
+        ends *= np.sqrt(d) / np.linalg.norm(ends, axis=1, keepdims=True)
+        # Of ends of one length, half the sum and half the difference are orthogonal.
+        return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
+
+    def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """Shorten moves to half of the way to the nearest wall."""
+        with np.errstate(divide="ignore"):
+            room = np.where(moves < 0, -X / moves, np.inf).min(axis=1)
+        return np.asarray(moves * np.minimum(0.5 * room, 1.0)[:, None])

@@ -1,0 +1,123 @@
+"""The second hidden layer from answers of few digits, asked through the first.
+
+1. Where the first layer has no more neurons than inputs, it puts out what one wants: ``h >= 0`` at
+   ``x = W^+ (h - b)``, the shortest of all inputs that give it (DG21, section 3.5.4).
+2. Of what lies above, the second layer is the first: on the orthant its hyperplanes go on
+   everywhere, and those of the third end (:mod:`revelu.recover.deep.rough_rows`).
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from revelu.oracle import NoiseFloor
+from revelu.probe.line import Ask
+from revelu.probe.region import Orthant
+from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.rows import Rows
+from revelu.types import FloatArray
+
+
+class AboveFirst:
+    """What lies above a first layer, as a function of what that puts out.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n, k)
+    first : Rows
+        Independent, each as its neuron turns on.
+    """
+
+    def __init__(self, ask: Ask, first: Rows) -> None:
+        self.ask, self.first = ask, first
+        self.inverse = np.linalg.pinv(first.W)
+
+    def __call__(self, H: FloatArray) -> FloatArray:
+        """Ask one round, (n, d1) -> (n, k)."""
+        return self.ask(self._inputs(H))
+
+    def _inputs(self, H: FloatArray) -> FloatArray:
+        return np.asarray((H - self.first.b) @ self.inverse.T)
+
+    def noise(self, noise: NoiseFloor, H: FloatArray) -> NoiseFloor:
+        """The noise floor of what is asked so: longer inputs err by more."""
+        stretch = np.median(noise.growth(self._inputs(H)) / noise.growth(H))
+        return replace(noise, nu=noise.nu * max(float(stretch), 1.0))
+
+
+def _in_orthant() -> RoughRows:
+    """Lines are cheap there, where few of their kinks are new, and rows end at their first test."""
+    region, how = Orthant(), RoughRows()
+    return replace(
+        how,
+        rows=replace(how.rows, region=region, within=1.0),
+        crossings=replace(how.crossings, region=region),
+        max_lines=30,
+        max_quiet=8,
+        n_tests=(4, 8),
+        straight=0.7,
+        n_pairs=100,
+        leak=30.0,
+    )
+
+
+@dataclass(frozen=True)
+class RoughAbove:
+    """How the second layer is found.
+
+    Attributes
+    ----------
+    rows : RoughRows
+        On the orthant.  What a second neuron changes may vanish in some patterns of the third
+        layer, so that more of its hyperplane's crossings may miss it than of the first layer's.
+    n_lines : int
+        Lines that tell whether there are more than two layers.
+    """
+
+    rows: RoughRows = field(default_factory=_in_orthant)
+    n_lines: int = 3
+
+    def find(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        first: Rows,
+        rng: np.random.Generator,
+        second: Rows | None = None,
+    ) -> tuple[Rows, Rows]:
+        """Find rows of the second layer, in what the first puts out, and others above it.
+
+        Parameters
+        ----------
+        first : Rows
+            Each as its neuron turns on.
+        second : Rows, optional
+            Of norm 1, of the second layer for sure.
+
+        Returns
+        -------
+        second, others : Rows
+            Of norm 1, their orientation open.
+        """
+        above, noise = self._above(ask, noise, first, rng)
+        # What is still missing has shown between no pair of points.
+        rows = self.rows if second is None else replace(self.rows, leak=0.0)
+        return rows.find(above, len(first), noise, rng, None, second)
+
+    def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
+        """Whether hyperplanes end where all of the first layer is on: two layers lie above."""
+        if len(first) < 2:
+            return False
+        above, noise = self._above(ask, noise, first, rng)
+        rows = Rows.none(len(first), len(noise.scale))
+        for _ in range(self.n_lines):
+            more = self.rows.rows.find_new(above, len(first), noise, rows, rng)
+            rows = rows if more is None else rows.joined(more)
+        return self.rows.crossings.some_end(above, noise, rows, rng)
+
+    def _above(
+        self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator
+    ) -> tuple[AboveFirst, NoiseFloor]:
+        above = AboveFirst(ask, first)
+        region = self.rows.crossings.region
+        return above, above.noise(noise, region.points(rng, self.rows.n_pairs, len(first)))
