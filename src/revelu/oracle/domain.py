@@ -9,7 +9,6 @@ written in the target's own units by folding the map into the first layer, exact
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -260,7 +259,8 @@ class Domain:
                 f"domain holds at {self.center[column]:g}"
             )
         if self.bounds is not None:
-            outside = np.flatnonzero(((X < self.bounds[0]) | (X > self.bounds[1])).any(axis=1))
+            lo, hi = self.bounds
+            outside = np.flatnonzero(((lo > X) | (hi < X)).any(axis=1))
             if len(outside):
                 raise InputError(f"row {outside[0]} of the {what} leaves the domain's box")
         Z = np.asarray((X - self.center) @ self.inverse)

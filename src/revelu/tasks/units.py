@@ -23,7 +23,7 @@ def in_units(recovery: Recovery, domain: Domain | None) -> Recovery:
         return recovery
     layer, details = recovery.first_layer, dict(recovery.details)
     M, t = reading(domain)
-    if "layers" in details and details["layers"]:
+    if details.get("layers"):
         (W, b), *others = details["layers"]
         details["layers"] = [(W @ M, b + W @ t), *others]
     return replace(

@@ -90,9 +90,7 @@ def verify(
         domain=domain,
     )
     if oracle.dim_target != network.dim_in:
-        raise InputError(
-            f"the network has {network.dim_in} inputs, the target {oracle.dim_target}"
-        )
+        raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
     # The checks of an extraction's own certificate must not be asked again: another stream.
     rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
