@@ -129,9 +129,6 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         evidence=evidence,
         warnings=warnings,
         is_classifier=oracle.takes_log_ratios,
-        details={"probabilities": oracle.takes_log_ratios, **_domain_of(oracle)},
+        details={"probabilities": oracle.takes_log_ratios},
+        domain=given.domain if oracle.domain is None else oracle.domain.words,
     )
-
-
-def _domain_of(oracle: Oracle) -> dict[str, str]:
-    return {} if oracle.domain is None else {"domain": oracle.domain.words}
