@@ -29,7 +29,6 @@ def in_units(recovery: Recovery, domain: Domain | None) -> Recovery:
         rejected=recovery.rejected and network_in_units(recovery.rejected, domain),
         first_layer=layer and layer_in_units(layer, domain),
         warnings=(*recovery.warnings, *domain.notes),
-        domain=domain.words,
     )
 
 

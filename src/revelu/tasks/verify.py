@@ -130,5 +130,5 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         warnings=warnings,
         is_classifier=oracle.takes_log_ratios,
         details={"probabilities": oracle.takes_log_ratios},
-        domain=given.domain if oracle.domain is None else oracle.domain.words,
+        domain=oracle.where,
     )

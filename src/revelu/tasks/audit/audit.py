@@ -345,7 +345,7 @@ class _Audit:
             self.warnings.extend(self.oracle.journal.notes())
         n_outputs = 0 if self.reference is None else self.reference.Y.shape[1]
         n = len((self.given or self.reference).X) if self.reference is not None else 0
-        words = "of N(0, I)" if self.oracle.domain is None else self.oracle.domain.words
+        words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
