@@ -163,17 +163,18 @@ class FromLines:
         d, k = sizes.d, sizes.k
         rows = Rows.none(d, k)
         samples: Samples | None = None
-        is_checked = False
+        is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
             more = self.rows.find_new(ask, d, noise, rows, rng)
             if more is None or not (len(rows) or len(more)):
                 raise NoRowsError
             n_known, rows = len(rows), rows.joined(more)
+            n_first = n_first or len(rows)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
             many = max(self.few_new, self.many_new * n_known)
             if n_known and not is_checked and len(more) > many:
-                is_checked = self._go_on(ask, noise, rows, rng)
+                is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
             if not n_known or len(more) > max(1.0, self.new * n_known):
                 continue
             for n_spare in (0, self.n_spare):
@@ -190,7 +191,7 @@ class FromLines:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-            is_checked = is_checked or self._go_on(ask, noise, rows, rng)
+            is_checked = is_checked or self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
         return None
 
     def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:

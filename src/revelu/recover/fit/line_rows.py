@@ -8,7 +8,7 @@ kink one neuron's: a least-squares fit has to start from them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -21,7 +21,7 @@ from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.blocks import choose_blocks
 from revelu.recover.shallow.line_neurons import half_gaps_of
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class LineRows:
     ----------
     noise : float
         Answers on a line err by this many times the noise floor: the target rounds the inputs.
+    side : float
+        Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
+        one, further ones are placed more exactly.
     precision : float
         Steps are as short as rows of this relative error allow,
     shortest, longest : float
@@ -55,6 +58,7 @@ class LineRows:
     """
 
     noise: float = 1.5
+    side: float = 3.0
     precision: float = 3e-3
     shortest: float = 0.03
     longest: float = 0.25
@@ -88,12 +92,16 @@ class LineRows:
             If the target is saturated somewhere on the line.
         """
         nu = self.noise * float(noise.nu.max())
-        scan = find_kinks(ask, random_line(rng, d), nu, noise.scale, rng)
+        scan = find_kinks(ask, random_line(rng, d), nu, noise.scale, rng, side=self.side)
         if not scan.complete:
             return None
-        return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, nu))
+        is_new = self.known_of_kinks(scan, known, nu) < 0
+        scan = _without_pairs(ask, scan, is_new)
+        return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, is_new, nu))
 
-    def _blocks(self, scan: LineScan, known: Rows, nu: float) -> list[tuple[int, int]]:
+    def _blocks(
+        self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
+    ) -> list[tuple[int, int]]:
         """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
         half_gaps = half_gaps_of(scan)
         narrow = self.narrow * nu
@@ -102,8 +110,8 @@ class LineRows:
             _, blocks = choose_blocks(columns, half_gaps, scan.is_single, narrow)
             return [(block.start, block.stop) for block in blocks if block.is_solvable]
         wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
-        new = scan.is_single & wide & (self.known_of_kinks(scan, known, nu) < 0)
-        return [(int(i), int(i) + 1) for i in np.flatnonzero(new)]
+        new = np.flatnonzero(scan.is_single & wide & is_new)
+        return [(int(i), int(i) + 1) for i in new]
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does."""
@@ -126,6 +134,22 @@ class LineRows:
         fits = cost[i, j] <= 1.0
         found[i[fits]] = j[fits]
         return found
+
+
+def _without_pairs(ask: Ask, scan: LineScan, which: BoolArray) -> LineScan:
+    """Mark the kinks that are two close ones: clusters, no longer single.
+
+    At a single kink the answer lies on one of the pieces beside it, wherever noise has put it;
+    between two close kinks, on neither.  Several outputs need no such query: their jumps show it.
+    """
+    todo = np.flatnonzero(scan.is_single & which)
+    if len(scan.sigma) > 1 or not len(todo):
+        return scan
+    is_single = scan.is_single.copy()
+    for i, g in zip(todo, scan.line.lifted(ask, scan.kinks[todo]), strict=True):
+        beside = scan.pieces[i : i + 2]
+        is_single[i] = any(piece.holds(scan.kinks[i], g, scan.sigma) for piece in beside)
+    return replace(scan, is_single=is_single)
 
 
 def _columns(scan: LineScan) -> FloatArray:
