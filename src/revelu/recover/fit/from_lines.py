@@ -76,8 +76,9 @@ class FromLines:
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
         hyperplanes are followed.
-    equations : float
-        Equations a parameter of the joint fit.
+    equations, several_equations : float
+        Equations a parameter of the joint fit, of one output or two and of several, where they
+        take few queries and spare many iterations.
     n_spare : int
         Neurons that are fitted to what rows leave unexplained,
     n_starts : int
@@ -111,12 +112,13 @@ class FromLines:
     many_new: float = 0.3
     few_new: int = 3
     equations: float = 1.2
+    several_equations: float = 1.8
     n_spare: int = 4
     n_starts: int = 4
     near: float = 2.0
     most_dense: int = 2500
     most_work: float = 1e10
-    most_foretold: float = 8e10
+    most_foretold: float = 1e10
     undetermined: float = 3.0
     n_foretold: int = 1000
     n_beside: int = 2
@@ -202,7 +204,8 @@ class FromLines:
 
     def _n_samples(self, width: int, sizes: Sizes) -> int:
         d, k = sizes.d, sizes.k
-        return int(np.ceil(self.equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
+        equations = self.equations if k < sizes.several else self.several_equations
+        return int(np.ceil(equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
 
     def _fitted(
         self, network: Network, samples: Samples, n_spare: int, rng: np.random.Generator

@@ -542,7 +542,7 @@ class Fit(Method):
     coarse: float = 4e-6
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
-    few_outputs: int = 3
+    few_outputs: int = 30
     many_kinks: int = 20
     few_kinks: int = 5
     n_before_line: int = 2

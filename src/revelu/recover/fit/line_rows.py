@@ -19,7 +19,7 @@ from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, random_line
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
-from revelu.recover.shallow.blocks import choose_blocks
+from revelu.recover.shallow.blocks import Costs, choose_blocks
 from revelu.recover.shallow.line_neurons import half_gaps_of
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -97,7 +97,9 @@ class LineRows:
             return None
         is_new = self.known_of_kinks(scan, known, nu) < 0
         scan = _without_pairs(ask, scan, is_new)
-        return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, is_new, nu))
+        return _Measurement(self, ask, scan, is_new, nu, rng).rows(
+            self._blocks(scan, known, is_new, nu)
+        )
 
     def _blocks(
         self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
@@ -111,7 +113,7 @@ class LineRows:
             return [(block.start, block.stop) for block in blocks if block.is_solvable]
         wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
         new = np.flatnonzero(scan.is_single & wide & is_new)
-        return [(int(i), int(i) + 1) for i in new]
+        return _joined_blocks(new, _columns(scan), scan.is_single)
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does."""
@@ -134,6 +136,26 @@ class LineRows:
         fits = cost[i, j] <= 1.0
         found[i[fits]] = j[fits]
         return found
+
+
+def _joined_blocks(
+    new: IntArray, columns: FloatArray, is_single: BoolArray
+) -> list[tuple[int, int]]:
+    """Blocks around new kinks: of several outputs one block takes all that are near each other.
+
+    Kinks between them are measured again, which costs nothing, while their columns, two fewer
+    than there are outputs, can be told apart.
+    """
+    blocks: list[tuple[int, int]] = []
+    for i in new.tolist():
+        start = blocks[-1][0] if blocks else i
+        inside = columns[start : i + 1]
+        fits = len(inside) <= max(1, columns.shape[1] - 2) and is_single[start : i + 1].all()
+        if blocks and fits and np.linalg.svd(inside, compute_uv=False)[-1] >= Costs().independent:
+            blocks[-1] = (start, i + 1)
+        else:
+            blocks.append((i, i + 1))
+    return blocks
 
 
 def _without_pairs(ask: Ask, scan: LineScan, which: BoolArray) -> LineScan:
@@ -165,6 +187,7 @@ class _Measurement:
     how: LineRows
     ask: Ask
     scan: LineScan
+    is_new: BoolArray
     nu: float
     rng: np.random.Generator
     basis: FloatArray = field(init=False)
@@ -193,8 +216,8 @@ class _Measurement:
             error, X = np.hypot(errors[p], errors[q]) * size, line.points(scan.kinks[start:stop])
             found.append(Rows(W, b, columns[start:stop], error, X))
         rows = found[0]
-        for more in found[1:]:
-            rows = rows.joined(more.take(more.errors <= self.how.worst))
+        for (start, stop), more in zip(blocks, found[1:], strict=True):
+            rows = rows.joined(more.take((more.errors <= self.how.worst) & self.is_new[start:stop]))
         return rows
 
     def _gradients(self, pieces: IntArray) -> tuple[FloatArray, FloatArray]:
