@@ -118,9 +118,7 @@ class Crossings:
             seen.tau_error.reshape(m, n),
         )
 
-    def some_end(
-        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
-    ) -> bool:
+    def some_end(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end: there is more than one hidden layer.
 
         A row that belongs to no neuron ends as well.  Such rows are few, but they are sums of two

@@ -24,7 +24,8 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.fit.from_rows import FromRows
+from revelu.recover.fit.growth import add_neuron, fit_at_once
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
@@ -79,10 +80,15 @@ class FromLines:
     equations, several_equations : float
         Equations a parameter of the joint fit, of one output or two and of several, where they
         take few queries and spare many iterations.
-    n_spare : int
-        Neurons that are fitted to what rows leave unexplained,
+    n_spare, spare : int, float
+        Neurons at most that are fitted to what rows leave unexplained, or this share of the rows,
+    from_rows : FromRows
+        one after another, while normal equations serve,
+    n_faint, faint : int, float
+        and at most so many of what little is left where that, in units of what noise may leave, is
+        less than this,
     n_starts : int
-        from so many random starts.
+        else all at once, from so many random starts.
     near : float
         Reduced cost, in units of what noise may leave, from which a network has no neuron
         missing: spare ones and many parameters slow the last digits down.
@@ -114,6 +120,10 @@ class FromLines:
     equations: float = 1.2
     several_equations: float = 1.8
     n_spare: int = 4
+    spare: float = 0.08
+    from_rows: FromRows = field(default_factory=FromRows)
+    n_faint: int = 3
+    faint: float = 100.0
     n_starts: int = 4
     near: float = 2.0
     most_dense: int = 2500
@@ -179,14 +189,14 @@ class FromLines:
                 is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
             if not n_known or len(more) > max(1.0, self.new * n_known):
                 continue
-            for n_spare in (0, self.n_spare):
+            for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
                 n = self._n_samples(len(rows) + n_spare, sizes)
                 if samples is None:
                     samples = sample(rng.standard_normal((n, d)))
                 elif n > len(samples.X):
                     more_X = rng.standard_normal((n - len(samples.X), d))
                     samples = samples.joined(sample(more_X))
-                found = self._fitted(network_of(rows, samples), samples, n_spare, rng)
+                found = self._fitted(rows, samples, n_spare, limit, rng)
                 cost = samples.reduced_cost(found.network)
                 log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
                 if cost <= self.near * limit:
@@ -208,18 +218,48 @@ class FromLines:
         return int(np.ceil(equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
 
     def _fitted(
-        self, network: Network, samples: Samples, n_spare: int, rng: np.random.Generator
+        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
     ) -> Fit:
         """Fit all weights, those of some neurons beside the rows among them."""
-        if n_spare:
-            rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
-            starts = [
-                fit_at_once(rng, rest, n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
-            ]
-            spare = min(starts, key=lambda found: found.cost).network
-            stop = Stop(15, rtol=0.02)
-            network = fit(add_networks(network, spare), samples, stop).network
-        return self._by_full_steps(network, samples)
+        network = network_of(rows, samples)
+        if not n_spare:
+            return self._by_full_steps(network, samples)
+        if network.n_parameters <= self.most_dense:
+            return self._completed(rows, samples, n_spare, limit, rng)
+        rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+        starts = [
+            fit_at_once(rng, rest, self.n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
+        ]
+        spare = min(starts, key=lambda found: found.cost).network
+        stop = Stop(15, rtol=0.02)
+        return self._by_full_steps(
+            fit(add_networks(network, spare), samples, stop).network, samples
+        )
+
+    def _completed(
+        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
+    ) -> Fit:
+        """Add neurons to rows that are held, until all can be let go."""
+        held = self.from_rows.held(network_of(rows, samples), rows, samples)
+        best, tried, idle = held, held.cost, 0
+        for _ in range(n_spare):
+            before = held.cost
+            held = self.from_rows.with_one_more(held.network, rows, samples, rng)
+            log.debug("one neuron more, rows held: cost %.3g", held.cost)
+            idle = 0 if held.cost < self.from_rows.gain * before else idle + 1
+            if idle == self.from_rows.patience:
+                break
+            if held.cost < self.from_rows.gain * tried:
+                tried = held.cost
+                best = min(best, self._by_full_steps(held.network, samples), key=lambda f: f.cost)
+                if samples.reduced_cost(best.network) <= self.near * limit:
+                    break
+        for _ in range(self.n_faint):
+            if not limit < samples.reduced_cost(best.network) <= self.faint * limit:
+                break
+            more = add_neuron(rng, samples, best.network, 0.0).network
+            best = min(best, self._by_full_steps(more, samples), key=lambda f: f.cost)
+        return best
 
     def _by_full_steps(self, network: Network, samples: Samples) -> Fit:
         root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
