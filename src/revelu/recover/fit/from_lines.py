@@ -100,6 +100,8 @@ class FromLines:
         Multiplications that foretelling errors may take.
     undetermined : float
         An answer that is foretold to err by more than this many of its own errors is asked.
+    few : float
+        Where these are no more than this share of those looked at, they are asked, and no others.
     n_foretold : int
         Answers to Gaussian inputs that are looked at for such,
     n_beside : int
@@ -117,7 +119,7 @@ class FromLines:
     new: float = 0.06
     many_new: float = 0.3
     few_new: int = 3
-    equations: float = 1.2
+    equations: float = 1.3
     several_equations: float = 1.8
     n_spare: int = 4
     spare: float = 0.08
@@ -130,6 +132,7 @@ class FromLines:
     most_work: float = 1e10
     most_foretold: float = 1e10
     undetermined: float = 3.0
+    few: float = 0.01
     n_foretold: int = 1000
     n_beside: int = 2
     beside: float = 0.5
@@ -296,6 +299,11 @@ class FromLines:
             if len(weak):
                 samples = samples.joined(sample(weak))
             found = self._by_full_steps(network, samples)
+            # A few such inputs are asked; after that, fewer still are.
+            if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
+                return (
+                    (found.network, samples) if price.is_explained(found.network, samples) else None
+                )
         return None
 
     def _weak_inputs(
