@@ -96,8 +96,8 @@ class FromLines:
         Parameters up to which each step solves normal equations,
     most_work : float
         and multiplications.
-    most_foretold : float
-        Multiplications that foretelling errors may take.
+    most_foretold, most_disagreeing : float
+        Multiplications that foretelling errors may take, and where fresh answers disagree.
     undetermined : float
         An answer that is foretold to err by more than this many of its own errors is asked.
     few : float
@@ -131,6 +131,7 @@ class FromLines:
     most_dense: int = 2500
     most_work: float = 1e10
     most_foretold: float = 1e10
+    most_disagreeing: float = 8e10
     undetermined: float = 3.0
     few: float = 0.01
     n_foretold: int = 1000
@@ -287,9 +288,11 @@ class FromLines:
             network = found.network
             if not price.is_explained(network, samples):
                 return None
-            weak = self._weak_inputs(network, samples, rng)
             fresh = sample(rng.standard_normal((Sizes(d, 1).n_held_out(len(samples.X)), d)))
             agrees = np.abs(fresh.residual(network)).max() <= price.noise * SIGMAS
+            weak = self._weak_inputs(
+                network, samples, self.most_foretold if agrees else self.most_disagreeing, rng
+            )
             samples = samples.joined(fresh)
             log.debug(
                 "%s: %d inputs undetermined, fresh ones agree: %s", network, len(weak), agrees
@@ -301,13 +304,13 @@ class FromLines:
             found = self._by_full_steps(network, samples)
             # A few such inputs are asked; after that, fewer still are.
             if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
-                return (
-                    (found.network, samples) if price.is_explained(found.network, samples) else None
-                )
-        return None
+                break
+        # Where fresh answers still disagree, the certificate says so, and more are fitted.
+        is_explained = price.is_explained(found.network, samples)
+        return (found.network, samples) if is_explained else None
 
     def _weak_inputs(
-        self, network: Network, samples: Samples, rng: np.random.Generator
+        self, network: Network, samples: Samples, most: float, rng: np.random.Generator
     ) -> FloatArray:
         """Inputs whose answers the samples determine least.
 
@@ -316,7 +319,7 @@ class FromLines:
         """
         d, p = network.dim_in, network.n_parameters
         (W, _), (b, _) = network.weights, network.biases
-        if samples.n_equations * p**2 > self.most_foretold or not len(W):
+        if samples.n_equations * p**2 > most or not len(W):
             return np.empty((0, d))
         on, normals = points_on_hyperplanes(
             rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
