@@ -4,8 +4,9 @@
 2. Ask Gaussian queries, somewhat more than there are unknowns, and fit all weights at once.  The
    rows err by some thousandths, a few are sums of two neurons', and a few neurons are missing: a
    fit by whole Gauss-Newton steps forgives all that.
-3. Where it leaves more than noise, fit a few neurons to what the rows do not explain, and begin
-   with these, too; then measure another line.
+3. Where it leaves more than noise, hold the rows to their errors, add neuron after neuron for what
+   they do not explain (:mod:`revelu.recover.fit.from_rows`), and begin with these, too; then
+   measure another line.
 4. Take out the neurons that are not needed, ask where the answers determine the network least,
    and look at fresh inputs, until these agree.
 """
