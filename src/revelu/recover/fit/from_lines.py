@@ -20,7 +20,7 @@ import scipy.linalg
 
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Iterative, Stop
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
@@ -90,6 +90,8 @@ class FromLines:
         less than this,
     n_starts : int
         else all at once, from so many random starts.
+    n_iterations : int
+        Of each damped step where normal equations do not serve.
     near : float
         Reduced cost, in units of what noise may leave, from which a network has no neuron
         missing: spare ones and many parameters slow the last digits down.
@@ -128,6 +130,7 @@ class FromLines:
     n_faint: int = 3
     faint: float = 100.0
     n_starts: int = 4
+    n_iterations: int = 60
     near: float = 2.0
     most_dense: int = 2500
     most_work: float = 1e10
@@ -227,9 +230,11 @@ class FromLines:
     ) -> Fit:
         """Fit all weights, those of some neurons beside the rows among them."""
         network = network_of(rows, samples)
+        is_dense = network.n_parameters <= self.most_dense
         if not n_spare:
-            return self._by_full_steps(network, samples)
-        if network.n_parameters <= self.most_dense:
+            found = self._by_full_steps(network, samples)
+            return found if is_dense else self._by_damped_steps(found, samples, limit)
+        if is_dense:
             return self._completed(rows, samples, n_spare, limit, rng)
         rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
         starts = [
@@ -237,9 +242,8 @@ class FromLines:
         ]
         spare = min(starts, key=lambda found: found.cost).network
         stop = Stop(15, rtol=0.02)
-        return self._by_full_steps(
-            fit(add_networks(network, spare), samples, stop).network, samples
-        )
+        network = fit(add_networks(network, spare), samples, stop).network
+        return self._by_damped_steps(self._by_full_steps(network, samples), samples, limit)
 
     def _completed(
         self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
@@ -273,6 +277,18 @@ class FromLines:
         solver = Automatic(Iterative(n, rtol=1e-3, white=True), self.most_dense, self.most_work)
         stop = Stop(15, patience=5, goal=2.0)
         return fit_by_full_steps(network, samples, stop, solver=solver)
+
+    def _by_damped_steps(self, found: Fit, samples: Samples, limit: float) -> Fit:
+        """Take damped steps where whole ones have left little.
+
+        Of rows that belong to no neuron whole steps make neurons that others replace: iterations
+        do not solve for these, and damping holds them.
+        """
+        if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
+            return found
+        solver = Automatic(Iterative(self.n_iterations, white=True))
+        stop = Stop(15, rtol=0.05, goal=limit)
+        return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
 
     def _settled(
         self,
