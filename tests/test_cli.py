@@ -267,6 +267,8 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "rate": "5/s",
         "input_name": "x",
         "output_name": "y",
+        "domain": None,
+        "suggested": True,
     }
 
 

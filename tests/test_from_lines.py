@@ -7,6 +7,8 @@ import revelu
 from revelu.network import zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.fit.from_lines import network_of
+from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
@@ -35,7 +37,13 @@ def nrmse(found, truth):
 
 @pytest.mark.parametrize(
     ("widths", "queries"),
-    [([10, 16, 1], 8.0), ([6, 12, 1], 8.0), ([20, 40, 1], 6.0), ([12, 16, 3], 4.0)],
+    [
+        ([10, 16, 1], 6.0),
+        ([6, 12, 1], 8.0),
+        ([20, 40, 1], 5.0),
+        ([12, 16, 3], 4.0),
+        ([64, 32, 10], 1.2),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("seed", range(2))
@@ -77,6 +85,27 @@ def test_whole_steps_find_a_network_from_rows_that_err():
     assert samples.cost(start) > 1e6
     assert found.cost < 1.0
     assert nrmse(found.network, truth) < 1e-8
+
+
+def test_neurons_that_rows_lack_show_while_the_rows_are_held():
+    truth, rng = zoo.random_network([10, 16, 1], seed=4), np.random.default_rng(5)
+    X = rng.standard_normal((300, 10))
+    samples = Samples(X, truth(X), np.full(1, 1e-7))
+    (W, A), (b, _) = truth.weights, truth.biases
+    size = np.linalg.norm(W, axis=1)[:, None]
+    wrong = W + 1e-3 * size * rng.standard_normal(W.shape) / np.sqrt(10)
+    # Where each bends is exact.
+    on = -(b / np.linalg.norm(wrong, axis=1) ** 2)[:, None] * wrong
+    rows = Rows(wrong, b, A.T, np.full(16, 1e-3), on).take(np.arange(14))
+    how = FromRows()
+    found = how.held(network_of(rows, samples), rows, samples)
+    alone = found.cost
+    for _ in range(2):
+        found = how.with_one_more(found.network, rows, samples, rng)
+    assert found.cost < 0.1 * alone
+    found = fit_by_full_steps(found.network, samples, Stop(15, patience=5))
+    assert found.cost < 1.0
+    assert nrmse(found.network, truth) < 1e-6
 
 
 def test_a_line_without_kinks_leaves_an_affine_function_to_the_fit():

@@ -21,6 +21,7 @@ PUBLIC = {
     "AuditRow",
     "Certificate",
     "Comparison",
+    "Domain",
     "FormatError",
     "HalfspaceRecovery",
     "HermiteRegressor",

@@ -157,6 +157,8 @@ class Recovery(Result):
         Whether the target answers probabilities; ``network`` then gives logits.
     first_layer : (ndarray, ndarray) or None
         ``W`` (k, d) and ``b`` (k,) of an exact first layer where the rest was not found.
+    domain : str
+        Where the target was asked, in words that follow "inputs".
     """
 
     status: Status
@@ -165,6 +167,7 @@ class Recovery(Result):
     rejected: Network | None = None
     is_classifier: bool = False
     first_layer: tuple[FloatArray, FloatArray] | None = None
+    domain: str = "of N(0, I)"
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,7 @@ def _domain_of(scaler: Any) -> Domain | None:
     """The inputs that a fitted scaler was fitted to; None of what is no scaler of columns."""
     kind = type(scaler).__name__
     if kind == "StandardScaler":
-        d = scaler.n_features_in_
-        mean, std = (np.broadcast_to(v, d) if v is not None else None for v in (scaler.mean_, scaler.scale_))
+        d, mean, std = scaler.n_features_in_, scaler.mean_, scaler.scale_
         center, spread = np.zeros(d) if mean is None else mean, np.ones(d) if std is None else std
     elif kind == "MinMaxScaler":
         lo, hi = scaler.data_min_, scaler.data_max_

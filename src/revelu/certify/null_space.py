@@ -16,6 +16,7 @@ def check_null_space(
     rng: np.random.Generator,
     noise: NoiseFloor | None = None,
     angle: float = 0.0,
+    words: str = "",
 ) -> NullCertificate | None:
     """Move fresh inputs across a span and see whether an answer changes.
 
@@ -27,6 +28,8 @@ def check_null_space(
         Of the answers; None for labels, which must not change at all.
     angle : float
         How far off the span is said to be, in radians.
+    words : str
+        What a domain is called, of which the inputs are coordinates.
 
     Returns
     -------
@@ -48,8 +51,9 @@ def check_null_space(
     n_bad = int((changes > limits).any(axis=1).sum())
     bound = upper_bound(n_bad, len(before), CONFIDENCE)
     changed = f"; {n_bad:,} changed" if n_bad else ""
+    inputs = f"inputs {words}" if words else "N(0, I) inputs"
     statement = (
-        f"at {CONFIDENCE:.0%} confidence less than {at_most(bound)} of N(0, I) inputs answer "
+        f"at {CONFIDENCE:.0%} confidence less than {at_most(bound)} of {inputs} answer "
         f"otherwise when moved inside the null space ({len(before):,} fresh checks{changed})"
     )
     return NullCertificate(

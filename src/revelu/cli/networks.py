@@ -34,7 +34,7 @@ def fields_of(recovery: Recovery) -> dict[str, Any]:
         "architecture": None if network is None else list(network.architecture),
         "parameters": None if network is None else network.n_parameters,
         "softmax": recovery.is_classifier,
-        "domain": recovery.details.get("domain", "of N(0, I)"),
+        "domain": recovery.domain,
     }
 
 

@@ -51,7 +51,9 @@ def _place(path: Path, names: Sequence[str], column: str, d: int) -> int:
         return list(names).index(column)
     if column.isdecimal() and int(column) < d:
         return int(column)
-    known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else f"0 to {d - 1}"
+    known = (
+        ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") if names else f"0 to {d - 1}"
+    )
     raise FormatError(f"{path}: has no column {column!r}; it has {known}")
 
 
@@ -59,7 +61,8 @@ def _csv(path: Path) -> tuple[list[str], FloatArray]:
     """Rows of numbers; the first may be names."""
     with naming_damage(path, ".csv file"):
         text = path.read_text(encoding="utf-8-sig")
-        dialect = csv.Sniffer().sniff(text[:4096], ",;\t") if ";" in text or "\t" in text else "excel"
+        is_excel = ";" not in text and "\t" not in text
+        dialect = "excel" if is_excel else csv.Sniffer().sniff(text[:4096], ",;\t")
         rows = [row for row in csv.reader(text.splitlines(), dialect) if any(map(str.strip, row))]
     if not rows:
         raise FormatError(f"{path}: is empty")

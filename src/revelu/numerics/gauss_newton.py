@@ -114,12 +114,16 @@ class Stop:
         So many slow steps in a row end it; a search can pass through a plateau.
     goal : float
         A cost that is good enough.
+    floor : float
+        A cost that noise alone may leave: from there on one slow step ends it, for more of them
+        fit the noise.
     """
 
     max_steps: int = 50
     rtol: float = 1e-3
     patience: int = 3
     goal: float = 0.0
+    floor: float = 0.0
 
 
 STOP = Stop()
@@ -146,7 +150,7 @@ def minimise(
     p, rest = start, problem.residual(start)
     cost, strength, slow = _size(rest), damping.first, 0
     for _ in range(stop.max_steps):
-        if cost <= stop.goal or slow >= stop.patience:
+        if cost <= stop.goal or slow >= (1 if cost <= stop.floor else stop.patience):
             break
         check_cancelled()
         step = solver(problem.derivative(p), rest)

@@ -9,7 +9,6 @@ written in the target's own units by folding the map into the first layer, exact
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,13 +131,13 @@ class Domain:
         if held.all():
             raise InputError(f"{name}: every column is constant")
         if held.any():
-            notes.append(f"{_columns(held)} of {name} constant: held as in the data")
+            notes.append(f"{_columns(held, name)} constant: held as in the data")
         if discrete.any() and keep_discrete:
-            notes.append(f"{_columns(discrete)} of {name} of few values: held at the most frequent")
+            notes.append(f"{_columns(discrete, name)} of few values: held at the most frequent")
             center[discrete] = [_most_frequent(X[:, j]) for j in np.flatnonzero(discrete)]
             held |= discrete
         elif discrete.any():
-            notes.append(f"{_columns(discrete)} of {name} of few values: asked as real numbers")
+            notes.append(f"{_columns(discrete, name)} of few values: asked as real numbers")
         if held.all():
             raise InputError(f"{name}: every column is constant, or of few values")
         free = np.flatnonzero(~held)
@@ -260,7 +259,8 @@ class Domain:
                 f"domain holds at {self.center[column]:g}"
             )
         if self.bounds is not None:
-            outside = np.flatnonzero(((X < self.bounds[0]) | (X > self.bounds[1])).any(axis=1))
+            lo, hi = self.bounds
+            outside = np.flatnonzero(((lo > X) | (hi < X)).any(axis=1))
             if len(outside):
                 raise InputError(f"row {outside[0]} of the {what} leaves the domain's box")
         Z = np.asarray((X - self.center) @ self.inverse)
@@ -303,11 +303,13 @@ def _most_frequent(column: FloatArray) -> float:
     return float(values[counts.argmax()])
 
 
-def _columns(chosen: BoolArray) -> str:
-    """Columns by number, with their verb."""
+def _columns(chosen: BoolArray, name: str) -> str:
+    """Columns of a table by number, with their verb."""
     numbers = np.flatnonzero(chosen)
     shown = ", ".join(str(j) for j in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
-    return f"column {shown} is" if len(numbers) == 1 else f"columns {shown} are"
+    if len(numbers) == 1:
+        return f"column {shown} of {name} is"
+    return f"columns {shown} of {name} are"
 
 
 def _shrunk_factor(X: FloatArray) -> FloatArray:

@@ -81,7 +81,7 @@ def log_ratios(Y: FloatArray, smallest: FloatArray | float = SMALLEST) -> FloatA
     ndarray, shape (n, k - 1)
         A row with any probability too small to have digits is infinite.
     """
-    saturated = np.asarray((Y < smallest).any(axis=1))
+    saturated = np.asarray((smallest > Y).any(axis=1))
     L = np.log(np.where(saturated[:, None], 1.0, Y))
     ratios = L[:, :-1] - L[:, -1:]
     ratios[saturated] = np.inf

@@ -215,7 +215,7 @@ def measure_noise(
         raise SaturatedError(
             f"{oracle.name} is saturated: at every input seen some class has a probability "
             f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
-            "or scale its inputs so that N(0, I) is where it decides"
+            "or say by a domain where it decides (--like DATA)"
         )
     # Each stencil has one factor, so that an affine function stays affine along it.
     growth = np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)

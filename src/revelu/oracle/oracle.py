@@ -174,6 +174,15 @@ class Oracle:
         """Number of inputs of the target, which may be more than a domain has coordinates."""
         return self.dim_in if self.domain is None else len(self.domain.center)
 
+    @property
+    def where(self) -> str:
+        """What inputs are drawn from, in words that follow "inputs"."""
+        if self.domain is not None:
+            return self.domain.words
+        if self.box is not None:
+            return f"uniform in [{self.box[0]:g}, {self.box[1]:g}]^{self.dim_in}"
+        return "of N(0, I)"
+
     def declare(self, **facts: object) -> None:
         """Say what decides the questions, such as a seed.
 

@@ -343,6 +343,7 @@ def find_kinks(
     interval: tuple[float, float] = (-np.inf, np.inf),
     *,
     through: bool = False,
+    side: float = 10.0,
 ) -> LineScan:
     """Find every kink of a piecewise affine function along a line.
 
@@ -359,6 +360,8 @@ def find_kinks(
         Least and largest ``t`` to ask at.
     through : bool
         Whether something is known to be at ``t = 0``, which is then asked first.
+    side : float
+        Half-distance of the two points that prove a kink, as a multiple of ``sqrt(nu)``.
 
     Returns
     -------
@@ -374,7 +377,7 @@ def find_kinks(
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, interval, through).run()
+    return KinkSearch(ask, line, nu, scale, rng, interval, through, side).run()
 
 
 def _angle(a: float, b: float) -> float:

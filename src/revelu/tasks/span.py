@@ -191,7 +191,10 @@ class _Job(Job):
         # Of a weak direction that is far off a function sees as little as of the others.
         leak = angle if found.leak is None else found.leak
         try:
-            certificate = check_null_space(oracle, found.span, self.checks, rng, noise, leak)
+            domain = self.oracle.domain
+            words = "" if domain is None else domain.words
+            n = self.checks
+            certificate = check_null_space(oracle, found.span, n, rng, noise, leak, words)
         except LimitReachedError as error:
             evidence = (*found.notes, str(error))
             return replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
@@ -245,8 +248,8 @@ _KNOWN = (
 )
 _PERHAPS_LABELS = "if the answers are labels, say so: --labels (labels=True)"
 _DEAD = (
-    "no answer changes anywhere on N(0, I): the target is constant, or dead there; scale or "
-    "shift its inputs to where it is alive"
+    "no answer changes at any input asked: the target is constant, or dead there; a domain "
+    "(--like DATA) says where it is alive"
 )
 _PROMISE = (
     "{rank} directions; Theorem 3.4 promises half of a ReLU network's, so it may have up to "

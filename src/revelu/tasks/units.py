@@ -6,6 +6,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.oracle import Domain
+from revelu.recover.method import Layer
 from revelu.recovery import Recovery, SpanRecovery
 
 
@@ -21,19 +22,22 @@ def in_units(recovery: Recovery, domain: Domain | None) -> Recovery:
     """
     if domain is None:
         return recovery
-    layer, details = recovery.first_layer, dict(recovery.details)
-    M, t = reading(domain)
-    if "layers" in details and details["layers"]:
-        (W, b), *others = details["layers"]
-        details["layers"] = [(W @ M, b + W @ t), *others]
+    layer = recovery.first_layer
     return replace(
         recovery,
         network=recovery.network and network_in_units(recovery.network, domain),
         rejected=recovery.rejected and network_in_units(recovery.rejected, domain),
-        first_layer=None if layer is None else (layer[0] @ M, layer[1] + layer[0] @ t),
+        first_layer=layer and layer_in_units(layer, domain),
         warnings=(*recovery.warnings, *domain.notes),
-        details={**details, "domain": domain.words},
     )
+
+
+def layer_in_units(layer: Layer, domain: Domain | None) -> Layer:
+    """Return a first layer that reads inputs, of one that reads coordinates."""
+    if domain is None:
+        return layer
+    (W, b), (M, t) = layer, reading(domain)
+    return W @ M, b + W @ t
 
 
 def network_in_units(network: Network, domain: Domain) -> Network:

@@ -90,9 +90,7 @@ def verify(
         domain=domain,
     )
     if oracle.dim_target != network.dim_in:
-        raise InputError(
-            f"the network has {network.dim_in} inputs, the target {oracle.dim_target}"
-        )
+        raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
     # The checks of an extraction's own certificate must not be asked again: another stream.
     rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
@@ -131,9 +129,6 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         evidence=evidence,
         warnings=warnings,
         is_classifier=oracle.takes_log_ratios,
-        details={"probabilities": oracle.takes_log_ratios, **_domain_of(oracle)},
+        details={"probabilities": oracle.takes_log_ratios},
+        domain=oracle.where,
     )
-
-
-def _domain_of(oracle: Oracle) -> dict[str, str]:
-    return {} if oracle.domain is None else {"domain": oracle.domain.words}

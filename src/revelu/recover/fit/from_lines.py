@@ -4,8 +4,9 @@
 2. Ask Gaussian queries, somewhat more than there are unknowns, and fit all weights at once.  The
    rows err by some thousandths, a few are sums of two neurons', and a few neurons are missing: a
    fit by whole Gauss-Newton steps forgives all that.
-3. Where it leaves more than noise, fit a few neurons to what the rows do not explain, and begin
-   with these, too; then measure another line.
+3. Where it leaves more than noise, hold the rows to their errors, add neuron after neuron for what
+   they do not explain (:mod:`revelu.recover.fit.from_rows`), and begin with these, too; then
+   measure another line.
 4. Take out the neurons that are not needed, ask where the answers determine the network least,
    and look at fresh inputs, until these agree.
 """
@@ -19,12 +20,13 @@ import scipy.linalg
 
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Iterative, Stop
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.fit.from_rows import FromRows
+from revelu.recover.fit.growth import add_neuron, fit_at_once
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
@@ -76,12 +78,20 @@ class FromLines:
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
         hyperplanes are followed.
-    equations : float
-        Equations a parameter of the joint fit.
-    n_spare : int
-        Neurons that are fitted to what rows leave unexplained,
+    equations, several_equations : float
+        Equations a parameter of the joint fit, of one output or two and of several, where they
+        take few queries and spare many iterations.
+    n_spare, spare : int, float
+        Neurons at most that are fitted to what rows leave unexplained, or this share of the rows,
+    from_rows : FromRows
+        one after another, while normal equations serve,
+    n_faint, faint : int, float
+        and at most so many of what little is left where that, in units of what noise may leave, is
+        less than this,
     n_starts : int
-        from so many random starts.
+        else all at once, from so many random starts.
+    n_iterations : int
+        Of each damped step where normal equations do not serve.
     near : float
         Reduced cost, in units of what noise may leave, from which a network has no neuron
         missing: spare ones and many parameters slow the last digits down.
@@ -89,10 +99,12 @@ class FromLines:
         Parameters up to which each step solves normal equations,
     most_work : float
         and multiplications.
-    most_foretold : float
-        Multiplications that foretelling errors may take.
+    most_foretold, most_disagreeing : float
+        Multiplications that foretelling errors may take, and where fresh answers disagree.
     undetermined : float
         An answer that is foretold to err by more than this many of its own errors is asked.
+    few : float
+        Where these are no more than this share of those looked at, they are asked, and no others.
     n_foretold : int
         Answers to Gaussian inputs that are looked at for such,
     n_beside : int
@@ -110,14 +122,22 @@ class FromLines:
     new: float = 0.06
     many_new: float = 0.3
     few_new: int = 3
-    equations: float = 1.2
+    equations: float = 1.3
+    several_equations: float = 1.8
     n_spare: int = 4
+    spare: float = 0.08
+    from_rows: FromRows = field(default_factory=FromRows)
+    n_faint: int = 3
+    faint: float = 100.0
     n_starts: int = 4
+    n_iterations: int = 60
     near: float = 2.0
     most_dense: int = 2500
     most_work: float = 1e10
-    most_foretold: float = 8e10
+    most_foretold: float = 1e10
+    most_disagreeing: float = 8e10
     undetermined: float = 3.0
+    few: float = 0.01
     n_foretold: int = 1000
     n_beside: int = 2
     beside: float = 0.5
@@ -163,34 +183,35 @@ class FromLines:
         d, k = sizes.d, sizes.k
         rows = Rows.none(d, k)
         samples: Samples | None = None
-        is_checked = False
+        is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
             more = self.rows.find_new(ask, d, noise, rows, rng)
             if more is None or not (len(rows) or len(more)):
                 raise NoRowsError
             n_known, rows = len(rows), rows.joined(more)
+            n_first = n_first or len(rows)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
             many = max(self.few_new, self.many_new * n_known)
             if n_known and not is_checked and len(more) > many:
-                is_checked = self._go_on(ask, noise, rows, rng)
+                is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
             if not n_known or len(more) > max(1.0, self.new * n_known):
                 continue
-            for n_spare in (0, self.n_spare):
+            for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
                 n = self._n_samples(len(rows) + n_spare, sizes)
                 if samples is None:
                     samples = sample(rng.standard_normal((n, d)))
                 elif n > len(samples.X):
                     more_X = rng.standard_normal((n - len(samples.X), d))
                     samples = samples.joined(sample(more_X))
-                found = self._fitted(network_of(rows, samples), samples, n_spare, rng)
+                found = self._fitted(rows, samples, n_spare, limit, rng)
                 cost = samples.reduced_cost(found.network)
                 log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
                 if cost <= self.near * limit:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-            is_checked = is_checked or self._go_on(ask, noise, rows, rng)
+            is_checked = is_checked or self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
         return None
 
     def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
@@ -201,21 +222,53 @@ class FromLines:
 
     def _n_samples(self, width: int, sizes: Sizes) -> int:
         d, k = sizes.d, sizes.k
-        return int(np.ceil(self.equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
+        equations = self.equations if k < sizes.several else self.several_equations
+        return int(np.ceil(equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
 
     def _fitted(
-        self, network: Network, samples: Samples, n_spare: int, rng: np.random.Generator
+        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
     ) -> Fit:
         """Fit all weights, those of some neurons beside the rows among them."""
-        if n_spare:
-            rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
-            starts = [
-                fit_at_once(rng, rest, n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
-            ]
-            spare = min(starts, key=lambda found: found.cost).network
-            stop = Stop(15, rtol=0.02)
-            network = fit(add_networks(network, spare), samples, stop).network
-        return self._by_full_steps(network, samples)
+        network = network_of(rows, samples)
+        is_dense = network.n_parameters <= self.most_dense
+        if not n_spare:
+            found = self._by_full_steps(network, samples)
+            return found if is_dense else self._by_damped_steps(found, samples, limit)
+        if is_dense:
+            return self._completed(rows, samples, n_spare, limit, rng)
+        rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+        starts = [
+            fit_at_once(rng, rest, self.n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
+        ]
+        spare = min(starts, key=lambda found: found.cost).network
+        stop = Stop(15, rtol=0.02)
+        network = fit(add_networks(network, spare), samples, stop).network
+        return self._by_damped_steps(self._by_full_steps(network, samples), samples, limit)
+
+    def _completed(
+        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
+    ) -> Fit:
+        """Add neurons to rows that are held, until all can be let go."""
+        held = self.from_rows.held(network_of(rows, samples), rows, samples)
+        best, tried, idle = held, held.cost, 0
+        for _ in range(n_spare):
+            before = held.cost
+            held = self.from_rows.with_one_more(held.network, rows, samples, rng)
+            log.debug("one neuron more, rows held: cost %.3g", held.cost)
+            idle = 0 if held.cost < self.from_rows.gain * before else idle + 1
+            if idle == self.from_rows.patience:
+                break
+            if held.cost < self.from_rows.gain * tried:
+                tried = held.cost
+                best = min(best, self._by_full_steps(held.network, samples), key=lambda f: f.cost)
+                if samples.reduced_cost(best.network) <= self.near * limit:
+                    break
+        for _ in range(self.n_faint):
+            if not limit < samples.reduced_cost(best.network) <= self.faint * limit:
+                break
+            more = add_neuron(rng, samples, best.network, 0.0).network
+            best = min(best, self._by_full_steps(more, samples), key=lambda f: f.cost)
+        return best
 
     def _by_full_steps(self, network: Network, samples: Samples) -> Fit:
         root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
@@ -224,6 +277,18 @@ class FromLines:
         solver = Automatic(Iterative(n, rtol=1e-3, white=True), self.most_dense, self.most_work)
         stop = Stop(15, patience=5, goal=2.0)
         return fit_by_full_steps(network, samples, stop, solver=solver)
+
+    def _by_damped_steps(self, found: Fit, samples: Samples, limit: float) -> Fit:
+        """Take damped steps where whole ones have left little.
+
+        Of rows that belong to no neuron whole steps make neurons that others replace: iterations
+        do not solve for these, and damping holds them.
+        """
+        if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
+            return found
+        solver = Automatic(Iterative(self.n_iterations, white=True))
+        stop = Stop(15, rtol=0.05, goal=limit)
+        return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
 
     def _settled(
         self,
@@ -240,9 +305,11 @@ class FromLines:
             network = found.network
             if not price.is_explained(network, samples):
                 return None
-            weak = self._weak_inputs(network, samples, rng)
             fresh = sample(rng.standard_normal((Sizes(d, 1).n_held_out(len(samples.X)), d)))
             agrees = np.abs(fresh.residual(network)).max() <= price.noise * SIGMAS
+            weak = self._weak_inputs(
+                network, samples, self.most_foretold if agrees else self.most_disagreeing, rng
+            )
             samples = samples.joined(fresh)
             log.debug(
                 "%s: %d inputs undetermined, fresh ones agree: %s", network, len(weak), agrees
@@ -252,10 +319,15 @@ class FromLines:
             if len(weak):
                 samples = samples.joined(sample(weak))
             found = self._by_full_steps(network, samples)
-        return None
+            # A few such inputs are asked; after that, fewer still are.
+            if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
+                break
+        # Where fresh answers still disagree, the certificate says so, and more are fitted.
+        is_explained = price.is_explained(found.network, samples)
+        return (found.network, samples) if is_explained else None
 
     def _weak_inputs(
-        self, network: Network, samples: Samples, rng: np.random.Generator
+        self, network: Network, samples: Samples, most: float, rng: np.random.Generator
     ) -> FloatArray:
         """Inputs whose answers the samples determine least.
 
@@ -264,7 +336,7 @@ class FromLines:
         """
         d, p = network.dim_in, network.n_parameters
         (W, _), (b, _) = network.weights, network.biases
-        if samples.n_equations * p**2 > self.most_foretold or not len(W):
+        if samples.n_equations * p**2 > most or not len(W):
             return np.empty((0, d))
         on, normals = points_on_hyperplanes(
             rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)

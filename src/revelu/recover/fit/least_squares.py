@@ -4,9 +4,8 @@
 
 Steps that divide differences of answers by small distances lose the digits that float32
 or rounded answers do not have.  So no weight is read off differences: queries of N(0, I), and the
-network that explains them.  Where answers have digits enough for lines, and the outputs are few,
-differences say where to begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at
-random.
+network that explains them.  Where answers have digits enough for lines, differences say where to
+begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random.
 
 1. Where the inputs are many, ask in a few coordinates first: there the function is again
    a two-layer network, a smaller one.  With several outputs these are the directions that
@@ -483,7 +482,7 @@ class Fit(Method):
     from_lines : FromLines
         How neurons are found where lines show them.
     few_outputs : int
-        With more outputs random starts need fewer queries than lines,
+        With more outputs searches begin at random: on lines they are untried,
     many_kinks : int
         Kinks of a line that shows no row, from which random starts do not find one either,
     few_kinks : int
@@ -540,7 +539,7 @@ class Fit(Method):
     coarse: float = 4e-6
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
-    few_outputs: int = 3
+    few_outputs: int = 30
     many_kinks: int = 20
     few_kinks: int = 5
     n_before_line: int = 2

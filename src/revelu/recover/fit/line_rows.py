@@ -8,7 +8,7 @@ kink one neuron's: a least-squares fit has to start from them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -20,9 +20,9 @@ from revelu.probe.line import Ask
 from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
-from revelu.recover.shallow.blocks import choose_blocks
+from revelu.recover.shallow.blocks import Costs, choose_blocks
 from revelu.recover.shallow.line_neurons import half_gaps_of
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class LineRows:
     ----------
     noise : float
         Answers on a line err by this many times the noise floor: the target rounds the inputs.
+    side : float
+        Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
+        one, further ones are placed more exactly.
     precision : float
         Steps are as short as rows of this relative error allow,
     shortest, longest : float
@@ -60,6 +63,7 @@ class LineRows:
     """
 
     noise: float = 1.5
+    side: float = 3.0
     precision: float = 3e-3
     shortest: float = 0.03
     longest: float = 0.25
@@ -95,12 +99,19 @@ class LineRows:
             If the target is saturated somewhere on the line.
         """
         nu = self.noise * float(noise.nu.max())
-        scan = find_kinks(ask, self.region.line(rng, d), nu, noise.scale, rng)
+        line = self.region.line(rng, d)
+        scan = find_kinks(ask, line, nu, noise.scale, rng, side=self.side)
         if not scan.complete:
             return None
-        return _Measurement(self, ask, scan, nu, rng).rows(self._blocks(scan, known, nu))
+        is_new = self.known_of_kinks(scan, known, nu) < 0
+        scan = _without_pairs(ask, scan, is_new)
+        return _Measurement(self, ask, scan, is_new, nu, rng).rows(
+            self._blocks(scan, known, is_new, nu)
+        )
 
-    def _blocks(self, scan: LineScan, known: Rows, nu: float) -> list[tuple[int, int]]:
+    def _blocks(
+        self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
+    ) -> list[tuple[int, int]]:
         """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
         half_gaps = half_gaps_of(scan)
         narrow = self.narrow * nu
@@ -110,8 +121,8 @@ class LineRows:
             return [(block.start, block.stop) for block in blocks if block.is_solvable]
         wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
         inside = np.abs(scan.kinks) < self.within
-        new = scan.is_single & wide & inside & (self.known_of_kinks(scan, known, nu) < 0)
-        return [(int(i), int(i) + 1) for i in np.flatnonzero(new)]
+        new = np.flatnonzero(scan.is_single & wide & is_new & inside)
+        return _joined_blocks(new, _columns(scan), scan.is_single)
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does."""
@@ -136,6 +147,42 @@ class LineRows:
         return found
 
 
+def _joined_blocks(
+    new: IntArray, columns: FloatArray, is_single: BoolArray
+) -> list[tuple[int, int]]:
+    """Blocks around new kinks: of several outputs one block takes all that are near each other.
+
+    Kinks between them are measured again, which costs nothing, while their columns, two fewer
+    than there are outputs, can be told apart.
+    """
+    blocks: list[tuple[int, int]] = []
+    for i in new.tolist():
+        start = blocks[-1][0] if blocks else i
+        inside = columns[start : i + 1]
+        fits = len(inside) <= max(1, columns.shape[1] - 2) and is_single[start : i + 1].all()
+        if blocks and fits and np.linalg.svd(inside, compute_uv=False)[-1] >= Costs().independent:
+            blocks[-1] = (start, i + 1)
+        else:
+            blocks.append((i, i + 1))
+    return blocks
+
+
+def _without_pairs(ask: Ask, scan: LineScan, which: BoolArray) -> LineScan:
+    """Mark the kinks that are two close ones: clusters, no longer single.
+
+    At a single kink the answer lies on one of the pieces beside it, wherever noise has put it;
+    between two close kinks, on neither.  Several outputs need no such query: their jumps show it.
+    """
+    todo = np.flatnonzero(scan.is_single & which)
+    if len(scan.sigma) > 1 or not len(todo):
+        return scan
+    is_single = scan.is_single.copy()
+    for i, g in zip(todo, scan.line.lifted(ask, scan.kinks[todo]), strict=True):
+        beside = scan.pieces[i : i + 2]
+        is_single[i] = any(piece.holds(scan.kinks[i], g, scan.sigma) for piece in beside)
+    return replace(scan, is_single=is_single)
+
+
 def _columns(scan: LineScan) -> FloatArray:
     """Unit output columns of the kinks of a line."""
     slopes = np.linalg.norm(scan.jumps, axis=1)
@@ -149,6 +196,7 @@ class _Measurement:
     how: LineRows
     ask: Ask
     scan: LineScan
+    is_new: BoolArray
     nu: float
     rng: np.random.Generator
     basis: FloatArray = field(init=False)
@@ -177,8 +225,8 @@ class _Measurement:
             error, X = np.hypot(errors[p], errors[q]) * size, line.points(scan.kinks[start:stop])
             found.append(Rows(W, b, columns[start:stop], error, X))
         rows = found[0]
-        for more in found[1:]:
-            rows = rows.joined(more.take(more.errors <= self.how.worst))
+        for (start, stop), more in zip(blocks, found[1:], strict=True):
+            rows = rows.joined(more.take((more.errors <= self.how.worst) & self.is_new[start:stop]))
         return rows
 
     def _gradients(self, pieces: IntArray) -> tuple[FloatArray, FloatArray]:

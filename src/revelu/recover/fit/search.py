@@ -84,13 +84,11 @@ def refine(network: Network, samples: Samples, *, max_steps: int = 40) -> Fit:
     # r equations a parameter is (1 + 1/sqrt r) / (1 - 1/sqrt r); this one is not far from random.
     root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.5))
     iterations = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
-    found = fit(
-        network,
-        samples.evenly(),
-        Stop(max_steps, rtol=0.02, patience=2),
-        solver=Automatic(Iterative(iterations, white=True)),
-        damping=Damping(1e-9),
-    )
+    solver = Automatic(Iterative(iterations, white=True))
+    # Steps by iterations take long, and so the last of those that gain nothing is not taken.
+    is_dense = solver.is_dense(samples.n_equations, network.n_parameters)
+    stop = Stop(max_steps, rtol=0.02, patience=2, floor=0.0 if is_dense else 1.0)
+    found = fit(network, samples.evenly(), stop, solver=solver, damping=Damping(1e-9))
     if samples.sigma.ndim == 1:
         return found
     return fit(found.network, samples, Stop(max_steps), damping=Damping(1e-6))

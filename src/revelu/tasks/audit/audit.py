@@ -20,7 +20,7 @@ from revelu.tasks.audit.defences import Defence, defences
 from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.progress import Listener, Progress
-from revelu.tasks.units import network_in_units
+from revelu.tasks.units import in_units, span_in_units
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -345,7 +345,7 @@ class _Audit:
             self.warnings.extend(self.oracle.journal.notes())
         n_outputs = 0 if self.reference is None else self.reference.Y.shape[1]
         n = len((self.given or self.reference).X) if self.reference is not None else 0
-        words = "of N(0, I)" if self.oracle.domain is None else self.oracle.domain.words
+        words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
@@ -363,11 +363,13 @@ class _Audit:
         )
 
     def _in_units(self, row: AuditRow) -> AuditRow:
-        """A row whose copy reads the target's inputs."""
+        """A row whose copy and span read the target's inputs."""
         found, domain = row.finding, self.oracle.domain
-        if domain is None or found is None or found.copy is None:
+        if domain is None or found is None:
             return row
-        return replace(row, finding=replace(found, copy=network_in_units(found.copy, domain)))
+        network = None if found.network is None else in_units(found.network, domain)
+        span = None if found.span is None else span_in_units(found.span, domain)
+        return replace(row, finding=replace(found, network=network, span=span))
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
         """Say what is being done, and how much of it all is left at most."""

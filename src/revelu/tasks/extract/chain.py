@@ -13,6 +13,7 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt
 from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.tasks.units import layer_in_units
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +163,10 @@ def _recovery(
         status = Status.UNVERIFIED if status is Status.PARTIAL else status
     elif status is Status.PARTIAL and best.certificate is not None:
         evidence.append(_agreement(best))
+    domain = job.oracle.domain
+    if "first_layer" in figures:
+        figures["first_layer"] = layer_in_units(figures["first_layer"], domain)
+    shown = [layer_in_units(layers[0], domain), *layers[1:]] if layers else []
     deeper = next((a.n_before for a in chain[1:] if a.method.hidden[1] != 1), None)
     return Recovery(
         status=status,
@@ -174,7 +179,7 @@ def _recovery(
         first_layer=layers[0] if layers else None,
         details={
             **figures,
-            **({"layers": list(layers)} if layers else {}),
+            **({"layers": shown} if layers else {}),
             **({} if deeper is None else {"queries_before_depth": deeper}),
         },
     )

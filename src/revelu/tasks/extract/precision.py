@@ -46,8 +46,8 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
     if noise.of_log_ratios:
         reason = (
             f"the answers are probabilities ({noise.numbers}) so near 0 and 1 that their "
-            "rounding leaves too few digits of the logits; ask it for logits, or scale its "
-            "inputs so that N(0, I) is where it decides"
+            "rounding leaves too few digits of the logits; ask it for logits, or say by a "
+            "domain where it decides (--like DATA)"
         )
         return Refusal(Status.UNVERIFIED, reason)
     k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
