@@ -85,7 +85,7 @@ def test_a_scaler_suggests_its_inputs_and_the_network_comes_back_in_their_units(
     X = OFFSET + np.random.default_rng(1).normal(size=(500, D)) / SCALE
     Y = open_oracle(exact)(X)
     assert np.abs(recovery.network(X) - Y).max() < 1e-8 * Y.std()
-    assert recovery.details["domain"] == domain.words
+    assert recovery.domain == domain.words
 
 
 def test_columns_of_scale_zero_or_of_one_number_for_all(tmp_path):

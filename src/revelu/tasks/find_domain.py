@@ -71,7 +71,9 @@ class DomainSearch:
         Y = Y.reshape(self.n_near, len(t), -1)
         # The error of second differences; the terms of an answer are larger along the line.
         allowed = 16.0 * np.sqrt(6.0) * noise.errors
-        return bool((np.abs(np.diff(Y, 2, axis=1)) > allowed).any() or not np.isfinite(Y).all())
+        if not np.isfinite(Y).all():
+            return True
+        return bool((np.abs(np.diff(Y, 2, axis=1)) > allowed).any())
 
     def elsewhere(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
@@ -115,6 +117,8 @@ class DomainSearch:
         # Beyond all bends, where directions decide; rounding grows with the distance.
         reach = seen[0].max() * float(noise.nu.max()) ** (-1.0 / 3.0)
         first = self._pieces(oracle, rng, Domain(center, spread), reach, 2)
+        if not len(first.gradients):
+            return None
         spread = spread * _unit_moves(first.gradients, noise.half_digits)
         k = first.gradients.shape[2]
         for spare in self.spare:
@@ -147,17 +151,18 @@ class DomainSearch:
         V = rng.standard_normal((self.n_lines, 1, d))
         Y = oracle(around.to_target((t[:, None] * V).reshape(-1, d)))
         Y = Y.reshape(self.n_lines, len(t), -1)
+        # Where probabilities are saturated nothing is seen.
+        Y = np.where(np.isfinite(Y), Y, np.nan)
         slopes = np.diff(Y, axis=1) / np.diff(t)[:, None]
         # The value in the middle, as the neighbours have it, against the digits of all three.
         size = np.maximum(np.abs(Y[:, :-2]), np.maximum(np.abs(Y[:, 1:-1]), np.abs(Y[:, 2:])))
         bend = np.abs(np.diff(slopes, axis=1))
         short = np.minimum(np.diff(t)[1:], np.diff(t)[:-1])[:, None]
-        with np.errstate(invalid="ignore"):
-            is_bend = np.isfinite(bend) & (bend * short > noise.half_digits * size)
+        is_bend = bend * short > noise.half_digits * size
         if not is_bend.any():
             return None
         far = np.broadcast_to(np.abs(t[1:-1])[:, None], bend.shape)
-        unit = np.where(is_bend, bend, 0.0).max(axis=(0, 1), keepdims=True)
+        unit = np.where(is_bend, bend, 0.0).max(axis=(0, 1))
         weight = bend / np.where(unit > 0, unit, 1.0)
         return far[is_bend], weight[is_bend]
 
@@ -169,11 +174,13 @@ class DomainSearch:
         Z = reach * rng.standard_normal((n, 1, d))
         moves = np.vstack([np.zeros(d), h * np.eye(d), np.full(d, -h / 2.0)])
         Y = oracle(around.to_target((Z + moves).reshape(-1, d))).reshape(n, d + 2, -1)
+        seen = np.isfinite(Y).all(axis=(1, 2))
+        Y, Z = Y[seen], Z[seen]
         G = (Y[:, 1:-1] - Y[:, :1]) / h
         predicted = Y[:, 0] - 0.5 * h * G.sum(axis=1)
         # What bends between the points is no piece.
         allowed = self.step * h * np.abs(G).sum(axis=1)
-        one = (np.abs(Y[:, -1] - predicted) <= allowed).all(axis=1) & np.isfinite(Y).all((1, 2))
+        one = (np.abs(Y[:, -1] - predicted) <= allowed).all(axis=1)
         E = Y[:, 0] - np.einsum("pd,pdk->pk", Z[:, 0], G)
         return _Pieces(G[one], E[one])
 

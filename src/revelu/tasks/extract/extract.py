@@ -152,7 +152,7 @@ def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
     measured = job.measure_noise(job.new_seed())
     # Answers that a journal has are there at once, and say nothing of the pace.
     n_asked = job.oracle.n_queries - before
-    pace = (time.monotonic() - began) / n_asked if job.oracle.journal is None else None
+    pace = (time.monotonic() - began) / max(n_asked, 1) if job.oracle.journal is None else None
 
     def run(noise: NoiseFloor | Refusal) -> Recovery:
         if isinstance(noise, Refusal):
