@@ -4,6 +4,7 @@ A hidden neuron's hyperplane is one wherever nothing below bends it: in the firs
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -133,9 +134,11 @@ class Crossings:
         rows : Rows
             Of one line: what later lines add has more rows of no neuron.
         """
-        order = rng.permutation(len(rows))
-        n_ended, stops = 0, [n for n in self.n_rows if n < len(rows)]
-        for start, stop in zip([0, *stops], [*stops, min(len(rows), self.n_rows[-1])], strict=True):
+        order, most = rng.permutation(len(rows)), min(len(rows), self.n_rows[-1])
+        if not most:
+            return False
+        n_ended, stop, stops = 0, most, [*(n for n in self.n_rows if n < most), most]
+        for start, stop in pairwise([0, *stops]):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
             n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
             if n_ended <= self.few_ended * stop or n_ended >= max(2.0, self.many_ended * stop):
