@@ -61,7 +61,7 @@ class HyperplanesEndError(Exception):
 
 
 class NoRowsError(Exception):
-    """The pieces of a line are too short, or too few, to measure any row."""
+    """The pieces of a line are too short, or too few, to measure rows of hyperplanes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class FromLines:
         A line that adds no more than this share of the rows, or one, ends the first lines.
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
-        hyperplanes are followed.
+        hyperplanes are followed; where these do not end and a further line adds as many again,
+        rows are those of no hyperplanes: a line crosses most of them.
     equations, several_equations : float
         Equations a parameter of the joint fit, of one output or two and of several, where they
         take few queries and spare many iterations.
@@ -172,7 +173,7 @@ class FromLines:
         Raises
         ------
         NoRowsError
-            If the first line shows none.
+            If the first line shows none, or line after line new ones.
         HyperplanesEndError
             If there is more than one hidden layer.
         LimitReachedError
@@ -193,6 +194,8 @@ class FromLines:
             n_first = n_first or len(rows)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
             many = max(self.few_new, self.many_new * n_known)
+            if n_known and is_checked and len(more) > many:
+                raise NoRowsError
             if n_known and not is_checked and len(more) > many:
                 is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
             if not n_known or len(more) > max(1.0, self.new * n_known):

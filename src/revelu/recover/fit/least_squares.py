@@ -534,7 +534,7 @@ class Fit(Method):
     stuck: float = 0.95
     near_noise: float = 3.0
     stuck_in_noise: float = 0.5
-    equations: float = 2.1
+    equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4
     coarse_equations_many_outputs: float = 6.0
