@@ -4,7 +4,6 @@ A hidden neuron's hyperplane is one wherever nothing below bends it: in the firs
 """
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
@@ -134,13 +133,12 @@ class Crossings:
         rows : Rows
             Of one line: what later lines add has more rows of no neuron.
         """
-        order, most = rng.permutation(len(rows)), min(len(rows), self.n_rows[-1])
-        if not most:
-            return False
-        n_ended, stop, stops = 0, most, [*(n for n in self.n_rows if n < most), most]
-        for start, stop in pairwise([0, *stops]):
+        order = rng.permutation(len(rows))
+        n_ended, start, stop = 0, 0, 0
+        for stop in sorted({min(n, len(rows)) for n in self.n_rows} - {0}):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
             n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
             if n_ended <= self.few_ended * stop or n_ended >= max(2.0, self.many_ended * stop):
                 break
+            start = stop
         return n_ended >= max(2.0, self.ended * stop)
