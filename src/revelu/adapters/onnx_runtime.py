@@ -1,6 +1,7 @@
 """ONNX files as targets, run by ONNX Runtime in the precision that they declare."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
 from revelu.formats.onnx import read_model
-from revelu.oracle import agreed_dim_in
+from revelu.formats.onnx_scaling import read_scaling
+from revelu.oracle import Domain, agreed_dim_in
 from revelu.types import FloatArray
 
 _DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
@@ -65,6 +67,22 @@ class OnnxTarget:
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
         return {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
+
+    @property
+    def suggested_domain(self) -> Domain | None:
+        """Where the scaling that the file begins with says that its inputs are."""
+        scaling = read_scaling(self.path)
+        if scaling is None or {scaling.offset.size, scaling.scale.size} - {1, self.dim_in}:
+            return None
+        scale = np.where(scaling.scale != 0, np.abs(scaling.scale), 1.0)
+        with np.errstate(over="ignore"):
+            center, spread = np.broadcast_arrays(
+                scaling.offset, 1.0 / scale, np.empty(self.dim_in)
+            )[:2]
+        if not (np.isfinite(center) & np.isfinite(spread) & (spread > 0)).all():
+            return None
+        words = "where the file's Scaler puts its inputs"
+        return replace(Domain.gaussian(center, spread), words=words)
 
     @property
     def session(self) -> Any:

@@ -158,14 +158,19 @@ class Oracle:
         for phase, n in journal.kept_apart().items():
             self._counts[phase] += n
 
-    def move_to(self, domain: Domain) -> None:
-        """Take the coordinates of a domain for queries from now on.
+    def move_to(self, domain: Domain | None) -> None:
+        """Take the coordinates of a domain for queries from now on; the inputs themselves of None.
 
         Raises
         ------
         InputError
             If the domain has another number of columns than the target has inputs.
         """
+        # Rows that tell this target from another one were coordinates of the domain before.
+        self._sentinels = None
+        if domain is None:
+            self.domain, self.dim_in, self.box = None, self.dim_target, None
+            return
         self.domain = domain.of(self.dim_target, self.name)
         self.dim_in, self.box = self.domain.dim_in, self.domain.unit_box
 

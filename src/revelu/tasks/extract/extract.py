@@ -8,7 +8,7 @@ from typing import Any
 
 from revelu.errors import InputError
 from revelu.network import from_log_ratios
-from revelu.oracle import Domain, whole_number
+from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.shallow import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
@@ -17,6 +17,7 @@ from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
+from revelu.tasks.extract.where import run_where_it_bends
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import in_units
@@ -86,8 +87,9 @@ def extract(
         No batch is begun later than this after the first.
     domain : Domain, optional
         Where the target is asked, and what the certificate speaks of; N(0, I) without one, or
-        where a scaler that the target begins with says that its inputs are.  What is recovered
-        is in the target's own units.
+        where a scaler that the target begins with says that its inputs are, or, of a target that
+        is affine on N(0, I) and not elsewhere, around the place where it is found to bend.  What
+        is recovered is in the target's own units.
     data : array_like, shape (n, d), optional
         Inputs such as the target is used on: the domain is like them, and they are ``inputs``.
 
@@ -146,21 +148,27 @@ def extract(
 
 def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
-    began, before = time.monotonic(), job.oracle.n_queries
-    noise = job.measure_noise(job.new_seed())
-    if isinstance(noise, Refusal):
-        return _refused(job, method, noise)
-    if (refused := refusal(noise)) is not None:
-        return _refused(job, method, refused)
-    log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
-    methods = select_methods(noise, job.oracle, method)
+    began, before, given = time.monotonic(), job.oracle.n_queries, job.oracle.domain
+    measured = job.measure_noise(job.new_seed())
     # Answers that a journal has are there at once, and say nothing of the pace.
     n_asked = job.oracle.n_queries - before
-    pace = (time.monotonic() - began) / n_asked if job.oracle.journal is None else None
-    _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
-    recovery, candidate = recover(job, noise, methods)
-    recovery = without_invention(recovery, noise)
-    return polished(job, recovery, candidate, noise) if polish else recovery
+    pace = (time.monotonic() - began) / max(n_asked, 1) if job.oracle.journal is None else None
+
+    def run(noise: NoiseFloor | Refusal) -> Recovery:
+        if isinstance(noise, Refusal):
+            return _refused(job, method, noise)
+        if (refused := refusal(noise)) is not None:
+            return _refused(job, method, refused)
+        log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
+        methods = select_methods(noise, job.oracle, method)
+        _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
+        recovery, candidate = recover(job, noise, methods)
+        recovery = without_invention(recovery, noise)
+        # Inputs far larger than what moves them round away digits, which only many answers have.
+        polishes = polish or job.oracle.domain is not given
+        return polished(job, recovery, candidate, noise) if polishes else recovery
+
+    return run_where_it_bends(job, measured, run)
 
 
 def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:

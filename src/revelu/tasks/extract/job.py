@@ -7,7 +7,7 @@ import numpy as np
 from revelu.certify import Examination, certify, examine, examine_given
 from revelu.errors import LimitReachedError
 from revelu.network import Network
-from revelu.oracle import NoiseFloor
+from revelu.oracle import Domain, NoiseFloor
 from revelu.recovery import Certificate, Status
 from revelu.tasks.job import Job
 from revelu.types import FloatArray
@@ -68,6 +68,15 @@ class CertifyingJob(Job):
     def new_seed(self) -> np.random.SeedSequence:
         """Return a seed that was not used before."""
         return self.seeds.spawn(1)[0]
+
+    def move_to(self, domain: Domain | None) -> None:
+        """Go on in the coordinates of a domain, as if nothing had been certified before."""
+        before, rows = self.oracle.domain, self.inputs
+        if rows is not None:
+            inputs = rows if before is None else before.to_target(rows)
+            self.inputs = inputs if domain is None else domain.to_coordinates(inputs)
+        self.oracle.move_to(domain)
+        self.earlier, self.given = [], None
 
     def verify(self, network: Network, noise: NoiseFloor) -> Verdict:
         """Certify by fresh queries; a first look decides whether all are worth asking."""
