@@ -134,10 +134,11 @@ class Crossings:
             Of one line: what later lines add has more rows of no neuron.
         """
         order = rng.permutation(len(rows))
-        n_ended, stops = 0, [n for n in self.n_rows if n < len(rows)]
-        for start, stop in zip([0, *stops], [*stops, min(len(rows), self.n_rows[-1])], strict=True):
+        n_ended, start, stop = 0, 0, 0
+        for stop in sorted({min(n, len(rows)) for n in self.n_rows} - {0}):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
             n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
             if n_ended <= self.few_ended * stop or n_ended >= max(2.0, self.many_ended * stop):
                 break
+            start = stop
         return n_ended >= max(2.0, self.ended * stop)

@@ -61,7 +61,7 @@ class HyperplanesEndError(Exception):
 
 
 class NoRowsError(Exception):
-    """The pieces of a line are too short, or too few, to measure any row."""
+    """The pieces of a line are too short, or too few, to measure rows of hyperplanes."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,9 @@ class FromLines:
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
         hyperplanes are followed.
+    met : float
+        Where these do not end, but known rows make less than this share of its kinks, rows are
+        those of no hyperplanes, for a line crosses most of them: the target is curved.
     equations, several_equations : float
         Equations a parameter of the joint fit, of one output or two and of several, where they
         take few queries and spare many iterations.
@@ -122,6 +125,7 @@ class FromLines:
     new: float = 0.06
     many_new: float = 0.3
     few_new: int = 3
+    met: float = 0.1
     equations: float = 1.3
     several_equations: float = 1.8
     n_spare: int = 4
@@ -172,7 +176,7 @@ class FromLines:
         Raises
         ------
         NoRowsError
-            If the first line shows none.
+            If the first line shows none, or a later one meets none of those.
         HyperplanesEndError
             If there is more than one hidden layer.
         LimitReachedError
@@ -186,15 +190,19 @@ class FromLines:
         is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
-            more = self.rows.find_new(ask, d, noise, rows, rng)
-            if more is None or not (len(rows) or len(more)):
+            seen = self.rows.look(ask, d, noise, rows, rng)
+            if seen is None or not (len(rows) or len(seen[0])):
                 raise NoRowsError
+            more, met = seen
             n_known, rows = len(rows), rows.joined(more)
             n_first = n_first or len(rows)
             log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
             many = max(self.few_new, self.many_new * n_known)
-            if n_known and not is_checked and len(more) > many:
-                is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
+            if n_known and len(more) > many:
+                if not is_checked:
+                    is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
+                if met < self.met:
+                    raise NoRowsError
             if not n_known or len(more) > max(1.0, self.new * n_known):
                 continue
             for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):

@@ -532,7 +532,7 @@ class Fit(Method):
     line_noise: float = 3.0
     line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
-    equations: float = 2.1
+    equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4
     coarse_equations_many_outputs: float = 6.0

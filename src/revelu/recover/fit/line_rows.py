@@ -82,6 +82,16 @@ class LineRows:
     ) -> Rows | None:
         """Measure the rows of the kinks of a line that known rows do not explain.
 
+        Parameters and errors are those of :meth:`look`; None where the line has no affine pieces.
+        """
+        seen = self.look(ask, d, noise, known, rng)
+        return None if seen is None else seen[0]
+
+    def look(
+        self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
+    ) -> tuple[Rows, float] | None:
+        """Measure new rows, and say what share of the line's kinks known rows make.
+
         Parameters
         ----------
         ask : callable, (n, d) -> (n, k)
@@ -90,7 +100,7 @@ class LineRows:
 
         Returns
         -------
-        Rows or None
+        (Rows, float) or None
             None where the line has no affine pieces.
 
         Raises
@@ -105,9 +115,9 @@ class LineRows:
             return None
         is_new = self.known_of_kinks(scan, known, nu) < 0
         scan = _without_pairs(ask, scan, is_new)
-        return _Measurement(self, ask, scan, is_new, nu, rng).rows(
-            self._blocks(scan, known, is_new, nu)
-        )
+        blocks = self._blocks(scan, known, is_new, nu)
+        rows = _Measurement(self, ask, scan, is_new, nu, rng).rows(blocks)
+        return rows, 1.0 - float(is_new.sum()) / max(len(is_new), 1)
 
     def _blocks(
         self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
