@@ -1,12 +1,19 @@
-"""Targets that are affine near N(0, I) and bend elsewhere: where they do is found by itself."""
+"""Targets that are affine or saturated near N(0, I): where they are not is found by itself."""
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import revelu
+from revelu.errors import SaturatedError
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recovery import Status
+from revelu.tasks.find_decision import DecisionSearch
 from revelu.tasks.find_domain import DomainSearch
 
 
@@ -114,3 +121,45 @@ def test_a_run_on_a_place_that_was_found_goes_on_from_its_journal(tmp_path):
     assert whole.status is Status.RECOVERED
     # Rows beside those: the sentinels, which see that the target is the same.
     assert asked[0] <= whole.ledger.n_queries + 16
+
+
+def test_the_span_of_what_is_far_away():
+    network, c, s = far_away([12, 4, 3, 1], 1)
+    found = revelu.recover_span(lambda X: network((X - c) / s), dim_in=12, budget=20_000)
+    assert found.status is Status.RECOVERED
+    truth = network.weights[0] / s
+    assert found.span.rank == 4
+    assert found.span.angles(truth).max() < 1e-4
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    X, y = load_wine(return_X_y=True)
+    return X * 1e-5, y
+
+
+@pytest.mark.parametrize("kind", ["affine", "network"])
+def test_a_saturated_classifier_is_asked_where_it_decides(flowers, kind):
+    X, y = flowers
+    last = MLPClassifier([8], random_state=0, max_iter=200)
+    last = LogisticRegression(max_iter=200) if kind == "affine" else last
+    model = make_pipeline(StandardScaler(), last).fit(X, y)
+    ask, asked = counted(model.predict_proba)
+    with pytest.raises(SaturatedError):
+        measure_noise(Oracle(ask, 13), 0)
+    asked[0] = 0
+    recovery = revelu.extract(ask, dim_in=13, budget=20_000)
+    assert recovery.status is Status.RECOVERED
+    assert asked[0] == recovery.ledger.n_queries
+    assert any("found to decide" in said for said in recovery.warnings)
+    assert (recovery.network(X).argmax(axis=1) == model.predict(X)).all()
+
+
+def test_one_class_everywhere_has_no_border():
+    def ask(X):
+        return np.tile([1.0, 0.0], (len(X), 1)) + 1e-310 * np.array([-1.0, 1.0])
+
+    oracle = Oracle(ask, 4)
+    search = DecisionSearch()
+    assert search.find(oracle, np.random.default_rng(0), [].append) is None
+    assert oracle.n_queries < 400
