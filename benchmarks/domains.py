@@ -127,7 +127,8 @@ ROWS = (
     *(Row("like", "LogisticRegression", data, networks=1) for data in CLASSES),
     *(Row("like", "Ridge", data, networks=1) for data in VALUES),
     *(Row("found", "-".join(map(str, widths)), "no hint", networks=10) for widths in FAR),
-    Row("box", "float32", "digits", 32, networks=2),
+    Row("box", "float32", "digits", 32),
+    Row("like", "float32", "digits", 32),
     Row("box", "32-16", "mnist", 32, networks=1),
 )
 
@@ -231,7 +232,7 @@ def in_float32(row: Row, seed: int) -> Problem:
         hidden = np.maximum(Z.astype(np.float32) @ weights[0].T + b, np.float32(0))
         return hidden @ weights[1].T + c
 
-    domain = Domain.box(np.zeros(64), 1.0)
+    domain = Domain.box(np.zeros(64), 1.0) if row.kind == "box" else Domain.like(X)
     given = {"domain": domain, "inputs": X, "dim_in": 64}
     return Problem(ask, truth, domain, X, truth.n_parameters, row.width, given)
 
@@ -254,7 +255,7 @@ def problem(row: Row, seed: int, wheel: Path | None) -> Problem:
         return on_mnist(row, seed, wheel)
     if row.kind == "found":
         return far_away(row, seed)
-    return in_float32(row, seed) if row.kind == "box" else trained(row, seed)
+    return in_float32(row, seed) if row.model == "float32" else trained(row, seed)
 
 
 def extract(row: Row, seed: int, limit: float, wheel: Path | None) -> Run:
@@ -285,7 +286,7 @@ def extract(row: Row, seed: int, limit: float, wheel: Path | None) -> Run:
     off = float(np.sqrt(((copy(X) - Y) ** 2).mean()))
     deviation = float(np.sqrt(Y.var(axis=0).mean()))
     run = replace(run, error=off / deviation, width=network.architecture[1:-1][0])
-    if posed.data is None or not (posed.is_classifier or row.kind == "box"):
+    if posed.data is None or not (posed.is_classifier or network.dim_out == 10):
         return run
     return replace(run, labels=same_labels(posed, copy))
 

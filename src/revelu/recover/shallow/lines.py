@@ -15,7 +15,7 @@ from revelu.probe.scan import LineScan
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Why
 from revelu.recover.shallow.line_neurons import half_gaps_of, peel
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 __all__ = ["add_line", "ended", "first_line", "reach", "scan_line"]
 
@@ -179,12 +179,19 @@ def _is_worse(new: Network, old: Network, X: FloatArray, Y: FloatArray, noise: N
 
 
 def reach(oracle: Oracle, line: Line) -> tuple[float, float]:
-    """How far along a line the target answers: one round where it may be saturated."""
+    """How far along a line the target answers, each way: one round where it may be saturated.
+
+    Of two classes one commonly is 1 less the other, and saturated far nearer than that one.
+    """
     if not oracle.takes_log_ratios:
         return -np.inf, np.inf
     t = 2.0 ** np.arange(-2.0, 14.0)
     answers = oracle(line.points(np.concatenate([t, -t])))
-    finite = np.asarray(np.isfinite(answers).all(axis=1))
-    both = finite[: len(t)] & finite[len(t) :]
-    end = float(t[max(int(np.argmin(both)) - 1, 0)] if not both.all() else t[-1])
-    return -end, end
+    finite = np.isfinite(answers).all(axis=1).reshape(2, len(t))
+    after, before = (float(t[max(_n_leading(side) - 1, 0)]) for side in finite)
+    return -before, after
+
+
+def _n_leading(seen: BoolArray) -> int:
+    """How many are true before the first that is not."""
+    return int(np.cumprod(seen).sum())
