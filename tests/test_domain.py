@@ -224,3 +224,76 @@ def test_what_is_no_table_is_named_by_its_place(tmp_path, text: str, words: str)
     path.write_text(text)
     with pytest.raises(FormatError, match=words):
         read_table(path)
+
+
+def test_columns_of_any_size_stand_beside_each_other() -> None:
+    spread, mean = np.array([3e15, 0.1, 1.0]), np.array([1.7e18, 0.5, 0.0])
+    rows = mean + np.random.default_rng(2).standard_normal((500, 3)) * spread
+    inner = zoo.random_network([3, 8, 1], seed=2)
+    found = revelu.extract(lambda X: inner((X - mean) / spread), dim_in=3, data=rows)
+    assert found.status is revelu.Status.RECOVERED
+    truth = inner((rows - mean) / spread)
+    assert np.abs(found.network(rows) - truth).max() <= found.certificate.tolerance
+
+
+def test_what_units_round_away_is_not_certified() -> None:
+    center, inner = 1e10, zoo.random_network([30, 8, 1], seed=70060005)
+
+    def target(X: np.ndarray) -> np.ndarray:
+        return inner(X - center)
+
+    domain = Domain.gaussian(center, 1.0)
+    found = revelu.extract(target, dim_in=30, domain=domain, seed=70060005)
+    rows = center + np.random.default_rng(4).standard_normal((4000, 30))
+    wrong = np.abs(found.network(rows) - target(rows)) > found.certificate.tolerance
+    assert wrong.mean() > 0.01
+    assert found.status is revelu.Status.UNVERIFIED
+    assert any("own units" in said for said in found.evidence)
+    assert revelu.verify(found.network, target, domain=domain).status is revelu.Status.UNVERIFIED
+
+
+def test_columns_that_are_held_are_not_in_the_null_space() -> None:
+    truth = zoo.random_network([8, 3, 6, 1], seed=5)
+    rows = np.random.default_rng(5).standard_normal((300, 8))
+    rows[:, 5] = 2.0
+    found = revelu.recover_span(truth, domain=Domain.like(rows))
+    moved = revelu.obfuscate(rows, found.span)
+    assert np.abs(truth(moved) - truth(rows)).max() <= 1e-6 * truth(rows).std()
+    assert np.abs(moved[:, 5] - rows[:, 5]).max() <= 1e-9
+
+
+def test_a_span_of_columns_of_very_unlike_sizes_is_not_certified() -> None:
+    scale = 10.0 ** np.linspace(-9, 9, 6)
+    truth = zoo.random_network([6, 2, 3, 1], seed=6).after(np.diag(1.0 / scale))
+    rows = scale * np.random.default_rng(6).standard_normal((30, 6))
+    found = revelu.recover_span(truth, domain=Domain.like(rows))
+    assert found.status is not revelu.Status.RECOVERED
+
+
+def test_collinear_columns_and_much_shrinking_are_told() -> None:
+    rng = np.random.default_rng(7)
+    rows = rng.standard_normal((3000, 4))
+    rows[:, 3] = rows[:, 0] + 1e-9 * rows[:, 3]
+    assert "collinear" in Domain.like(rows).words
+    assert "independent columns" in Domain.like(rng.standard_normal((60, 5))).words
+
+
+def test_constant_columns_of_any_value_are_those_of_the_rows() -> None:
+    truth, rows = _target(seed=8)
+    for value in (0.1, 1.0 / 3.0, 1e9 + 0.1):
+        rows[:, 1] = value
+        Domain.like(rows).of(6).to_coordinates(rows)
+    found = revelu.verify(truth, truth, domain=Domain.like(rows), inputs=rows)
+    assert found.certificate.fidelity.fraction_within == 1.0
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e160])
+def test_columns_whose_squares_overflow_are_named(size: float) -> None:
+    rows = np.random.default_rng(9).standard_normal((50, 3)) * [1.0, size, 1.0]
+    with pytest.raises(InputError, match="column 1"):
+        Domain.like(rows)
+
+
+def test_what_is_no_domain_is_refused() -> None:
+    with pytest.raises(InputError, match=r"revelu\.Domain"):
+        revelu.extract(zoo.random_network([3, 2, 1], seed=1), domain="data.csv")

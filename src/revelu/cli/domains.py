@@ -56,9 +56,10 @@ def _numbers(given: str | None, default: float) -> "FloatArray | float":
         return float(given)
     except ValueError:
         pass
+    from revelu.formats.inputs import read_inputs
     from revelu.formats.tables import read_table
 
-    table = read_table(given)
-    if 1 not in table.shape:
+    table = read_inputs(given) if given.lower().endswith(".npy") else read_table(given)
+    if table.ndim != 1 and 1 not in table.shape:
         raise InputError(f"{given}: expected one number a column, got shape {table.shape}")
     return table.ravel()

@@ -42,6 +42,8 @@ def read_table(path: str | PathLike[str], columns: Sequence[str] = ()) -> FloatA
     names, table = read(path)
     if not columns:
         return table
+    if len(set(columns)) < len(columns):
+        raise FormatError(f"{path}: a column is named twice")
     return table[:, [_place(path, names, column, table.shape[1]) for column in columns]]
 
 

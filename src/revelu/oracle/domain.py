@@ -127,7 +127,8 @@ class Domain:
         n, d = X.shape
         held = np.ptp(X, axis=0) == 0
         discrete = ~held & _are_discrete(X, min(most_values, max(n // 10, 2)))
-        center, notes = X.mean(axis=0), list[str]()
+        # The mean of a constant column may be off by a rounding.
+        center, notes = np.where(held, X[0], X.mean(axis=0)), list[str]()
         if held.all():
             raise InputError(f"{name}: every column is constant")
         if held.any():
@@ -141,12 +142,11 @@ class Domain:
         if held.all():
             raise InputError(f"{name}: every column is constant, or of few values")
         free = np.flatnonzero(~held)
-        moved, words = np.zeros((len(free), d)), "mean and standard deviations"
+        std, words = _deviations(name, X, free), "mean and standard deviations"
+        moved, root = np.zeros((len(free), d)), np.eye(len(free))
         if n >= rows_for_covariance * len(free) and len(free) > 1:
-            factor, words = _shrunk_factor(X[:, free]), "mean and covariance"
-        else:
-            factor = np.diag(X[:, free].std(axis=0))
-        moved[:, free] = factor
+            root, words = _shrunk_root((X[:, free] - center[free]) / std)
+        moved[:, free] = root * std
         said = f"drawn like {name} (normal with its {words})"
         return cls(center, moved, words=said, notes=tuple(notes))
 
@@ -187,7 +187,10 @@ class Domain:
         """
         given = self.dim_target
         if given is not None and given != dim_in:
-            raise InputError(f"the domain has {given} columns, {name} has {dim_in} inputs")
+            raise InputError(
+                f"the domain, inputs {self.words}, has {given} columns, {name} has {dim_in} "
+                "inputs: choose among the columns"
+            )
         center, spread = np.broadcast_to(self.center, dim_in), self.spread
         if not spread.ndim:
             spread = np.broadcast_to(spread, dim_in)
@@ -228,10 +231,29 @@ class Domain:
 
     @cached_property
     def inverse(self) -> FloatArray:
-        """The right inverse of the matrix, shape (d, r): ``z = (x - center) @ inverse``."""
+        """The right inverse of the matrix, shape (d, r): ``z = (x - center) @ inverse``.
+
+        Columns may be of any size beside each other: they are scaled alike before.
+        """
         if self.spread.ndim == 1:
             return np.diag(1.0 / self.spread)
-        return np.asarray(np.linalg.pinv(self.spread))
+        sizes = np.linalg.norm(self.spread, axis=0)
+        free = sizes > 0
+        found = np.zeros(self.spread.T.shape)
+        found[free] = np.linalg.inv(self.spread[:, free] / sizes[free]) / sizes[free, None]
+        return found
+
+    @property
+    def is_held(self) -> BoolArray:
+        """Columns that do not vary, shape (d,)."""
+        return np.asarray((self.matrix == 0).all(axis=0))
+
+    @property
+    def condition(self) -> float:
+        """How much more inputs move one way than another, for moves alike in coordinates."""
+        varying = self.matrix[:, ~self.is_held]
+        sizes = np.linalg.norm(varying, axis=0)
+        return float(sizes.max() / sizes.min() * np.linalg.cond(varying / sizes))
 
     def to_target(self, Z: FloatArray) -> FloatArray:
         """Inputs of the target at coordinates, (n, r) -> (n, d)."""
@@ -249,7 +271,7 @@ class Domain:
         """
         if X.ndim != 2 or X.shape[1] != len(self.center):
             raise InputError(f"expected {what} of shape (n, {len(self.center)}), got {X.shape}")
-        held = np.asarray(self.matrix == 0).all(axis=0)
+        held = self.is_held
         apart = X[:, held] != self.center[held]
         if apart.any():
             row, column = (int(i) for i in np.argwhere(apart)[0])
@@ -312,20 +334,47 @@ def _columns(chosen: BoolArray, name: str) -> str:
     return f"columns {shown} of {name} are"
 
 
-def _shrunk_factor(X: FloatArray) -> FloatArray:
-    """A factor ``L`` with ``L' L`` the covariance, in units of each column's deviation shrunk.
+def _deviations(name: str, X: FloatArray, free: np.ndarray) -> FloatArray:
+    """Standard deviations of the columns that vary."""
+    with np.errstate(over="ignore", under="ignore"):
+        std = X[:, free].std(axis=0)
+        has_digits = np.isfinite(std) & (std > 0) & np.isfinite(std**2) & (std**2 > 0)
+    if not has_digits.all():
+        column = int(free[np.flatnonzero(~has_digits)[0]])
+        raise InputError(f"{name}: column {column} is too large or too small to be squared")
+    return np.asarray(std)
+
+
+def _shrunk_root(
+    Z: FloatArray, *, least: float = 1e-12, much: float = 0.05, widened: float = 3.0
+) -> tuple[FloatArray, str]:
+    """The symmetric root of the correlations of standardised data, shrunk, and its words.
 
     Ledoit and Wolf (2004): the share of the identity that leaves the least expected error.
+
+    Parameters
+    ----------
+    least : float
+        Of an eigenvalue, relative to the largest: less is what rounding leaves of columns that
+        are as good as collinear, and would not be resolved.
+    much : float
+        A larger share is told,
+    widened : float
+        and where it widens a direction by more than this.
     """
-    n, d = X.shape
-    std = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / std
+    n, d = Z.shape
     S = Z.T @ Z / n
     distance = float(((S - np.eye(d)) ** 2).sum())
     # The variance of the entries of S, summed: E|z z' - S|^2 / n.
     scatter = float((((Z**2).sum(axis=1)) ** 2).mean() - (S**2).sum()) / n
     share = 1.0 if distance == 0 else min(max(scatter / distance, 0.0), 1.0)
+    seen = np.linalg.eigvalsh(S)
     values, vectors = np.linalg.eigh((1.0 - share) * S + share * np.eye(d))
+    words, floor = "mean and covariance", least * float(values[-1])
+    if share > much:
+        words += f", {share:.0%} of that of independent columns"
+    if seen[0] < max(values[0], floor) / widened**2:
+        words += ", but wider where columns are all but collinear"
     # The symmetric root: coordinates stay near the columns that they are named by.
-    root = (vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
-    return np.asarray(root * std)
+    root = (vectors * np.sqrt(np.maximum(values, floor))) @ vectors.T
+    return np.asarray(root), words

@@ -171,6 +171,8 @@ class Oracle:
         if domain is None:
             self.domain, self.dim_in, self.box = None, self.dim_target, None
             return
+        if not isinstance(domain, Domain):
+            raise InputError(f"domain must be a revelu.Domain, got {type(domain).__name__}")
         self.domain = domain.of(self.dim_target, self.name)
         self.dim_in, self.box = self.domain.dim_in, self.domain.unit_box
 

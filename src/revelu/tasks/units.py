@@ -7,10 +7,11 @@ import numpy as np
 from revelu.network import Network
 from revelu.oracle import Domain
 from revelu.recover.method import Layer
-from revelu.recovery import Recovery, SpanRecovery
+from revelu.recovery import Recovery, SpanRecovery, Status
+from revelu.types import FloatArray
 
 
-def in_units(recovery: Recovery, domain: Domain | None) -> Recovery:
+def in_units(recovery: Recovery, domain: Domain | None, rows: FloatArray | None = None) -> Recovery:
     """Return a recovery whose networks and layers read the target's inputs.
 
     Parameters
@@ -19,16 +20,68 @@ def in_units(recovery: Recovery, domain: Domain | None) -> Recovery:
         Found in the coordinates of the domain.
     domain : Domain or None
         None where queries are inputs.
+    rows : ndarray, shape (m, r), optional
+        Coordinates of inputs that were given.
     """
     if domain is None:
         return recovery
-    layer = recovery.first_layer
+    layer, network = recovery.first_layer, recovery.network
+    if network is not None:
+        outer = network_in_units(network, domain)
+        recovery = within_rounding(recovery, outer, network, domain, rows)
     return replace(
         recovery,
-        network=recovery.network and network_in_units(recovery.network, domain),
         rejected=recovery.rejected and network_in_units(recovery.rejected, domain),
         first_layer=layer and layer_in_units(layer, domain),
         warnings=(*recovery.warnings, *domain.notes),
+    )
+
+
+def within_rounding(
+    recovery: Recovery,
+    outer: Network,
+    inner: Network,
+    domain: Domain,
+    rows: FloatArray | None = None,
+    n: int = 4000,
+) -> Recovery:
+    """Return a recovery with the network that reads inputs, certified if it is as good.
+
+    The certificate is of the one that reads coordinates.  Far from 0 a bias of the other rounds
+    away what small weights of large inputs add up to.
+
+    Parameters
+    ----------
+    outer, inner : Network
+        What reads inputs, and coordinates.
+    rows : ndarray, shape (m, r), optional
+        Coordinates of inputs that were given, at which they have to agree, too.
+    n : int
+        Inputs drawn from the domain: none is asked.
+    """
+    recovery, said = replace(recovery, network=outer), recovery.certificate
+    if recovery.status is not Status.RECOVERED or said is None:
+        return recovery
+    rng = np.random.default_rng(0)
+    shape = n, domain.dim_in
+    Z = rng.uniform(-1.0, 1.0, shape) if domain.is_uniform else rng.standard_normal(shape)
+    Z = Z if rows is None else np.vstack([Z, rows])
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.abs(outer(domain.to_target(Z)) - inner(Z))
+    rounding = float(np.max(np.where(np.isfinite(apart), apart, np.inf), initial=0.0))
+    if said.max_abs_error + rounding <= said.tolerance:
+        return recovery
+    told = (
+        f"in the target's own units the network's rounding adds errors of up to {rounding:.2g}, "
+        f"more than the certificate of {said.tolerance:.2g} leaves room for: its inputs are far "
+        "larger than what moves them"
+    )
+    certificate = replace(said, passed=False)
+    return replace(
+        recovery,
+        status=Status.UNVERIFIED,
+        certificate=certificate,
+        evidence=(*recovery.evidence, told),
     )
 
 
@@ -56,18 +109,40 @@ def reading(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
     return M, -M @ domain.center
 
 
-def span_in_units(found: SpanRecovery, domain: Domain | None) -> SpanRecovery:
+def span_in_units(
+    found: SpanRecovery, domain: Domain | None, largest_angle: float = 0.01
+) -> SpanRecovery:
     """Return a span of directions of inputs, of one of directions of coordinates.
 
-    What moves along ``v`` in coordinates is looked at along ``M' v`` in inputs.
+    What moves along ``v`` in coordinates is looked at along ``M' v`` in inputs.  Columns that are
+    held count as looked at: nothing was asked of them.
+
+    Parameters
+    ----------
+    largest_angle : float
+        In radians: a span farther off in inputs is not recovered.
     """
     if domain is None:
         return found
-    rows = found.span.basis @ reading(domain)[0]
+    held = np.eye(len(domain.center))[domain.is_held]
+    rows = np.vstack([found.span.basis @ reading(domain)[0], held])
     basis = np.linalg.qr(rows.T)[0].T if len(rows) else rows
-    # The map turns errors of a direction by no more than its condition number.
-    sizes = np.linalg.svd(domain.matrix, compute_uv=False)
-    worse = float(sizes[0] / sizes[-1])
-    errors = np.minimum(found.span.errors * worse, np.pi / 2)
+    # The map turns errors of a direction, and rounding, by no more than its condition number.
+    worse = domain.condition
+    known = found.span.errors
+    known = np.append(known, np.zeros(len(held))) if len(known) else known
+    errors = np.minimum(known * worse, np.pi / 2)
+    angle = min(max(found.expected_angle, np.finfo(np.float64).eps) * worse, np.pi / 2)
     span = replace(found.span, basis=basis, errors=errors)
-    return replace(found, span=span, warnings=(*found.warnings, *domain.notes))
+    warnings = (*found.warnings, *domain.notes)
+    found = replace(found, span=span, warnings=warnings)
+    if not np.isfinite(found.expected_angle):
+        return found
+    found = replace(found, expected_angle=angle)
+    if found.status is not Status.RECOVERED or angle <= largest_angle:
+        return found
+    told = (
+        f"inputs move {worse:.1g} times as much one way as another: in the target's own units the "
+        f"span may be off by {angle:.1g} rad"
+    )
+    return replace(found, status=Status.UNVERIFIED, evidence=(*found.evidence, told))

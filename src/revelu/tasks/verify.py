@@ -14,7 +14,7 @@ from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
-from revelu.tasks.units import network_in_coordinates
+from revelu.tasks.units import network_in_coordinates, within_rounding
 
 
 def verify(
@@ -122,7 +122,7 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     warnings: tuple[str, ...] = ()
     if oracle.takes_log_ratios:
         warnings = ("the answers are probabilities: logits are compared up to a common shift",)
-    return replace(
+    found = replace(
         given,
         status=verdict.status,
         certificate=verdict.certificate,
@@ -132,3 +132,7 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         details={"probabilities": oracle.takes_log_ratios},
         domain=oracle.where,
     )
+    if oracle.domain is None:
+        return found
+    inner = network_in_coordinates(network, oracle.domain)
+    return within_rounding(found, network, inner, oracle.domain, job.inputs)
