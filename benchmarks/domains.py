@@ -262,7 +262,9 @@ def extract(row: Row, seed: int, limit: float, wheel: Path | None) -> Run:
     """Extract one target and hold it against its truth."""
     posed = problem(row, seed, wheel)
     start = time.process_time()
-    recovery = revelu.extract(posed.target, seed=seed, max_seconds=limit, **posed.given)
+    recovery = revelu.extract(
+        posed.target, seed=seed, max_seconds=limit, elsewhere=not posed.given, **posed.given
+    )
     run = Run(
         seed,
         recovery.status.value,

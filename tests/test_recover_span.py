@@ -140,14 +140,9 @@ def test_constant_has_no_direction_and_says_dead(value):
 
 def test_dead_network_is_a_constant():
     truth = revelu.Network([np.eye(3, 8), np.ones((1, 3))], [np.full(3, -99.0), np.ones(1)])
-    found = revelu.recover_span(truth, checks=50, domain=revelu.Domain.gaussian())
+    found = revelu.recover_span(truth, checks=50)
     assert found.span.rank == 0
     assert "dead" in " ".join(found.evidence)
-    # Nothing says that it is to be asked there: it is asked where it is not dead.
-    found = revelu.recover_span(truth, checks=50, budget=2000)
-    assert (found.status, found.span.rank) == (Status.RECOVERED, 3)
-    assert found.span.angles(truth.weights[0]).max() < 1e-6
-    assert "does not bend" in " ".join(found.warnings)
 
 
 def test_relu_says_what_the_theorem_promises():

@@ -18,7 +18,6 @@ from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
 from revelu.recover.span.candidate import SpanCandidate
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.extract.where import find_elsewhere
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import span_in_units
@@ -145,12 +144,6 @@ class _Job(Job):
     def from_numbers(self, method: str, neurons: int | None) -> SpanRecovery:
         """Algorithm 1, by the way that the noise allows, then fresh moves."""
         noise = self.measure_noise(self.for_noise)
-        # Where a saturated classifier decides is a small part of where it is used, on which
-        # directions that matter elsewhere show nothing: it is refused.
-        domain = None if isinstance(noise, Refusal) else find_elsewhere(self, noise)
-        if domain is not None:
-            self.oracle.move_to(domain)
-            noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
             return self._nothing(*noise)
         # Smooth functions are welcome here.

@@ -44,6 +44,7 @@ def extract(
     max_seconds: float | None = None,
     domain: Domain | None = None,
     data: Any = None,
+    elsewhere: bool = False,
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -92,6 +93,9 @@ def extract(
         is recovered is in the target's own units.
     data : array_like, shape (n, d), optional
         Inputs such as the target is used on: the domain is like them, and they are ``inputs``.
+    elsewhere : bool
+        Where no domain is given and the target does not bend near N(0, I), or is saturated there,
+        look for the place where it does, and recover it there; the certificate speaks of that.
 
     Returns
     -------
@@ -139,14 +143,14 @@ def extract(
     checks = whole_number("checks", checks, 1)
     rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
-    recovery = job.finished(_run(job, method, polish=polish))
+    recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere))
     recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
     advice = _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
     return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.inputs)
 
 
-def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
+def _run(job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     began, before, given = time.monotonic(), job.oracle.n_queries, job.oracle.domain
     measured = job.measure_noise(job.new_seed())
@@ -168,7 +172,7 @@ def _run(job: CertifyingJob, method: str, *, polish: bool) -> Recovery:
         polishes = polish or job.oracle.domain is not given
         return polished(job, recovery, candidate, noise) if polishes else recovery
 
-    return run_where_it_bends(job, measured, run)
+    return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
 
 
 def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:
