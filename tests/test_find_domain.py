@@ -115,7 +115,7 @@ def test_a_run_on_a_place_that_was_found_goes_on_from_its_journal(tmp_path):
     for budget in (700, None):
         path = tmp_path / "journal"
         with revelu.open_oracle(ask, 6, budget=budget, journal=path) as oracle:
-            results.append(revelu.extract(oracle), elsewhere=True)
+            results.append(revelu.extract(oracle, elsewhere=True))
     cut, whole = results
     assert cut.status is Status.BUDGET_EXHAUSTED
     assert whole.status is Status.RECOVERED
