@@ -234,7 +234,7 @@ def examine_given(
     """
     if not noise.is_exact:
         # A float32 target must not lose any digits of its inputs.
-        X = X.astype(np.float32).astype(np.float64)
+        X = oracle.in_float32(X)
     with oracle.phase("verify"), oracle.as_answered():
         answered = oracle(X)
     return Examination(

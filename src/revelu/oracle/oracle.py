@@ -332,6 +332,18 @@ class Oracle:
         """What the target is asked for queries."""
         return X if self.domain is None else self.domain.to_target(X)
 
+    def in_float32(self, X: FloatArray) -> FloatArray:
+        """Queries near others that a float32 target need not round, (n, d) -> (n, d).
+
+        In a box they are those whose inputs are numbers of float32; none leaves it.
+        """
+        if self.box is None:
+            return np.asarray(X.astype(np.float32).astype(np.float64))
+        inputs = self._placed(X).astype(np.float32).astype(np.float64)
+        if self.domain is None:
+            return np.clip(inputs, *self.box)
+        return self.domain.to_coordinates(np.clip(inputs, *(self.domain.bounds or self.box)))
+
     def watch(self, sentinels: Sentinels) -> None:
         """Take note of rows whose answers tell this target from another one."""
         self._sentinels = sentinels

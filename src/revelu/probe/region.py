@@ -1,4 +1,4 @@
-"""Where a function is asked: everywhere, or where all coordinates are positive.
+"""Where a function is asked: everywhere, where all coordinates are positive, or in a cube.
 
 What a hidden layer puts out is positive: above it a function can be asked on the orthant alone, and
 a hyperplane of the next layer goes on no further than to its walls.
@@ -27,8 +27,18 @@ class Region(Protocol):
         """A point of each hyperplane ``W x + b = 0``, and the unit normals, shape (m, d)."""
         ...
 
-    def line(self, rng: np.random.Generator, d: int) -> Line:
-        """A line through the region."""
+    def line(
+        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
+    ) -> Line:
+        """A line through the region, and through a point of it."""
+        ...
+
+    def interval(self, line: Line) -> tuple[float, float]:
+        """Least and largest ``t`` of a line to ask at."""
+        ...
+
+    def room(self, X: FloatArray) -> FloatArray:
+        """How far from points every move ends inside, shape (n,); negative outside."""
         ...
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
@@ -49,9 +59,20 @@ class Everywhere:
         """Such points projected onto hyperplanes."""
         return points_on_hyperplanes(rng, W, b)
 
-    def line(self, rng: np.random.Generator, d: int) -> Line:
+    def line(
+        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
+    ) -> Line:
         """A line through two such points."""
-        return random_line(rng, d)
+        return random_line(rng, d, through)
+
+    def interval(self, line: Line) -> tuple[float, float]:
+        """Lines have no ends."""
+        del line
+        return -np.inf, np.inf
+
+    def room(self, X: FloatArray) -> FloatArray:
+        """There are no walls."""
+        return np.full(len(X), np.inf)
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """All moves end inside."""
@@ -109,15 +130,80 @@ class Orthant:
             todo = todo[~is_inside]
         return X, normals
 
-    def line(self, rng: np.random.Generator, d: int) -> Line:
+    def line(
+        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
+    ) -> Line:
         """A line that is inside for ``|t| <= 1`` at least, from near some walls to near others."""
         ends = np.exp(self.tail_on_lines * rng.standard_normal((2, d)))
+        ends[0] = ends[0] if through is None else through
         ends *= np.sqrt(d) / np.linalg.norm(ends, axis=1, keepdims=True)
         # Of ends of one length, half the sum and half the difference are orthogonal.
         return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
+
+    def interval(self, line: Line) -> tuple[float, float]:
+        """Beyond the walls rows are left out, but the line goes on."""
+        del line
+        return -np.inf, np.inf
+
+    def room(self, X: FloatArray) -> FloatArray:
+        """Differences are as long as pieces allow."""
+        return np.full(len(X), np.inf)
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves to half of the way to the nearest wall."""
         with np.errstate(divide="ignore"):
             room = np.where(moves < 0, -X / moves, np.inf).min(axis=1)
         return np.asarray(moves * np.minimum(0.5 * room, 1.0)[:, None])
+
+
+@dataclass(frozen=True)
+class Cube:
+    """Uniform points of the cube ``|x_i| <= bound``; no question leaves it but by a rounding.
+
+    Attributes
+    ----------
+    bound : float
+        At the root of 3 coordinates vary as standard normal ones do.
+    nearest, farthest : float
+        Lines end between these shares of the way from the middle to a corner and to its opposite,
+        coordinate by coordinate: of all chords the longest meet most hyperplanes.
+    """
+
+    bound: float = 3.0**0.5
+    nearest: float = 0.7
+    farthest: float = 1.0
+
+    def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
+        """Uniform points, shape (n, d)."""
+        return np.asarray(rng.uniform(-self.bound, self.bound, (n, d)))
+
+    def points_on_hyperplanes(
+        self, rng: np.random.Generator, W: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Points of the cube, where a hyperplane has some, else points outside of it."""
+        return points_on_hyperplanes(rng, W, b, bound=self.bound)
+
+    def line(
+        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
+    ) -> Line:
+        """A line from near a corner to near the opposite one, or to a point, for ``|t| <= 1``."""
+        corner = rng.choice([-1.0, 1.0], d) if through is None else np.where(through < 0, -1.0, 1.0)
+        ends = self.bound * rng.uniform(self.nearest, self.farthest, (2, d))
+        ends *= np.stack([-corner, corner])
+        ends[1] = ends[1] if through is None else through
+        return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
+
+    def interval(self, line: Line) -> tuple[float, float]:
+        """From end to end."""
+        del line
+        return -1.0, 1.0
+
+    def room(self, X: FloatArray) -> FloatArray:
+        """The way to the nearest face."""
+        return np.asarray(self.bound - np.abs(X).max(axis=1))
+
+    def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """Shorten moves where they would end beyond a face."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
+        return np.asarray(moves * np.clip(room.min(axis=1), 0.0, 1.0)[:, None])

@@ -74,7 +74,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     law = Law.of(noise)
     if oracle.box is not None:
         able = tuple(m for m in METHODS if m.box)
-        return tuple(m for m in able if law is Law.FLOAT64 and law in m.answers) or able
+        return tuple(m for m in able if law in m.answers) or able
     return tuple(m for m in METHODS if law in m.answers)
 
 

@@ -7,56 +7,10 @@ end at the faces, random inputs are moved to them, and what would be asked outsi
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-import numpy as np
-
-from revelu.network import Network
 from revelu.oracle import Oracle
-from revelu.probe.box import Box
 from revelu.recover.deep.climb import Climb
-from revelu.recover.method import Candidate, Disagreement, Layer, Why
-from revelu.types import FloatArray
-
-
-class OracleInBox:
-    """An oracle in coordinates in which its box is ``|u| <= bound``.
-
-    Questions outside are not asked: their answers are NaN.
-    """
-
-    def __init__(self, oracle: Oracle, bound: float) -> None:
-        lo, hi = oracle.box or (-bound, bound)
-        self.oracle, self.bound = oracle, bound
-        self.box = Box.cube(lo, hi, oracle.dim_in)
-        self.dim_in, self.dim_out = oracle.dim_in, 0
-        self.centre, self.scale = (lo + hi) / 2.0, (hi - lo) / (2.0 * bound)
-
-    @property
-    def n_queries(self) -> int:
-        """What was asked."""
-        return self.oracle.n_queries
-
-    def check_time(self) -> None:
-        """Raise where the time is spent."""
-        self.oracle.check_time()
-
-    def __call__(self, U: FloatArray) -> FloatArray:
-        """Ask those inside."""
-        inside = np.abs(U).max(axis=1, initial=0.0) <= self.bound
-        X = self.box.clip(self.centre + self.scale * U[inside])
-        asked = self.oracle(X) if len(X) else np.empty((0, self.dim_out))
-        self.dim_out = asked.shape[1]
-        Y = np.full((len(U), self.dim_out), np.nan)
-        Y[inside] = asked
-        return Y
-
-    def coordinates(self, X: FloatArray) -> FloatArray:
-        """The coordinates of inputs, shape (n, d)."""
-        return np.asarray((X - self.centre) / self.scale)
-
-    def of_inputs(self, layer: Layer) -> Layer:
-        """A first layer that reads inputs, of one that reads coordinates."""
-        W, b = layer[0] / self.scale, layer[1]
-        return W, b - self.centre * W.sum(axis=1)
+from revelu.recover.in_box import OracleInBox
+from revelu.recover.method import Candidate, Disagreement, Why
 
 
 @dataclass
@@ -99,14 +53,6 @@ class ClimbInBox(Climb):
         layers = tuple(said.layers)
         if layers:
             layers = (self.inside.of_inputs(layers[0]), *layers[1:])
-        network = None if said.network is None else self._of_inputs(said.network)
+        network = said.network and self.inside.network_of_inputs(said.network)
         figures = {**said.figures, "layers": list(layers)}
         return replace(said, network=network, layers=layers, figures=figures)
-
-    def _of_inputs(self, network: Network) -> Network:
-        """The network in the inputs' own units."""
-        W, b = self.inside.of_inputs((network.weights[0], network.biases[0]))
-        skip = network.skip
-        if skip is not None and network.n_hidden == 1:
-            skip = self.inside.of_inputs(skip)
-        return Network([W, *network.weights[1:]], [b, *network.biases[1:]], skip)

@@ -19,6 +19,6 @@ what is left so that no affine rest remains.
 """
 
 from revelu.recover.fit.hermite import Hermite
-from revelu.recover.fit.least_squares import Fit
+from revelu.recover.fit.fit import Fit
 
 __all__ = ["Fit", "Hermite"]

@@ -13,7 +13,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
@@ -22,8 +22,8 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor
-from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
+from revelu.probe.region import Everywhere, Region
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.growth import add_neuron, fit_at_once
@@ -118,6 +118,8 @@ class FromLines:
         Rounds of fresh answers.
     crossings : Crossings
         How hyperplanes are followed there, and where the first fit leaves too much.
+    region : Region
+        Where the answers of fits are asked.
     """
 
     rows: LineRows = field(default_factory=LineRows)
@@ -147,6 +149,12 @@ class FromLines:
     beside: float = 0.5
     max_checks: int = 5
     crossings: Crossings = field(default_factory=Crossings)
+    region: Region = field(default_factory=Everywhere)
+
+    def within(self, region: Region) -> "FromLines":
+        """The same where every question is asked in a region."""
+        rows, crossings = replace(self.rows, region=region), replace(self.crossings, region=region)
+        return replace(self, rows=rows, crossings=crossings, region=region)
 
     def find(
         self,
@@ -208,9 +216,9 @@ class FromLines:
             for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
                 n = self._n_samples(len(rows) + n_spare, sizes)
                 if samples is None:
-                    samples = sample(rng.standard_normal((n, d)))
+                    samples = sample(self.region.points(rng, n, d))
                 elif n > len(samples.X):
-                    more_X = rng.standard_normal((n - len(samples.X), d))
+                    more_X = self.region.points(rng, n - len(samples.X), d)
                     samples = samples.joined(sample(more_X))
                 found = self._fitted(rows, samples, n_spare, limit, rng)
                 cost = samples.reduced_cost(found.network)
@@ -313,7 +321,8 @@ class FromLines:
             network = found.network
             if not price.is_explained(network, samples):
                 return None
-            fresh = sample(rng.standard_normal((Sizes(d, 1).n_held_out(len(samples.X)), d)))
+            n_fresh = Sizes(d, 1).n_held_out(len(samples.X))
+            fresh = sample(self.region.points(rng, n_fresh, d))
             agrees = np.abs(fresh.residual(network)).max() <= price.noise * SIGMAS
             weak = self._weak_inputs(
                 network, samples, self.most_foretold if agrees else self.most_disagreeing, rng
@@ -346,16 +355,18 @@ class FromLines:
         (W, _), (b, _) = network.weights, network.biases
         if samples.n_equations * p**2 > most or not len(W):
             return np.empty((0, d))
-        on, normals = points_on_hyperplanes(
+        on, normals = self.region.points_on_hyperplanes(
             rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
         )
+        moves = self.beside * np.vstack([normals, -normals])
+        on = np.vstack([on, on])
         pool = np.vstack(
             [
-                rng.standard_normal((self.n_foretold // network.dim_out, d)),
-                on + self.beside * normals,
-                on - self.beside * normals,
+                self.region.points(rng, self.n_foretold // network.dim_out, d),
+                on + self.region.inside(on, moves),
             ]
         )
+        pool = pool[self.region.room(pool) >= 0]
         inverse = 1.0 / samples.evenly().sigma
         at = Arrays.of(network)
         normal = NetworkDerivative(at, samples.X, inverse).normal()

@@ -20,6 +20,7 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
 
 import logging
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,14 +29,12 @@ from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
-from revelu.probe.line import random_line
-from revelu.probe.smoothness import Smoothness
-from revelu.recover.fit.ending import Ending
-from revelu.recover.fit.from_lines import FromLines, HyperplanesEndError, NoRowsError
+from revelu.probe.region import Region
+from revelu.recover.fit.from_lines import HyperplanesEndError, NoRowsError
 from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 from revelu.recover.rows import Rows
@@ -43,6 +42,9 @@ from revelu.recover.shallow.lines import ended
 from revelu.recover.signs import resolve_signs
 from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
+
+if TYPE_CHECKING:
+    from revelu.recover.fit.fit import Fit
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +134,7 @@ class FitSearch(Search):
             return None
         self.n_repairs += 1
         n = int(np.ceil(self.method.more_answers * len(self.samples.X)))
-        X = np.vstack([seen.X, self.rng.standard_normal((n, self.oracle.dim_in))])
+        X = np.vstack([seen.X, self._region.points(self.rng, n, self.oracle.dim_in)])
         try:
             with interruptible(self.oracle.check_time):
                 self.samples = self.samples.joined(self._answered(X))
@@ -143,6 +145,14 @@ class FitSearch(Search):
         if not is_explained(self._best(), self.samples, self.limit):
             return None
         return self._candidate(Why.EXPLAINED)
+
+    @property
+    def _region(self) -> Region:
+        return self.method.from_lines.region
+
+    @property
+    def _where(self) -> str:
+        return "of N(0, I)"
 
     @property
     def limit(self) -> float:
@@ -276,9 +286,10 @@ class FitSearch(Search):
         if self.noise.coarseness > self.method.fine or self.oracle.takes_log_ratios:
             return
         self.tell("counting kinks along a line")
-        line = random_line(self.rng, self.oracle.dim_in)
+        line = self._region.line(self.rng, self.oracle.dim_in)
         nu = self.method.line_noise * float(self.noise.nu.max())
-        scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng)
+        interval = self._region.interval(line)
+        scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
         if not scan.complete:
             raise _NoPiecesError(ended(scan).why, scan.message)
         self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
@@ -364,7 +375,7 @@ class FitSearch(Search):
         """
         if self.noise.grid is None or self._sizes().k > 1:
             return self._ask(n)
-        X = self.rng.standard_normal((self.method.n_foretold * n, self.oracle.dim_in))
+        X = self._region.points(self.rng, self.method.n_foretold * n, self.oracle.dim_in)
         order = np.argsort(self.noise.sigma(self._best()(X))[:, 0], kind="stable")
         return self._answered(X[order[:n]])
 
@@ -393,8 +404,8 @@ class FitSearch(Search):
         sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
         return (
             f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
-            f"contributes less than {self.limit * sigma:.1g} (root mean square over N(0, I)) "
-            "would be missing"
+            f"contributes less than {self.limit * sigma:.1g} (root mean square over inputs "
+            f"{self._where}) would be missing"
         )
 
     def _best(self) -> Network:
@@ -412,7 +423,7 @@ class FitSearch(Search):
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries, in the coordinates of the subspace."""
-        return self._ask_at(self.rng.standard_normal((n, self._sizes().d)))
+        return self._ask_at(self._region.points(self.rng, n, self._sizes().d))
 
     def _ask_at(self, Z: FloatArray) -> Samples:
         """Ask at inputs, or at coordinates of the subspace."""
@@ -427,132 +438,15 @@ class FitSearch(Search):
 
     def _answered(self, X: FloatArray) -> Samples:
         """Ask what a float32 target is asked exactly."""
-        X = X.astype(np.float32).astype(np.float64)
+        X = self.oracle.in_float32(X)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         if answered.sum() < self.method.min_answered * len(X):
             raise SaturatedError(
-                f"the target is saturated at {1 - answered.mean():.0%} of the inputs of N(0, I)"
+                f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
             )
         X, Y = X[answered], Y[answered]
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
-
-
-@dataclass(frozen=True)
-class Fit(Method):
-    """One hidden layer from answers of few digits, by least squares.
-
-    Attributes
-    ----------
-    many_inputs : int
-        With fewer inputs fewer coordinates are not worth their queries.
-    fine : float
-        Above this noise neither slopes nor the kinks of a line are to be had.
-    n_slice : int
-        Coordinates of a slice.
-    limit, grid_limit : float
-        The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
-        of rounded answers, whose error is known.
-    min_answered : float
-        Saturated answers say nothing; where a smaller share is left, so is the search.
-    first_width : int
-        Neurons that the first samples could determine, or a quarter of the inputs.
-    span_margin : float
-        Inside a span, so much more than its dimension.
-    no_interpolation : float
-        Samples of so many equations a parameter that a network explains are no accident: it
-        is right but for neurons that fire on few of them.
-    line_noise : float
-        The noise of a line's answers is what differences of answers suggest, times what they
-        hide and what rounding the queries adds.
-    line_margin : float
-        Neurons looked for, over the kinks of a line.
-    ending : Ending
-        What ends a search that explains nothing.
-    equations : float
-        Equations a parameter for the last fit of a network known in a span only,
-    slope_equations : float
-        beside those of slopes, where there are hardly more equations than queries,
-    coarse_equations, coarse_equations_many_outputs : float
-        and of coarser answers, whose errors the fit is to average.
-    coarse : float
-        The noise from which answers count as coarse.
-    n_foretold : int
-        Of so many places one is asked, that where the answer is foretold to round least.
-    from_lines : FromLines
-        How neurons are found where lines show them.
-    few_outputs : int
-        With more outputs searches begin at random: on lines they are untried,
-    many_kinks : int
-        Kinks of a line that shows no row, from which random starts do not find one either,
-    few_kinks : int
-        or so many, none of which is a single neuron's.
-    n_before_line : int
-        A line tells smooth functions apart once so many searches have failed,
-    n_before_smooth : int
-        short segments once so many have,
-    n_before_lines : int
-        and some tell more hidden layers once so many have,
-    before_lines : float
-        or a step of the next one takes so many multiplications.
-    smoothness : Smoothness
-        What tells smooth functions on short segments.
-    max_repairs : int
-        How often a network from lines is fitted to more answers,
-    more_answers : float
-        this share of those it was fitted to.
-    rest_errors : float
-        The affine rest that noise leaves is this many errors of the answers,
-    rest_rtol : float
-        and this share of the neurons' affine maps at most;
-    sign_rounding : float
-        an unknown sign, 0 or 1, may be this far off,
-    rest_cost : float
-        and a refit without the rest decides, by a cost that grows by no more than this.
-    """
-
-    name = "fit"
-    hidden = (1, 1)
-    answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
-    cost = "2 to 6"
-    spends = (2.0, 6.0)
-    spends_fewer = True
-    max_starts = 2
-    search = FitSearch
-
-    many_inputs: int = 128
-    fine: float = 4e-5
-    n_slice: int = 32
-    limit: float = 1.5
-    grid_limit: float = 1.2
-    min_answered: float = 0.25
-    first_width: int = 4
-    span_margin: float = 1.25
-    no_interpolation: float = 2.0
-    line_noise: float = 3.0
-    line_margin: float = 1.1
-    ending: Ending = field(default_factory=Ending)
-    equations: float = 1.8
-    slope_equations: float = 1.25
-    coarse_equations: float = 3.4
-    coarse_equations_many_outputs: float = 6.0
-    coarse: float = 4e-6
-    n_foretold: int = 32
-    from_lines: FromLines = field(default_factory=FromLines)
-    few_outputs: int = 30
-    many_kinks: int = 20
-    few_kinks: int = 5
-    n_before_line: int = 2
-    n_before_smooth: int = 3
-    n_before_lines: int = 3
-    before_lines: float = 5e11
-    smoothness: Smoothness = field(default_factory=Smoothness)
-    max_repairs: int = 2
-    more_answers: float = 0.25
-    rest_errors: float = 30.0
-    rest_rtol: float = 0.05
-    sign_rounding: float = 0.3
-    rest_cost: float = 1.2
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:

@@ -21,7 +21,6 @@ from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.blocks import Costs, choose_blocks
-from revelu.recover.shallow.line_neurons import half_gaps_of
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -88,7 +87,13 @@ class LineRows:
         return None if seen is None else seen[0]
 
     def look(
-        self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        known: Rows,
+        rng: np.random.Generator,
+        through: FloatArray | None = None,
     ) -> tuple[Rows, float] | None:
         """Measure new rows, and say what share of the line's kinks known rows make.
 
@@ -97,6 +102,8 @@ class LineRows:
         ask : callable, (n, d) -> (n, k)
         d : int
             Number of inputs.
+        through : ndarray, shape (d,), optional
+            An input that the line is to go through.
 
         Returns
         -------
@@ -109,8 +116,9 @@ class LineRows:
             If the target is saturated somewhere on the line.
         """
         nu = self.noise * float(noise.nu.max())
-        line = self.region.line(rng, d)
-        scan = find_kinks(ask, line, nu, noise.scale, rng, side=self.side)
+        line = self.region.line(rng, d, through)
+        interval = self.region.interval(line)
+        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
         if not scan.complete:
             return None
         is_new = self.known_of_kinks(scan, known, nu) < 0
@@ -123,7 +131,7 @@ class LineRows:
         self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
     ) -> list[tuple[int, int]]:
         """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
-        half_gaps = half_gaps_of(scan)
+        half_gaps = np.diff(self.edges(scan)) / 2
         narrow = self.narrow * nu
         if not len(known) and np.isinf(self.within):
             columns = _columns(scan)
@@ -133,6 +141,11 @@ class LineRows:
         inside = np.abs(scan.kinks) < self.within
         new = np.flatnonzero(scan.is_single & wide & is_new & inside)
         return _joined_blocks(new, _columns(scan), scan.is_single)
+
+    def edges(self, scan: LineScan) -> FloatArray:
+        """Angles at which the pieces of a line begin and end, shape (m + 2,)."""
+        start, stop = self.region.interval(scan.line)
+        return np.arctan([start, *scan.kinks, stop])
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does."""
@@ -244,8 +257,8 @@ class _Measurement:
 
         The error of a gradient, its norm, is not finite where it could not be measured.
         """
-        scan, line, half_gaps = self.scan, self.scan.line, half_gaps_of(self.scan)
-        edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
+        scan, line, edges = self.scan, self.scan.line, self.how.edges(self.scan)
+        half_gaps = np.diff(edges) / 2
         t = np.clip(np.tan((edges[pieces] + edges[pieces + 1]) / 2), *scan.interval)
         X, length, d = line.points(t), float(np.linalg.norm(line.v)), len(line.v)
         sigma = scan.sigma * NoiseFloor.growth(X)[:, None]
@@ -255,6 +268,8 @@ class _Measurement:
         row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
         wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
+        # The check takes twice a step.
+        steps = np.minimum(steps, 0.5 * self.how.region.room(X))
         G, used = self._differences(X, sigma, steps)
         return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
 

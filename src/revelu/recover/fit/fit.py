@@ -1,0 +1,132 @@
+"""The method for answers of few digits, and what tunes it."""
+
+from dataclasses import dataclass, field
+
+from revelu.probe.smoothness import Smoothness
+from revelu.recover.fit.ending import Ending
+from revelu.recover.fit.from_chords import FromChords
+from revelu.recover.fit.from_lines import FromLines
+from revelu.recover.fit.in_box import FitInBox
+from revelu.recover.fit.least_squares import FitSearch
+from revelu.recover.method import Law, Method
+
+
+@dataclass(frozen=True)
+class Fit(Method):
+    """One hidden layer from answers of few digits, by least squares.
+
+    Attributes
+    ----------
+    many_inputs : int
+        With fewer inputs fewer coordinates are not worth their queries.
+    fine : float
+        Above this noise neither slopes nor the kinks of a line are to be had.
+    n_slice : int
+        Coordinates of a slice.
+    limit, grid_limit : float
+        The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
+        of rounded answers, whose error is known.
+    min_answered : float
+        Saturated answers say nothing; where a smaller share is left, so is the search.
+    first_width : int
+        Neurons that the first samples could determine, or a quarter of the inputs.
+    span_margin : float
+        Inside a span, so much more than its dimension.
+    no_interpolation : float
+        Samples of so many equations a parameter that a network explains are no accident: it
+        is right but for neurons that fire on few of them.
+    line_noise : float
+        The noise of a line's answers is what differences of answers suggest, times what they
+        hide and what rounding the queries adds.
+    line_margin : float
+        Neurons looked for, over the kinks of a line.
+    ending : Ending
+        What ends a search that explains nothing.
+    equations : float
+        Equations a parameter for the last fit of a network known in a span only,
+    slope_equations : float
+        beside those of slopes, where there are hardly more equations than queries,
+    coarse_equations, coarse_equations_many_outputs : float
+        and of coarser answers, whose errors the fit is to average.
+    coarse : float
+        The noise from which answers count as coarse.
+    n_foretold : int
+        Of so many places one is asked, that where the answer is foretold to round least.
+    from_lines : FromLines
+        How neurons are found where lines show them.
+    from_chords : FromChords
+        How they are found inside a box.
+    few_outputs : int
+        With more outputs searches begin at random: on lines they are untried,
+    many_kinks : int
+        Kinks of a line that shows no row, from which random starts do not find one either,
+    few_kinks : int
+        or so many, none of which is a single neuron's.
+    n_before_line : int
+        A line tells smooth functions apart once so many searches have failed,
+    n_before_smooth : int
+        short segments once so many have,
+    n_before_lines : int
+        and some tell more hidden layers once so many have,
+    before_lines : float
+        or a step of the next one takes so many multiplications.
+    smoothness : Smoothness
+        What tells smooth functions on short segments.
+    max_repairs : int
+        How often a network from lines is fitted to more answers,
+    more_answers : float
+        this share of those it was fitted to.
+    rest_errors : float
+        The affine rest that noise leaves is this many errors of the answers,
+    rest_rtol : float
+        and this share of the neurons' affine maps at most;
+    sign_rounding : float
+        an unknown sign, 0 or 1, may be this far off,
+    rest_cost : float
+        and a refit without the rest decides, by a cost that grows by no more than this.
+    """
+
+    name = "fit"
+    hidden = (1, 1)
+    answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
+    cost = "2 to 6"
+    spends = (2.0, 6.0)
+    spends_fewer = True
+    max_starts = 2
+    search = FitSearch
+    search_in_box = FitInBox
+
+    many_inputs: int = 128
+    fine: float = 4e-5
+    n_slice: int = 32
+    limit: float = 1.5
+    grid_limit: float = 1.2
+    min_answered: float = 0.25
+    first_width: int = 4
+    span_margin: float = 1.25
+    no_interpolation: float = 2.0
+    line_noise: float = 3.0
+    line_margin: float = 1.1
+    ending: Ending = field(default_factory=Ending)
+    equations: float = 1.8
+    slope_equations: float = 1.25
+    coarse_equations: float = 3.4
+    coarse_equations_many_outputs: float = 6.0
+    coarse: float = 4e-6
+    n_foretold: int = 32
+    from_lines: FromLines = field(default_factory=FromLines)
+    from_chords: FromChords = field(default_factory=FromChords)
+    few_outputs: int = 30
+    many_kinks: int = 20
+    few_kinks: int = 5
+    n_before_line: int = 2
+    n_before_smooth: int = 3
+    n_before_lines: int = 3
+    before_lines: float = 5e11
+    smoothness: Smoothness = field(default_factory=Smoothness)
+    max_repairs: int = 2
+    more_answers: float = 0.25
+    rest_errors: float = 30.0
+    rest_rtol: float = 0.05
+    sign_rounding: float = 0.3
+    rest_cost: float = 1.2

@@ -1,0 +1,74 @@
+"""A box in coordinates in which it is a cube around 0, where inputs vary as methods are used to."""
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.oracle import Oracle
+from revelu.probe.box import Box
+from revelu.recover.method import Layer
+from revelu.types import FloatArray
+
+
+class OracleInBox:
+    """An oracle in coordinates in which its box is ``|u| <= bound``.
+
+    Questions outside are not asked: their answers are NaN.
+
+    Attributes
+    ----------
+    dim_out : int
+        Known from an answer on; 0 before.
+    """
+
+    def __init__(self, oracle: Oracle, bound: float) -> None:
+        lo, hi = oracle.box or (-bound, bound)
+        self.oracle, self.bound = oracle, bound
+        self.box = Box.cube(lo, hi, oracle.dim_in)
+        self.dim_in, self.dim_out = oracle.dim_in, 0
+        self.centre, self.scale = (lo + hi) / 2.0, (hi - lo) / (2.0 * bound)
+
+    @property
+    def n_queries(self) -> int:
+        """What was asked."""
+        return self.oracle.n_queries
+
+    @property
+    def takes_log_ratios(self) -> bool:
+        """Whether answers are log-ratios of probabilities."""
+        return self.oracle.takes_log_ratios
+
+    def check_time(self) -> None:
+        """Raise where the time is spent."""
+        self.oracle.check_time()
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Ask those inside."""
+        inside = np.abs(U).max(axis=1, initial=0.0) <= self.bound
+        X = self.box.clip(self.centre + self.scale * U[inside])
+        asked = self.oracle(X) if len(X) else np.empty((0, self.dim_out))
+        self.dim_out = asked.shape[1]
+        Y = np.full((len(U), self.dim_out), np.nan)
+        Y[inside] = asked
+        return Y
+
+    def in_float32(self, U: FloatArray) -> FloatArray:
+        """The nearest coordinates that stand for float32 numbers, which a target need not round."""
+        X = self.box.clip(self.centre + self.scale * U)
+        return np.clip(self.coordinates(self.oracle.in_float32(X)), -self.bound, self.bound)
+
+    def coordinates(self, X: FloatArray) -> FloatArray:
+        """The coordinates of inputs, shape (n, d)."""
+        return np.asarray((X - self.centre) / self.scale)
+
+    def of_inputs(self, layer: Layer) -> Layer:
+        """A first layer that reads inputs, of one that reads coordinates."""
+        W, b = layer[0] / self.scale, layer[1]
+        return W, b - self.centre * W.sum(axis=1)
+
+    def network_of_inputs(self, network: Network) -> Network:
+        """The network that reads inputs, of one that reads coordinates."""
+        W, b = self.of_inputs((network.weights[0], network.biases[0]))
+        skip = network.skip
+        if skip is not None and network.n_hidden == 1:
+            skip = self.of_inputs(skip)
+        return Network([W, *network.weights[1:]], [b, *network.biases[1:]], skip)
