@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 import revelu
-from revelu.network import zoo
+from revelu.network import add_networks, zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.fit.from_lines import network_of
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.line_rows import LineRows
+from revelu.recover.fit.missing import Missing
+from revelu.recover.fit.pruning import with_output_layer
+from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
 from revelu.recovery import Status
@@ -74,6 +77,48 @@ def test_rows_of_a_line_are_as_good_as_their_errors_say(seed):
     # A row may be the sum of two whose kinks could not be told apart.
     assert np.mean(sines <= 4.0 * rows.errors) >= 0.8
     assert np.median(rows.errors) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lines_make_the_rows_exact_that_they_meet(seed):
+    target = InFloat32(zoo.random_network([6, 24, 1], seed=seed))
+    truth, oracle, how = target.truth, Oracle(target, 6), LineRows()
+    noise, rng = measure_noise(oracle, 0), np.random.default_rng(seed)
+    known, first = Sightings(Rows.none(6, 1)), None
+    for _ in range(6):
+        scan = how.scan(oracle, 6, noise, rng)
+        kinks = Kinks.of(scan, how.error(noise))
+        made_by = known.makers(kinks)
+        more = how.measure(oracle, scan, known.rows, made_by < 0, noise, rng)
+        known.take(kinks, made_by)
+        known.join(more, kinks)
+        first = len(known) if first is None else first
+    often = np.flatnonzero(known.n_met[:first] >= 4)
+    assert len(often) > first / 2
+    W = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=1)[:, None]
+
+    def errors(rows):
+        unit = rows.W[often] / np.linalg.norm(rows.W[often], axis=1)[:, None]
+        return np.sqrt(np.maximum(1.0 - (unit @ W.T) ** 2, 0.0)).min(axis=1)
+
+    assert np.median(errors(known.rows)) < 0.05 * np.median(errors(known.first))
+    assert oracle.n_queries < 6 * 6 * 24 * 2
+
+
+def test_neurons_that_held_ones_lack_are_found_at_once():
+    truth, rng = zoo.random_network([10, 40, 1], seed=4), np.random.default_rng(5)
+    X = rng.standard_normal((1000, 10))
+    samples = Samples(X, truth(X), np.full(1, 1e-7))
+    W, b = (a + 1e-5 * rng.standard_normal(a.shape) for a in (truth.weights[0], truth.biases[0]))
+    rows = Rows(W, b, truth.weights[1].T, np.full(40, 1e-3), X[:40]).take(np.arange(36))
+    known = network_of(rows, samples)
+    found = Missing().find(known, samples, 8, rng)
+    missing, unit = truth.weights[0][36:], found.weights[0]
+    norms = np.linalg.norm(missing, axis=1)[:, None] * np.linalg.norm(unit, axis=1)
+    assert (np.abs(missing @ unit.T / norms).max(axis=1) > 0.99).all()
+    start = with_output_layer(add_networks(known, found), samples)
+    fitted = fit_by_full_steps(start, samples, Stop(15, patience=5))
+    assert nrmse(fitted.network, truth) < 1e-6
 
 
 def test_whole_steps_find_a_network_from_rows_that_err():

@@ -3,10 +3,10 @@
 ``least_squares`` asks: an oracle and its noise floor come in, a
 :class:`revelu.recover.method.Candidate` goes out.  ``sizes`` says how many samples a search
 needs; where the inputs are many, ``slices`` carries a network over from a few coordinates to all
-of them; where lines show critical points, ``line_rows`` measures rows there and ``from_lines``
-fits a network from them, which ``from_rows`` completes, unless ``crossings`` show that hyperplanes
-end; else ``search`` finds, refines and sharpens a network for answers whose
-noise is known.
+of them; where lines show critical points, ``line_rows`` measures rows there, ``sightings`` makes
+those exact that several lines meet, and ``from_lines`` fits a network from them and from what is
+``missing``, unless ``crossings`` show that hyperplanes end; else ``search`` finds, refines and
+sharpens a network for answers whose noise is known.
 
 ``hermite`` asks nothing: pairs ``(x, f(x))`` come in, a ``learned`` network with its errors goes
 out.  ``tensors`` takes the Hermite coefficients to a first network (ATV21, Algorithms 1 to 5),
@@ -18,7 +18,7 @@ need be, ``pruning`` takes neurons out while the ``price`` falls, and ``sign_pat
 what is left so that no affine rest remains.
 """
 
-from revelu.recover.fit.hermite import Hermite
 from revelu.recover.fit.fit import Fit
+from revelu.recover.fit.hermite import Hermite
 
 __all__ = ["Fit", "Hermite"]

@@ -1,12 +1,12 @@
 """A network from the critical points of lines: rows, one joint fit, and what it leaves.
 
-1. Measure rows on lines, until a line shows hardly a new one.
+1. Measure rows on lines, until a line shows hardly a new one.  What later lines say of known rows
+   makes these exact (:mod:`revelu.recover.fit.sightings`).
 2. Ask Gaussian queries, somewhat more than there are unknowns, and fit all weights at once.  The
    rows err by some thousandths, a few are sums of two neurons', and a few neurons are missing: a
    fit by whole Gauss-Newton steps forgives all that.
-3. Where it leaves more than noise, hold the rows to their errors, add neuron after neuron for what
-   they do not explain (:mod:`revelu.recover.fit.from_rows`), and begin with these, too; then
-   measure another line.
+3. Where it leaves more than noise, hold the rows, find the neurons that they lack
+   (:mod:`revelu.recover.fit.missing`), and begin with these, too; then measure another line.
 4. Take out the neurons that are not needed, ask where the answers determine the network least,
    and look at fresh inputs, until these agree.
 """
@@ -25,11 +25,12 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
 from revelu.probe.region import Everywhere, Region
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.from_rows import FromRows
-from revelu.recover.fit.growth import add_neuron, fit_at_once
+from revelu.recover.fit.growth import add_neuron
 from revelu.recover.fit.line_rows import LineRows
+from revelu.recover.fit.missing import Missing
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
+from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import (
@@ -84,15 +85,14 @@ class FromLines:
     equations, several_equations : float
         Equations a parameter of the joint fit, of one output or two and of several, where they
         take few queries and spare many iterations.
+        Neurons beside the rows take as many equations as several outputs do.
     n_spare, spare : int, float
-        Neurons at most that are fitted to what rows leave unexplained, or this share of the rows,
-    from_rows : FromRows
-        one after another, while normal equations serve,
+        Neurons that are fitted to what rows leave unexplained, or this share of the rows,
+    missing : Missing
+        all at once, the rows being held;
     n_faint, faint : int, float
-        and at most so many of what little is left where that, in units of what noise may leave, is
-        less than this,
-    n_starts : int
-        else all at once, from so many random starts.
+        then at most so many, one after another, where what little is left, in units of what noise
+        may leave, is less than this, and normal equations serve.
     n_iterations : int
         Of each damped step where normal equations do not serve.
     near : float
@@ -124,18 +124,17 @@ class FromLines:
 
     rows: LineRows = field(default_factory=LineRows)
     max_lines: int = 7
-    new: float = 0.06
+    new: float = 0.1
     many_new: float = 0.3
     few_new: int = 3
     met: float = 0.1
     equations: float = 1.3
     several_equations: float = 1.8
     n_spare: int = 4
-    spare: float = 0.08
-    from_rows: FromRows = field(default_factory=FromRows)
+    spare: float = 0.14
+    missing: Missing = field(default_factory=Missing)
     n_faint: int = 3
     faint: float = 100.0
-    n_starts: int = 4
     n_iterations: int = 60
     near: float = 2.0
     most_dense: int = 2500
@@ -193,28 +192,29 @@ class FromLines:
             If the target is saturated.
         """
         d, k = sizes.d, sizes.k
-        rows = Rows.none(d, k)
+        known = Sightings(Rows.none(d, k))
         samples: Samples | None = None
         is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
-            seen = self.rows.look(ask, d, noise, rows, rng)
-            if seen is None or not (len(rows) or len(seen[0])):
+            seen = self._look(ask, known, noise, rng)
+            if seen is None or not len(known):
                 raise NoRowsError
-            more, met = seen
-            n_known, rows = len(rows), rows.joined(more)
-            n_first = n_first or len(rows)
-            log.debug("line %d: %d rows, %d of them new", turn, len(rows), len(more))
+            n_new, met = seen
+            n_known = len(known) - n_new
+            n_first = n_first or len(known)
+            log.debug("line %d: %d rows, %d of them new", turn, len(known), n_new)
             many = max(self.few_new, self.many_new * n_known)
-            if n_known and len(more) > many:
+            if n_known and n_new > many:
                 if not is_checked:
-                    is_checked = self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
+                    is_checked = self._go_on(ask, noise, known.rows.take(np.arange(n_first)), rng)
                 if met < self.met:
                     raise NoRowsError
-            if not n_known or len(more) > max(1.0, self.new * n_known):
+            if not n_known or n_new > max(1.0, self.new * n_known):
                 continue
+            rows = known.confirmed()
             for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
-                n = self._n_samples(len(rows) + n_spare, sizes)
+                n = self._n_samples(len(rows), n_spare, sizes)
                 if samples is None:
                     samples = sample(self.region.points(rng, n, d))
                 elif n > len(samples.X):
@@ -227,7 +227,8 @@ class FromLines:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-            is_checked = is_checked or self._go_on(ask, noise, rows.take(np.arange(n_first)), rng)
+            first = known.rows.take(np.arange(n_first))
+            is_checked = is_checked or self._go_on(ask, noise, first, rng)
         return None
 
     def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
@@ -236,10 +237,25 @@ class FromLines:
             raise HyperplanesEndError(rows)
         return True
 
-    def _n_samples(self, width: int, sizes: Sizes) -> int:
+    def _look(
+        self, ask: Ask, known: Sightings, noise: NoiseFloor, rng: np.random.Generator
+    ) -> tuple[int, float] | None:
+        """Take in a line; how many rows are new, and what share of its kinks known ones make."""
+        scan = self.rows.scan(ask, known.rows.W.shape[1], noise, rng)
+        if scan is None:
+            return None
+        kinks = Kinks.of(scan, self.rows.error(noise))
+        made_by = known.makers(kinks)
+        more = self.rows.measure(ask, scan, known.rows, made_by < 0, noise, rng)
+        known.take(kinks, made_by)
+        known.join(more, kinks)
+        return len(more), float((made_by >= 0).mean()) if len(made_by) else 1.0
+
+    def _n_samples(self, width: int, n_spare: int, sizes: Sizes) -> int:
         d, k = sizes.d, sizes.k
-        equations = self.equations if k < sizes.several else self.several_equations
-        return int(np.ceil(equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
+        few = k < sizes.several and not n_spare
+        equations = self.equations if few else self.several_equations
+        return int(np.ceil(equations * ((width + n_spare + 1) * (d + k) + k * (d + 1)) / k))
 
     def _fitted(
         self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
@@ -250,41 +266,17 @@ class FromLines:
         if not n_spare:
             found = self._by_full_steps(network, samples)
             return found if is_dense else self._by_damped_steps(found, samples, limit)
-        if is_dense:
-            return self._completed(rows, samples, n_spare, limit, rng)
-        rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
-        starts = [
-            fit_at_once(rng, rest, self.n_spare, 0.0, max_steps=60) for _ in range(self.n_starts)
-        ]
-        spare = min(starts, key=lambda found: found.cost).network
-        stop = Stop(15, rtol=0.02)
-        network = fit(add_networks(network, spare), samples, stop).network
-        return self._by_damped_steps(self._by_full_steps(network, samples), samples, limit)
-
-    def _completed(
-        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Fit:
-        """Add neurons to rows that are held, until all can be let go."""
-        held = self.from_rows.held(network_of(rows, samples), rows, samples)
-        best, tried, idle = held, held.cost, 0
-        for _ in range(n_spare):
-            before = held.cost
-            held = self.from_rows.with_one_more(held.network, rows, samples, rng)
-            log.debug("one neuron more, rows held: cost %.3g", held.cost)
-            idle = 0 if held.cost < self.from_rows.gain * before else idle + 1
-            if idle == self.from_rows.patience:
-                break
-            if held.cost < self.from_rows.gain * tried:
-                tried = held.cost
-                best = min(best, self._by_full_steps(held.network, samples), key=lambda f: f.cost)
-                if samples.reduced_cost(best.network) <= self.near * limit:
-                    break
+        more = self.missing.find(network, samples, n_spare, rng)
+        network = with_output_layer(add_networks(network, more), samples)
+        found = self._by_full_steps(network, samples)
+        if not is_dense:
+            return self._by_damped_steps(found, samples, limit)
         for _ in range(self.n_faint):
-            if not limit < samples.reduced_cost(best.network) <= self.faint * limit:
+            if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
                 break
-            more = add_neuron(rng, samples, best.network, 0.0).network
-            best = min(best, self._by_full_steps(more, samples), key=lambda f: f.cost)
-        return best
+            network = add_neuron(rng, samples, found.network, 0.0).network
+            found = min(found, self._by_full_steps(network, samples), key=lambda f: f.cost)
+        return found
 
     def _by_full_steps(self, network: Network, samples: Samples) -> Fit:
         root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))

@@ -8,7 +8,6 @@ whose hyperplane misses the box is affine in it, and part of the affine rest.
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.in_box import OracleInBox

@@ -115,17 +115,52 @@ class LineRows:
         SaturatedError
             If the target is saturated somewhere on the line.
         """
-        nu = self.noise * float(noise.nu.max())
-        line = self.region.line(rng, d, through)
-        interval = self.region.interval(line)
-        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
-        if not scan.complete:
+        scan = self.scan(ask, d, noise, rng, through)
+        if scan is None:
             return None
-        is_new = self.known_of_kinks(scan, known, nu) < 0
+        is_new = self.known_of_kinks(scan, known, self.error(noise)) < 0
+        rows = self.measure(ask, scan, known, is_new, noise, rng)
+        return rows, 1.0 - float(is_new.sum()) / max(len(is_new), 1)
+
+    def error(self, noise: NoiseFloor) -> float:
+        """Relative error of answers on a line."""
+        return self.noise * float(noise.nu.max())
+
+    def scan(
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        through: FloatArray | None = None,
+    ) -> LineScan | None:
+        """Find the kinks of a line; None where it has no affine pieces."""
+        line = self.region.line(rng, d, through)
+        interval, nu = self.region.interval(line), self.error(noise)
+        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
+        return scan if scan.complete else None
+
+    def measure(
+        self,
+        ask: Ask,
+        scan: LineScan,
+        known: Rows,
+        is_new: BoolArray,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+    ) -> Rows:
+        """Measure the rows of the new kinks of a line.
+
+        Parameters
+        ----------
+        known : Rows
+            Those of the others.
+        is_new : ndarray of bool, shape (n,)
+        """
+        nu = self.error(noise)
         scan = _without_pairs(ask, scan, is_new)
         blocks = self._blocks(scan, known, is_new, nu)
-        rows = _Measurement(self, ask, scan, is_new, nu, rng).rows(blocks)
-        return rows, 1.0 - float(is_new.sum()) / max(len(is_new), 1)
+        return _Measurement(self, ask, scan, is_new, nu, rng).rows(blocks)
 
     def _blocks(
         self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float

@@ -1,0 +1,232 @@
+"""Rows that several lines have met, each from all that these say of it.
+
+A line that meets the hyperplane of a neuron ``f = ... + a relu(w'x + b)`` shows where, and by how
+much the slope changes there: two linear equations for ``(w, b)``, scaled so that ``|a| = 1``::
+
+    w' x + b = 0     at the kink ``x``, to the error of its place times ``|w' v|``;
+    w' v = |jump|    along the line ``v``, to the error of the slopes beside it.
+
+Both are far more exact than the difference of gradients that a row was measured by, which stays as
+what was known before (its error is ``e |w| / sqrt(d)`` in each direction).  With the equations
+``E u = y + noise`` and what was known, ``u ~ N(u0, P)``, the row's mean is then::
+
+    u = u0 + P E' (E P E' + S)^-1 (y - E u0),
+
+a system of as many unknowns as there are equations: two a line, whatever the number of inputs.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import linear_sum_assignment
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.probe.line import Line
+from revelu.probe.scan import LineScan
+from revelu.recover.rows import Rows
+from revelu.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Kinks:
+    """The kinks of a line, with their errors.
+
+    Attributes
+    ----------
+    scan : LineScan
+    places : ndarray, shape (n,)
+        Standard errors of where they are, of ``arctan t``.
+    jumps : ndarray, shape (n,)
+        Standard errors of the norms of their jumps.
+    """
+
+    scan: LineScan
+    places: FloatArray
+    jumps: FloatArray
+
+    @classmethod
+    def of(cls, scan: LineScan, nu: float) -> "Kinks":
+        """Those of a line that was searched.
+
+        Parameters
+        ----------
+        nu : float
+            Relative error of an input, which the target rounds.
+        """
+        beside = list(zip(scan.pieces[:-1], scan.pieces[1:], strict=True))
+        lift = np.hypot(1.0, scan.kinks)
+        places = np.array([left.meet(right, scan.sigma).error for left, right in beside])
+        sigma = float(np.linalg.norm(scan.sigma))
+        # A slope is the difference of two answers over the angle between them.
+        slopes = np.array([np.hypot(1.0 / p.extent(), 1.0 / q.extent()) for p, q in beside])
+        return cls(scan, places + nu / lift, np.sqrt(2.0) * sigma * slopes / lift)
+
+    def equations(self, i: int, column: FloatArray, side: float) -> "Equations":
+        """What a kink says of the row that makes it, on whose side the line goes."""
+        line, t = self.scan.line, float(self.scan.kinks[i])
+        along = float(self.scan.jumps[i] @ column) / float(column @ column)
+        E = np.vstack([np.append(line.points(np.array([t]))[0], 1.0), np.append(line.v, 0.0)])
+        place = abs(along) * self.places[i] * (1.0 + t**2)
+        slope = self.jumps[i] / float(np.linalg.norm(column))
+        return Equations(E, np.array([0.0, side * along]), np.array([place, slope]))
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Linear equations for ``(w, b)``.
+
+    Attributes
+    ----------
+    E : ndarray, shape (q, d + 1)
+    y : ndarray, shape (q,)
+    errors : ndarray, shape (q,)
+        Standard errors of the right-hand sides.
+    """
+
+    E: FloatArray
+    y: FloatArray
+    errors: FloatArray
+
+    def joined(self, more: "Equations") -> "Equations":
+        """Both."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Equations(*(np.concatenate(pair) for pair in pairs))
+
+    def solved(self, P: FloatArray, y: FloatArray) -> FloatArray:
+        """Return ``(E P E' + S)^-1 y`` for variances ``P (d + 1,)``."""
+        M = (self.E * P) @ self.E.T + np.diag(self.errors**2)
+        size = np.sqrt(np.diag(M))
+        M = M / size / size[:, None]
+        # Equations of lines that are all but one say the same to within rounding.
+        M[np.diag_indices_from(M)] += len(M) * np.finfo(np.float64).eps
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), y / size) / size)
+
+
+@dataclass
+class Sightings:
+    """Rows, and what lines have shown of them.
+
+    Attributes
+    ----------
+    rows : Rows
+        From all of it.
+    first : Rows
+        As they were measured.
+    equations : list of Equations
+        Of each row.
+    n_expected, n_met : ndarray of int, shape (m,)
+        Lines since then that would meet a row's hyperplane where they were asked, and that did.
+    """
+
+    rows: Rows
+    first: Rows = field(init=False)
+    equations: list[Equations] = field(init=False)
+    n_expected: IntArray = field(init=False)
+    n_met: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        m, e = self.rows.W.shape[0], self.rows.W.shape[1] + 1
+        self.first = self.rows
+        self.equations = [Equations(np.empty((0, e)), np.empty(0), np.empty(0))] * m
+        self.n_expected, self.n_met = np.zeros(m, np.intp), np.zeros(m, np.intp)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def makers(self, kinks: Kinks, *, sure: float = 4.0, same: float = 0.01) -> IntArray:
+        """Tell which row makes each kink of a line, one to one; -1 where none does.
+
+        Parameters
+        ----------
+        sure : float
+            Standard errors of a row, beyond which another neuron makes the kink.
+        same : float
+            Share of a jump that fainter kinks beside it, which no line shows, may add.
+        """
+        scan, found = kinks.scan, np.full(len(kinks.scan.kinks), -1, dtype=np.intp)
+        if not len(self) or not len(found):
+            return found
+        slopes, t = _met(self.rows, scan.line)
+        at = np.column_stack([scan.line.points(t), np.ones(len(t))])
+        along = np.append(scan.line.v, 0.0)
+        place = np.sqrt([self.variance(j, c) for j, c in enumerate(at)]) / np.abs(slopes)
+        slope = np.sqrt([self.variance(j, along) for j in range(len(t))])
+        near = sure * place / (1.0 + t**2) + SIGMAS * kinks.places[:, None]
+        columns = self.rows.A * np.abs(slopes)[:, None]
+        like = sure * slope * np.linalg.norm(self.rows.A, axis=1) + SIGMAS * kinks.jumps[:, None]
+        like += same * np.linalg.norm(columns, axis=1)
+        apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
+        differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
+        cost = np.maximum(apart, differ)
+        # A pair that fits is worth more than any number of pairs that do not.
+        i, j = linear_sum_assignment(np.where(cost <= 1.0, cost - len(found), 0.0))
+        fits = cost[i, j] <= 1.0
+        found[i[fits]] = j[fits]
+        return found
+
+    def take(self, kinks: Kinks, made_by: IntArray) -> None:
+        """Take in what a line says of the rows that make its kinks.
+
+        Parameters
+        ----------
+        made_by : ndarray of int, shape (n,)
+            Which row makes each kink, as :meth:`makers` tells.
+        """
+        scan, t = kinks.scan, _met(self.rows, kinks.scan.line)[1]
+        self.n_expected += (t > scan.interval[0]) & (t < scan.interval[1])
+        seen = np.flatnonzero(made_by >= 0)
+        self.n_met[made_by[seen]] += 1
+        for i in seen[scan.is_single[seen]].tolist():
+            self._add(kinks, i, int(made_by[i]))
+
+    def join(self, more: Rows, kinks: Kinks) -> None:
+        """Take in rows that a line has shown, with what it says of them beside."""
+        n, line, scan = len(self), kinks.scan.line, kinks.scan
+        t = (more.X - line.x0) @ line.v / (line.v @ line.v)
+        which = [int(np.abs(scan.kinks - place).argmin()) for place in t]
+        # Along the line a row is the change of the slope.
+        along = kinks.jumps[which] / np.linalg.norm(scan.jumps[which], axis=1)
+        other = Sightings(replace(more, errors=np.hypot(more.errors, along)))
+        more = other.rows
+        self.rows, self.first = self.rows.joined(more), self.first.joined(more)
+        self.equations = self.equations + other.equations
+        self.n_expected = np.append(self.n_expected, other.n_expected)
+        self.n_met = np.append(self.n_met, other.n_met)
+        for j, i in enumerate(which, start=n):
+            self._add(kinks, i, j)
+
+    def confirmed(self, enough: int = 2) -> Rows:
+        """Return the rows that lines have met, or that fewer than ``enough`` should have."""
+        return self.rows.take((self.n_expected < enough) | (self.n_met > 0))
+
+    def variance(self, j: int, c: FloatArray) -> float:
+        """Return the variance of ``c' (w, b)`` of a row, ``c`` being of shape (d + 1,)."""
+        P, known = self._before(j), self.equations[j]
+        across = known.E @ (P * c)
+        told = across @ known.solved(P, across) if len(across) else 0.0
+        return max(float(c**2 @ P - told), 0.0)
+
+    def _before(self, j: int) -> FloatArray:
+        """The variances of a row before any equation; of its bias nothing is known."""
+        W, X = self.first.W[j], self.first.X[j]
+        each = self.first.errors[j] ** 2 * float(W @ W) / len(W)
+        return np.append(np.full(len(W), each), float(W @ W) * (len(W) + float(X @ X)))
+
+    def _add(self, kinks: Kinks, i: int, j: int) -> None:
+        """Add what a kink says of a row, and solve for it."""
+        side = float(np.sign(self.rows.W[j] @ kinks.scan.line.v)) or 1.0
+        known = self.equations[j].joined(kinks.equations(i, self.first.A[j], side))
+        self.equations[j] = known
+        P, u0 = self._before(j), np.append(self.first.W[j], self.first.b[j])
+        u = u0 + P * (known.E.T @ known.solved(P, known.y - known.E @ u0))
+        W, b = self.rows.W.copy(), self.rows.b.copy()
+        W[j], b[j] = u[:-1], u[-1]
+        self.rows = replace(self.rows, W=W, b=b)
+
+
+def _met(rows: Rows, line: Line) -> tuple[FloatArray, FloatArray]:
+    """How fast a line goes through the hyperplanes of rows, and where."""
+    slopes = rows.W @ line.v
+    slopes = np.where(slopes == 0, np.finfo(np.float64).tiny, slopes)
+    return slopes, -(rows.W @ line.x0 + rows.b) / slopes
