@@ -16,12 +16,17 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
+    Activation,
     AsJson,
     Columns,
     DimIn,
+    Fixed,
+    InputName,
+    InputShape,
     KeepDiscrete,
     Like,
     Mean,
+    OutputName,
     Quiet,
     Report,
     Seed,
@@ -87,6 +92,8 @@ class Command:
         Of the page that ``--report`` asks for.
     written, unwritten : list of str
         Files, and why others are not there.
+    notes : list of str
+        What was chosen of the target where it leaves a choice.
     """
 
     report: Path | None
@@ -103,6 +110,7 @@ class Command:
         self.figures: Mapping[str, Any] = {}
         self.written: list[str] = []
         self.unwritten: list[str] = []
+        self.notes: list[str] = []
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -270,10 +278,11 @@ class Asking(Command):
     rate: Annotated[
         str | None, optional("Most requests to a served model, per s, min or h.", metavar="N/s")
     ] = None
-    input_name: Annotated[str | None, optional("Input of a served model that does not say.")] = None
-    output_name: Annotated[str | None, optional("Output of a served model that has several.")] = (
-        None
-    )
+    input_name: InputName = None
+    output_name: OutputName = None
+    input_shape: InputShape = None
+    activation: Activation = None
+    fixed: Fixed = None
     like: Like = None
     columns: Columns = None
     mean: Mean = None
@@ -291,7 +300,7 @@ class Asking(Command):
     ) -> list[Path]:
         """Refuse what cannot be written, or would replace the target or the journal."""
         kept = {self.target: "is the target itself", self.journal: "is the journal"}
-        kept |= {self.like: "holds the data"}
+        kept |= {self.like: "holds the data", self.fixed: "holds what is fixed"}
         return super().reserve(outputs, {**(read or {}), **kept}, check)
 
     @contextmanager
@@ -328,10 +337,20 @@ class Asking(Command):
                 batch=self.batch,
                 input_name=self.input_name,
                 output_name=self.output_name,
+                input_shape=self.input_shape,
+                activation=self.activation,
+                fixed=self.fixed,
                 rate=self.rate,
             ) as oracle,
         ):
+            self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
+
+    def account(
+        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
+    ) -> dict[str, Any]:
+        """Return the account of a result, with what was chosen of the target."""
+        return super().account(target, result, {**own, "notes": self.notes}, *warnings)
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""

@@ -9,7 +9,7 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import fields_of, rows_of, save_network
+from revelu.cli.networks import fields_of, frame_of, rows_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
 
 
@@ -25,8 +25,11 @@ def extract(
     ] = False,
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.npy")
+        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
     ] = None,
+    like_input: Annotated[
+        bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
+    ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
@@ -44,12 +47,13 @@ def extract(
     uncertified.
     """
     from revelu.formats import check_writable
-    from revelu.formats.inputs import read_inputs
+    from revelu.formats.tables import read_table
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
-    rows = None if inputs is None else read_inputs(inputs)
+    rows = None if inputs is None else read_table(inputs)
     with asking.opened(box) as oracle:
+        frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(
             oracle,
             method=method,
@@ -70,7 +74,7 @@ def extract(
     recovery = replace(recovery, evidence=(*recovery.evidence, *further))
     missing = []
     if recovery.network is not None:
-        asking.write(outputs, save_network(recovery.network, softmax=recovery.is_classifier))
+        asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
     elif outputs:
         missing.append("nothing to write: no network was found")
     account = asking.account(asking.target, recovery, fields_of(recovery), *missing)

@@ -16,7 +16,7 @@ from revelu.errors import InputError, ReveluError, TargetError
 
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(
-    r"(?<!\S)(?:dim_in|max_seconds|input_name|output_name)(?!\S)"
+    r"(?<!\S)(?:dim_in|max_seconds|input_name|output_name|input_shape)(?!\S)"
     r"|\A(?:batch|budget|checks|neurons|norm|perturb|price|rate|seed|workers)(?= must | needs )"
 )
 

@@ -73,7 +73,7 @@ def learn(
             progress=learning.line,
         )
     if recovery.network is not None:
-        learning.write(outputs, save_network(recovery.network, softmax=False))
+        learning.write(outputs, save_network(recovery.network))
         learning.picture(recovery.network)
     account = learning.account(f"{data}", recovery, _fields_of(recovery))
     learning.show(account, _rows_of(recovery))

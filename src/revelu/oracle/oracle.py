@@ -177,6 +177,11 @@ class Oracle:
         self.dim_in, self.box = self.domain.dim_in, self.domain.unit_box
 
     @property
+    def target(self) -> Ask:
+        """What is asked, as it was opened."""
+        return self._ask
+
+    @property
     def dim_target(self) -> int:
         """Number of inputs of the target, which may be more than a domain has coordinates."""
         return self.dim_in if self.domain is None else len(self.domain.center)
