@@ -191,6 +191,7 @@ class Command:
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)
+        found["notes"] = self.notes
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
         return found | {"outputs": self.written}
 
@@ -345,12 +346,6 @@ class Asking(Command):
         ):
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
-
-    def account(
-        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
-    ) -> dict[str, Any]:
-        """Return the account of a result, with what was chosen of the target."""
-        return super().account(target, result, {**own, "notes": self.notes}, *warnings)
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""
