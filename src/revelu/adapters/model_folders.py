@@ -9,9 +9,6 @@ from revelu.adapters.other_formats import kind_of_file, kind_of_flavour, refusal
 from revelu.errors import FormatError, InputError
 from revelu.formats.arrays import naming_damage
 
-# Most bytes of a file that describes a model.
-_MAX_BYTES = 2**20
-
 # A line of the files that MLflow writes: so many spaces, a key, and perhaps a value.
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w.-]+):(?: +(?P<value>.*?))? *")
 
@@ -128,8 +125,9 @@ def _check_inside(folder: Path, path: Path) -> None:
         raise FormatError(f"{path}: no such file, which {folder} names")
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int = 2**20) -> str:
+    """A file that describes a model, of so many bytes at most."""
     with naming_damage(path, "text"):
-        if path.stat().st_size > _MAX_BYTES:
-            raise FormatError(f"{path}: over {_MAX_BYTES:,} bytes")
+        if path.stat().st_size > most:
+            raise FormatError(f"{path}: over {most:,} bytes")
         return path.read_text(encoding="utf-8")

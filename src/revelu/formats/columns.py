@@ -25,9 +25,6 @@ from revelu.types import FloatArray
 SUFFIXES = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 PACKED = ".gz"
 
-# Names of columns that a message lists.
-_LISTED = 12
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -62,14 +59,13 @@ class Columns:
             return self.names.index(column)
         if column.isdecimal() and int(column) < len(self.arrays):
             return int(column)
-        raise FormatError(f"{self.path}: has no column {column!r}; it has {self.listed}")
+        raise FormatError(f"{self.path}: has no column {column!r}; it has {self.listed()}")
 
-    @property
-    def listed(self) -> str:
-        """The columns in words."""
+    def listed(self, most: int = 12) -> str:
+        """Return the columns in words, so many of them."""
         if not self.names:
             return f"0 to {len(self.arrays) - 1}"
-        return ", ".join(self.names[:_LISTED]) + (", ..." if len(self.names) > _LISTED else "")
+        return ", ".join(self.names[:most]) + (", ..." if len(self.names) > most else "")
 
     def name(self, place: int) -> str:
         """Return what a column is called."""

@@ -18,9 +18,6 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays
 from revelu.types import FloatArray
 
-# What torch adds to a variance; a state dict does not say it.
-_EPSILON = 1e-5
-
 _NORM = {"running_mean", "running_var"}
 _COUNT = "num_batches_tracked"
 
@@ -138,7 +135,11 @@ def _parts(path: Path, named: Mapping[str, np.ndarray]) -> list[_Part]:
     return parts
 
 
-def _part(name: str, arrays: Mapping[str, np.ndarray]) -> _Part | None:
+def _part(name: str, arrays: Mapping[str, np.ndarray], epsilon: float = 1e-5) -> _Part | None:
+    """A layer or a normalisation, or None of what is neither.
+
+    A state dict does not say what is added to a variance: ``epsilon`` is what torch adds.
+    """
     if any(array.dtype.kind != "f" for leaf, array in arrays.items() if leaf != _COUNT):
         return None
     real = {leaf: a.astype(np.float64) for leaf, a in arrays.items() if leaf != _COUNT}
@@ -153,7 +154,7 @@ def _part(name: str, arrays: Mapping[str, np.ndarray]) -> _Part | None:
     shapes = {array.shape for array in real.values()}
     if len(shapes) != 1 or mean.ndim != 1 or not (variance >= 0).all():
         return None
-    factor = real.get("weight", ones) / np.sqrt(variance + _EPSILON)
+    factor = real.get("weight", ones) / np.sqrt(variance + epsilon)
     return _Part(name, factor, real.get("bias", 0.0 * ones) - factor * mean)
 
 

@@ -14,14 +14,11 @@ from revelu.network.logits import from_log_ratios
 from revelu.network.simplify import simplify
 from revelu.oracle import log_ratios
 from revelu.oracle.log_ratios import are_probabilities
-from revelu.recovery import Certificate, Ledger, Recovery, Status
+from revelu.recovery import Certificate, Recovery, Status
 from revelu.types import FloatArray
 
 # From best to worst: a network of several outputs is as good as the worst of them.
 _STATUSES = (Status.RECOVERED, Status.PARTIAL, Status.UNVERIFIED)
-
-# How near the rows of one neuron are that two outputs have shown, in exact samples.
-_SAME_ROW = 1e-7
 
 Learn = Callable[[Any, Any], Recovery]
 
@@ -109,37 +106,28 @@ def _together(found: Sequence[Recovery], X: FloatArray) -> Recovery:
     status = max((r.status for r in found), key=_STATUSES.index)
     network = None
     if len(networks) == len(found):
-        exact = all(r.details.get("exact") for r in found)
-        within = min((c.tolerance for c in certificates), default=0.0) if exact else 0.0
+        within = min((c.tolerance for c in certificates), default=0.0)
         network = from_log_ratios(_stacked(networks, X, within))
-    details = (
-        dict(first.details)
-        if len(found) == 1
-        else {
-            "n_samples": first.details.get("n_samples"),
-            "exact": all(r.details.get("exact") for r in found),
-            "noise": max(float(r.details.get("noise", 0.0)) for r in found),
-        }
-    )
     note = "the answers are probabilities: logits are learned up to a common shift"
-    return Recovery(
-        status,
-        network,
-        _worst(certificates) if len(certificates) == len(found) else None,
-        ledger=Ledger(0, 0, {}),
+    return replace(
+        first,
+        status=status,
+        network=network,
+        certificate=_worst(certificates) if len(certificates) == len(found) else None,
         evidence=tuple(dict.fromkeys(text for r in found for text in r.evidence)),
-        method=first.method,
         warnings=(note, *dict.fromkeys(text for r in found for text in r.warnings)),
-        details=details,
         is_classifier=True,
     )
 
 
-def _stacked(networks: Sequence[Network], X: FloatArray, within: float) -> Network:
+def _stacked(
+    networks: Sequence[Network], X: FloatArray, within: float, same: float = 1e-7
+) -> Network:
     """The outputs side by side, each with its own neurons; those that they share are merged.
 
     Merging moves a neuron by as much as two outputs differ about it, so that it is kept only
-    where no sample's answer moves by more than a tenth of what a certificate allows.
+    where no sample's answer moves by more than a tenth of what a certificate allows.  Rows that
+    exact samples show of one neuron differ by less than ``same``.
     """
     W = np.concatenate([n.weights[0] for n in networks])
     b = np.concatenate([n.biases[0] for n in networks])
@@ -157,7 +145,7 @@ def _stacked(networks: Sequence[Network], X: FloatArray, within: float) -> Netwo
     whole = Network([W, A], [b, c], skip)
     if len(networks) == 1 or not within:
         return whole
-    merged = simplify(whole, _SAME_ROW)
+    merged = simplify(whole, same)
     rows = X.astype(np.float64)
     return merged if np.abs(merged(rows) - whole(rows)).max() <= 0.1 * within else whole
 

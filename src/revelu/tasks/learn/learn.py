@@ -86,7 +86,7 @@ def learn(
         all parameters, in coordinates in which inputs have mean 0 and covariance I,
         ``sign_patterns``, where more than one explains the samples, and ``order``, the least
         at which the theorems apply to the rows found, with ``independence``, the least singular
-        value of their products of that order.
+        value of their products of that order; of several outputs these are the first one's.
 
     Raises
     ------
