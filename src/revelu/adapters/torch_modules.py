@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from revelu.adapters.modules import running_what_it_says, unpickled
-from revelu.adapters.ports import Ports, chosen_output
+from revelu.adapters.ports import Ports, chosen_output, row_shape
 from revelu.errors import FormatError, InputError, MissingExtraError
 from revelu.network import Network
 from revelu.oracle import agreed_dim_in
@@ -126,7 +126,7 @@ class TorchTarget:
     def __init__(self, module: Any, dim_in: int | None = None, ports: Ports | None = None) -> None:
         self._ports = ports or Ports()
         self._ports.only("torch modules", "input_shape", "output_name")
-        self.module = _copied(module)
+        self.module = copy.deepcopy(module).eval()
         self.row = _row_of(self.module, self._ports.input_shape, dim_in)
         self.dim_in = prod(self.row) if self.row is not None else dim_in
         numbers = [*self.module.parameters(), *self.module.buffers()]
@@ -177,15 +177,12 @@ class TorchTarget:
         return tensors[chosen_output(name, real, others, given)]
 
 
-def _copied(module: Any) -> Any:
-    """A module of its own, in evaluation mode; programs of torch.export are both already."""
-    return module if getattr(module, "_is_exported", False) else copy.deepcopy(module).eval()
-
-
 def _row_of(
     module: Any, given: tuple[int, ...] | None, dim_in: int | None
 ) -> tuple[int, ...] | None:
     """The shape of one row; None where nothing says it."""
+    if isinstance(module, ExportedModule):
+        return row_shape("the program's input", module.row, given, dim_in)
     if given is not None:
         agreed_dim_in("input_shape", prod(given), dim_in)
         return given
@@ -233,12 +230,46 @@ def load_script(path: Path) -> Any:
             return torch.jit.load(path, map_location="cpu")
 
 
+class ExportedModule(nn.Module):  # type: ignore[misc]
+    """A program of torch.export as a module; in evaluation mode, and never changing.
+
+    Attributes
+    ----------
+    row : tuple
+        Sizes of one row of its input, None of those that it leaves open.
+    n_rows : int or None
+        Rows that it takes, where it takes no other number.
+    """
+
+    def __init__(self, program: Any) -> None:
+        super().__init__()
+        self.inner = program.module()
+        named = set(program.graph_signature.user_inputs)
+        first = next(node for node in program.graph.nodes if node.name in named)
+        rows, *sizes = (n if isinstance(n, int) else None for n in first.meta["val"].shape)
+        self.row, self.n_rows = tuple(sizes), rows
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self
+
+    def train(self, mode: bool = True) -> Self:  # noqa: ARG002 - the modes were exported as one
+        """Stay as it is."""
+        return self
+
+    def forward(self, x: Any) -> Any:
+        """Run a batch; where the program takes so many rows, as many times as that takes."""
+        if self.n_rows is None:
+            return self.inner(x)
+        missing = torch.zeros((-len(x) % self.n_rows, *x.shape[1:]), dtype=x.dtype)
+        parts = torch.cat([x, missing]).split(self.n_rows)
+        answers = [self.inner(part) for part in parts]
+        return torch.cat(answers)[: len(x)]
+
+
 def load_exported(path: Path) -> Any:
     """Open a program of torch.export."""
     with running_what_it_says(f"{path}: cannot be opened by torch.export", FormatError):
-        module = torch.export.load(path).module()
-    module._is_exported = True  # noqa: SLF001 - it refuses to be put into evaluation mode again
-    return module
+        return ExportedModule(torch.export.load(path))
 
 
 def _linear(d: int, k: int) -> Any:
