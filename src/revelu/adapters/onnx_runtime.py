@@ -14,6 +14,7 @@ from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
 from revelu.formats.onnx import read_model
+from revelu.formats.onnx_casts import behind_casts
 from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_scaling import read_scaling
 from revelu.oracle import Domain, agreed_dim_in
@@ -61,7 +62,7 @@ class OnnxTarget:
         self.path = path.absolute()
         self._session: Any = None
         try:
-            self._session = _open_session(self.path, model)
+            self._session, self._whole = _open_session(self.path, model)
             sources, answers = self.session.get_inputs(), self.session.get_outputs()
             self._inputs = varying_inputs(path, sources, ports, dim_in)
             self._fixed = fixed_inputs(path, sources, self._inputs, ports.fixed)
@@ -89,6 +90,11 @@ class OnnxTarget:
             stays = [f"{', '.join(zeros)} stays at zero"] if zeros else []
             stays += [f"{', '.join(given)} stays as given"] if given else []
             found.append(f"of the inputs {names} varies; {' and '.join(stays)}")
+        if self._inputs[0].name in self._whole:
+            found.append(
+                f"the input {self._inputs[0].name} takes whole numbers, of which the file makes "
+                "real ones before anything else: those are asked"
+            )
         if self._inputs[0].dtype.kind in "iub":
             found.append(
                 f"the input {self._inputs[0].name} takes whole numbers, and is asked at the "
@@ -102,7 +108,8 @@ class OnnxTarget:
         if len(self._inputs) != 1 or len(self._outputs) != 1:
             return None
         one = self._inputs[0]
-        return Frame(one.name, one.row, one.dtype, self._outputs[0], self._output_dtype)
+        dtype = self._whole.get(one.name, one.dtype)
+        return Frame(one.name, one.row, dtype, self._outputs[0], self._output_dtype)
 
     @property
     def datatype(self) -> str:
@@ -141,7 +148,7 @@ class OnnxTarget:
     def session(self) -> Any:
         """The runtime's session, opened on first use."""
         if self._session is None:
-            self._session = _open_session(self.path, read_model(self.path))
+            self._session = _open_session(self.path, read_model(self.path))[0]
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
@@ -190,7 +197,18 @@ def _padded(part: np.ndarray, rows: int) -> np.ndarray:
     return np.concatenate([part, missing])
 
 
-def _open_session(path: Path, model: Any) -> Any:
+def _open_session(path: Path, model: Any) -> tuple[Any, dict[str, np.dtype]]:
+    """A session, and the inputs of whole numbers that take real ones in it."""
+    real, whole = behind_casts(model)
+    if whole:
+        try:
+            return _session(path, real, real.SerializeToString()), whole
+        except FormatError:  # its data lies elsewhere, or something else needs whole numbers
+            pass
+    return _session(path, model, str(path)), {}
+
+
+def _session(path: Path, model: Any, source: str | bytes) -> Any:
     import onnxruntime  # noqa: PLC0415 - a second that other targets need not wait
 
     options = onnxruntime.SessionOptions()
@@ -199,7 +217,7 @@ def _open_session(path: Path, model: Any) -> Any:
     options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(
-            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+            source, sess_options=options, providers=["CPUExecutionProvider"]
         )
     # The runtime's exceptions share no base class of their own.
     except Exception as error:  # noqa: BLE001
@@ -222,6 +240,14 @@ def _reason(model: Any, error: Exception) -> str:
             f"it asks for the operators {', '.join(asked)}, and this runtime has those of "
             f"{newest[1]} up to {newest[2]}: export it with an earlier opset"
         )
+    if "Could not find an implementation" in said and _computes_in_float64(model):
+        return f"it has that operator in float32 alone: export the model in float32 ({said})"
     if "IR version" in said:
         return f"it is of IR version {model.ir_version}: {said}"
     return said
+
+
+def _computes_in_float64(model: Any) -> bool:
+    from onnx import TensorProto  # noqa: PLC0415
+
+    return any(v.type.tensor_type.elem_type == TensorProto.DOUBLE for v in model.graph.input)
