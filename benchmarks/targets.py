@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 from page import keep
-from targets_made import WAYS, Made, Way
+from targets_made import WAYS
+from targets_way import Made, Way
 
 import revelu
 from revelu.types import FloatArray

@@ -9,217 +9,17 @@ import io
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+import targets_onnx as by_hand
+from targets_way import CLASSES, HIDDEN, D, Made, Rng, Way, points
 
 import revelu
 from revelu import Network
 from revelu.types import FloatArray
-
-Rng = np.random.Generator
-
-D, HIDDEN, CLASSES = 12, 6, 3
-
-
-@dataclass(frozen=True)
-class Made:
-    """A target, and what is right of it.
-
-    Attributes
-    ----------
-    command : str
-        What a user types after ``revelu``.
-    truth : callable or None
-        ``(n, d)`` to what the written network should answer; None of what is to be named.
-    words : str
-        What the line that names it has in it.
-    inputs : ndarray, shape (n, d)
-        Where it is judged.
-    rounding : float
-        By how much what was saved errs itself.
-    """
-
-    command: str
-    truth: Callable[[FloatArray], Any] | None = None
-    words: str = ""
-    inputs: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    rounding: float = 0.0
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way in.
-
-    Attributes
-    ----------
-    name : str
-    make : callable, Rng -> Made
-    needs : tuple of str
-        Packages that make it.
-    seed : int
-    """
-
-    name: str
-    make: Callable[[Rng], Made]
-    needs: tuple[str, ...] = ()
-    seed: int = 0
-
-
-def points(rng: Rng, d: int = D) -> FloatArray:
-    """Fresh inputs."""
-    return rng.standard_normal((1_000, d))
-
-
-def small_network(rng: Rng, d: int = D, k: int = CLASSES) -> Network:
-    """A network whose kinks lie where inputs do."""
-    weights = [rng.standard_normal((HIDDEN, d)) / np.sqrt(d), rng.standard_normal((k, HIDDEN))]
-    return Network(weights, [0.3 * rng.standard_normal(HIDDEN), rng.standard_normal(k)])
-
-
-def to_last(logits: FloatArray) -> FloatArray:
-    """Logits of a classifier as they come back: the last one 0."""
-    return logits - logits[:, -1:]
-
-
-# --- ONNX by hand
-
-
-def write_onnx(
-    name: str,
-    network: Network,
-    dtype: Any,
-    shape: list[Any],
-    outputs: list[tuple[str, int, list[Any]]],
-    head: list[Any] | None = None,
-    opset: int = 17,
-) -> None:
-    """Write images or rows to logits, probabilities and a label."""
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    is_whole = np.dtype(dtype).kind in "iu"
-    inner = np.float64 if is_whole else dtype
-    (W, A), (b, c) = network.weights, network.biases
-    tensors = zip(("W", "b", "A", "c"), (W, b, A, c), strict=True)
-    node = helper.make_node
-    first = [node("Cast", ["pixels"], ["real"], to=TensorProto.DOUBLE)] if is_whole else []
-    nodes = [
-        *first,
-        node("Flatten", ["real" if is_whole else "pixels"], ["x"], axis=1),
-        node("Gemm", ["x", "W", "b"], ["z"], transB=1),
-        node("Relu", ["z"], ["h"]),
-        node("Gemm", ["h", "A", "c"], ["logits"], transB=1),
-        node("Softmax", ["logits"], ["probabilities"], axis=1),
-        node("ArgMax", ["logits"], ["label"], axis=1, keepdims=0),
-        *(head or []),
-    ]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "exported",
-        [value("pixels", kind, shape)],
-        [value(*one) for one in outputs],
-        [numpy_helper.from_array(np.asarray(a, inner), key) for key, a in tensors],
-    )
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
-    Path(name).write_bytes(model.SerializeToString())
-
-
-def onnx_images(rng: Rng) -> Made:
-    """A float32 classifier of images, with a label, and probabilities."""
-    network = small_network(rng)
-    outputs = [
-        ("label", TensorProto.INT64, ["N"]),
-        ("probabilities", TensorProto.FLOAT, ["N", CLASSES]),
-    ]
-    write_onnx("model.onnx", network, np.float32, ["N", 1, 3, 4], outputs)
-    return Made(
-        "extract model.onnx", lambda X: to_last(network(X)), inputs=points(rng), rounding=1e-3
-    )
-
-
-def onnx_open_sizes(rng: Rng) -> Made:
-    """An image whose height and width are left open."""
-    network = small_network(rng)
-    outputs = [("logits", TensorProto.DOUBLE, ["N", CLASSES])]
-    write_onnx("model.onnx", network, np.float64, ["N", 1, "height", "width"], outputs)
-    return Made("extract model.onnx --input-shape 1x3x4", network, inputs=points(rng))
-
-
-def onnx_in_its_place(rng: Rng) -> Made:
-    """As above; what is written takes images by the same names."""
-    made = onnx_open_sizes(rng)
-    return Made(f"{made.command} --like-input -o same.onnx", made.truth, inputs=made.inputs)
-
-
-def onnx_labels(rng: Rng) -> Made:
-    """Labels alone."""
-    outputs = [("label", TensorProto.INT64, ["N"])]
-    write_onnx("model.onnx", small_network(rng), np.float64, ["N", D], outputs)
-    return Made("extract model.onnx", words="output label: nothing that shows weights")
-
-
-def onnx_half(rng: Rng) -> Made:
-    """float16, of four inputs and two neurons."""
-    weights = [np.array([[0.5, 1.0, 0.0, 0.25], [-1.0, 0.5, 0.5, 0.0]]), np.array([[1.0, -0.75]])]
-    network = Network(weights, [np.array([0.25, -0.5]), np.array([0.5])])
-    outputs = [("logits", TensorProto.FLOAT16, ["N", 1])]
-    write_onnx("model.onnx", network, np.float16, ["N", 4], outputs)
-    return Made("extract model.onnx", network, inputs=points(rng, 4), rounding=2e-2)
-
-
-def onnx_whole(rng: Rng, *, dtype: Any) -> Made:
-    """Whole numbers, of which the file makes real ones."""
-    network = small_network(rng)
-    outputs = [("logits", TensorProto.DOUBLE, ["N", CLASSES])]
-    write_onnx("model.onnx", network, dtype, ["N", D], outputs)
-    return Made("extract model.onnx", network, inputs=points(rng))
-
-
-def onnx_two_inputs(rng: Rng) -> Made:
-    """Two inputs, of which one stays where a file puts it."""
-    network = small_network(rng)
-    outputs = [("logits", TensorProto.DOUBLE, ["N", CLASSES])]
-    write_onnx("model.onnx", network, np.float64, ["N", D], outputs)
-    model = onnx.load("model.onnx")
-    del model.graph.input[:]
-    for name, width in (("left", 5), ("right", D - 5)):
-        value = helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", width])
-        model.graph.input.append(value)
-    joined = helper.make_node("Concat", ["left", "right"], ["pixels"], axis=1)
-    model.graph.node.insert(0, joined)
-    onnx.save(model, "model.onnx")
-    stays = rng.standard_normal(D - 5)
-    np.savez("stays.npz", right=stays)
-
-    def truth(X: FloatArray) -> FloatArray:
-        return network(np.column_stack([X, np.tile(stays, (len(X), 1))]))
-
-    return Made(
-        "extract model.onnx --input-name left --fixed stays.npz", truth, inputs=points(rng, 5)
-    )
-
-
-def onnx_foreign(rng: Rng) -> Made:
-    """An operator that no runtime knows."""
-    outputs = [("y", TensorProto.DOUBLE, ["N", CLASSES])]
-    head = [helper.make_node("Magic", ["logits"], ["y"], domain="my.ops")]
-    write_onnx("model.onnx", small_network(rng), np.float64, ["N", D], outputs, head)
-    model = onnx.load("model.onnx")
-    model.opset_import.append(helper.make_opsetid("my.ops", 1))
-    onnx.save(model, "model.onnx")
-    return Made("extract model.onnx", words="domain my.ops are none of the runtime's")
-
-
-def onnx_newer(rng: Rng) -> Made:
-    """An operator set that is to come."""
-    outputs = [("logits", TensorProto.DOUBLE, ["N", CLASSES])]
-    write_onnx("model.onnx", small_network(rng), np.float64, ["N", D], outputs, opset=99)
-    return Made("extract model.onnx", words="earlier opset")
-
 
 # --- scikit-learn
 
@@ -230,6 +30,18 @@ def cancer(d: int = 8) -> tuple[FloatArray, FloatArray]:
 
     X, y = load_breast_cancer(return_X_y=True)
     return X[:, :d], y
+
+
+def diabetes() -> tuple[FloatArray, FloatArray]:
+    """Measurements of patients in their units, and whose disease went on faster.
+
+    They do not tell the classes apart as well as those of tumours do, so that probabilities in
+    float32 keep their digits.
+    """
+    from sklearn.datasets import load_diabetes  # noqa: PLC0415
+
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    return X[:, :8], (y > np.median(y)).astype(int)
 
 
 def fitted(X: Any, y: Any, first: Any = None) -> Any:
@@ -267,7 +79,7 @@ def skl2onnx_model(rng: Rng, *, zipmap: Any, double: bool) -> Made:
     import skl2onnx  # noqa: PLC0415
     from skl2onnx.common import data_types  # noqa: PLC0415
 
-    X, y = cancer()
+    X, y = diabetes()
     model = fitted(X, y)
     kind = data_types.DoubleTensorType if double else data_types.FloatTensorType
     exported = skl2onnx.to_onnx(
@@ -561,7 +373,7 @@ def mlflow_folder(rng: Rng, *, flavour: str) -> Made:
     if flavour == "onnx":
         import mlflow.onnx  # noqa: PLC0415
 
-        made = onnx_open_sizes(rng)
+        made = by_hand.onnx_open_sizes(rng)
         mlflow.onnx.save_model(onnx.load("model.onnx"), "saved")
         return Made("extract saved --input-shape 1x3x4", made.truth, inputs=made.inputs)
     if flavour == "pytorch":
@@ -584,7 +396,7 @@ def mlflow_folder(rng: Rng, *, flavour: str) -> Made:
 def hub_folder(rng: Rng) -> Made:
     """A folder of the hub, with its model in a folder of its own."""
     Path("hub/onnx").mkdir(parents=True)
-    made = onnx_open_sizes(rng)
+    made = by_hand.onnx_open_sizes(rng)
     Path("model.onnx").rename("hub/onnx/model.onnx")
     Path("hub/config.json").write_text(json.dumps({"model_type": "mlp"}), encoding="utf-8")
     return Made("extract hub --input-shape 1x3x4", made.truth, inputs=made.inputs)
@@ -608,16 +420,16 @@ def with_(function: Callable[..., Made], **given: Any) -> Callable[[Rng], Made]:
 SKL, TORCH = ("sklearn",), ("torch",)
 
 WAYS = (
-    Way("onnx: images in, label and probabilities out", onnx_images),
-    Way("onnx: sizes left open", onnx_open_sizes),
-    Way("onnx: written to stand in its place", onnx_in_its_place),
-    Way("onnx: two inputs, one fixed by a file", onnx_two_inputs),
-    Way("onnx: labels alone", onnx_labels),
-    Way("onnx: float16", onnx_half),
-    Way("onnx: int64", with_(onnx_whole, dtype=np.int64)),
-    Way("onnx: uint8", with_(onnx_whole, dtype=np.uint8)),
-    Way("onnx: a foreign operator", onnx_foreign),
-    Way("onnx: a later opset", onnx_newer),
+    Way("onnx: images in, label and probabilities out", by_hand.onnx_images),
+    Way("onnx: sizes left open", by_hand.onnx_open_sizes),
+    Way("onnx: written to stand in its place", by_hand.onnx_in_its_place),
+    Way("onnx: two inputs, one fixed by a file", by_hand.onnx_two_inputs),
+    Way("onnx: labels alone", by_hand.onnx_labels),
+    Way("onnx: float16", by_hand.onnx_half),
+    Way("onnx: int64", with_(by_hand.onnx_whole, dtype=np.int64)),
+    Way("onnx: uint8", with_(by_hand.onnx_whole, dtype=np.uint8)),
+    Way("onnx: a foreign operator", by_hand.onnx_foreign),
+    Way("onnx: a later opset", by_hand.onnx_newer),
     *(
         Way(
             f"skl2onnx: {words}",

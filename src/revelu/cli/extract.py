@@ -36,6 +36,8 @@ def extract(
 ) -> ExitCode:
     """Recover the network behind TARGET by queries, verify it, write it.
 
+    For a file: revelu extract model.onnx -o found.onnx --like-input
+
     Exit codes:
       0  recovered and certified
       1  finished, not certified
