@@ -233,7 +233,7 @@ def test_what_the_runtime_cannot_run_is_named(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["network.txt", "network", "nothing", ""])
+@pytest.mark.parametrize("name", ["network.txt", "network", "nothing", "", "n" * 5000])
 def test_unknown_kinds_name_the_known(name):
     with pytest.raises(
         InputError, match=r"not a target; .*demo:NAME, .*\.onnx, \.npz, .*module:attr"

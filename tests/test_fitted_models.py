@@ -101,6 +101,8 @@ def test_words_stay_where_a_table_has_them_most_often(tmp_path, frame, mixed, su
 def test_a_word_that_the_model_does_not_know_is_refused(mixed):
     with pytest.raises(InputError, match="column 'port' has no X; it has C, Q, S"):
         revelu.open_oracle(mixed, fixed={"port": "X"})
+    with pytest.raises(InputError, match=r"no column to be fixed.*it has sex, port, ignored"):
+        revelu.open_oracle(mixed, fixed={"prot": "S"})
 
 
 def test_columns_are_told_apart_without_names(cancer):

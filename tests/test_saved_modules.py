@@ -1,6 +1,7 @@
 """torch as it is saved: modules of images, dictionaries of outputs, state dicts, programs."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -248,6 +249,30 @@ def test_numbered_layers_come_in_the_order_of_their_numbers(tmp_path_factory, wi
     chain = read_chain(tmp_path_factory.getbasetemp(), dict(sorted(state.items())), in_order=False)
     for read, W in zip(chain.arrays.weights, weights, strict=True):
         np.testing.assert_array_equal(read, W)
+
+
+def test_lists_of_layers_and_of_normalisations_are_told_apart_by_number_or_refused(tmp_path):
+    class Lists(nn.Module):
+        def __init__(self, *widths):
+            super().__init__()
+            pairs = pairwise(widths)
+            self.layers = nn.ModuleList(nn.Linear(d, k) for d, k in pairs)
+            self.norms = nn.ModuleList(nn.BatchNorm1d(k) for k in widths[1:-1])
+
+        def forward(self, x):
+            for layer, norm in zip(self.layers, self.norms, strict=False):
+                x = torch.relu(norm(layer(x)))
+            return self.layers[-1](x)
+
+    module = Lists(12, 5, 4, 2).double()
+    module(3.0 * torch.randn(99, 12).double())
+    torch.save(module.eval().state_dict(), tmp_path / "m.pt")
+    oracle = revelu.open_oracle(tmp_path / "m.pt", activation="relu")
+    np.testing.assert_allclose(oracle(rows()), answers(module, rows(), (12,)), atol=1e-12)
+    # As they stand, the one normalisation fits the last layer as well.
+    torch.save(Lists(4, 3, 3).state_dict(), tmp_path / "m.pt")
+    with pytest.raises(FormatError, match="allow several orders"):
+        revelu.open_oracle(tmp_path / "m.pt", activation="relu")
 
 
 def test_a_chain_is_recovered_from_its_state_dict(tmp_path):

@@ -22,8 +22,12 @@ SUFFIXES = (".onnx", ".npz", ".safetensors", *_TORCH, ".skops", *_PICKLED)
 
 def is_file_of_a_model(path: Path) -> bool:
     """Whether a path is, by its suffix or as a folder, that of a model of some kind."""
+    try:
+        is_folder = bool(path.name) and path.is_dir()
+    except OSError:  # no name that a file could have
+        return False
     known = path.suffix.lower() in SUFFIXES
-    return known or (bool(path.name) and path.is_dir()) or kind_of_file(path) is not None
+    return known or is_folder or kind_of_file(path) is not None
 
 
 def open_file(path: Path, dim_in: int | None, ports: Ports, *, trust: bool) -> Any:

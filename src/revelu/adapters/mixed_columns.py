@@ -120,18 +120,18 @@ def columns_of(kind: str, model: Any, given: Mapping[str, np.ndarray] | None) ->
     d = int(model.n_features_in_)
     found = getattr(model, "feature_names_in_", None)
     names = None if found is None else [str(name) for name in found]
-    transformer = first_step(model)
-    if not hasattr(transformer, "transformers_"):
-        return MixedColumns(d, names, {})
     table = MixedColumns(d, names, {})
     held: dict[int, Any] = {}
-    for _, step, columns in transformer.transformers_:
+    for _, step, columns in getattr(first_step(model), "transformers_", ()):
         known = _known_values(step)
         for i, place in enumerate(table.places(columns)):
             if known is not None:
                 held[place] = _value(kind, table.name(place), known[i], given)
             elif isinstance(step, str) and step == "drop":
                 held.setdefault(place, 0.0)
+    if given and not {table.name(place) for place in held} & set(given):
+        words = ", ".join(table.name(place) for place in held) or "none"
+        raise InputError(f"{kind}: no column to be fixed is among those given; it has {words}")
     if len(held) == d:
         raise InputError(f"{kind} takes no column of numbers that could vary")
     return MixedColumns(d, names, dict(sorted(held.items())))

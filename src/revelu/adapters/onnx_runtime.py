@@ -122,6 +122,8 @@ class OnnxTarget:
         asked = {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
         if self._others or self._fixed:
             asked["ports"] = f"{[one.name for one in self._inputs]} {self._outputs}"
+        if any(len(one.row) > 1 for one in self._inputs):
+            asked["rows"] = f"{[one.row for one in self._inputs]}"
         for name, (value, _) in self._fixed.items():
             asked[f"fixed {name}"] = hashlib.sha256(repr(value.tolist()).encode()).hexdigest()
         return asked

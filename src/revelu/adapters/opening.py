@@ -167,7 +167,7 @@ def open_target(
     """
     ports = ports or Ports()
     if name.startswith("demo:"):
-        return OnnxTarget(demo_path(name.removeprefix("demo:")), dim_in, ports)
+        return OnnxTarget(demo_path(name.removeprefix("demo:")), ports=ports)
     if is_file_of_a_model(Path(name)):
         return open_file(Path(name), dim_in, ports, trust=trust)
     if (python_file := _PYTHON_FILE.fullmatch(name)) is not None:

@@ -39,7 +39,7 @@ class Chain:
     words: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """A layer or a normalisation of a state dict.
 
@@ -167,14 +167,17 @@ def _ordered(path: Path, parts: list[_Part], *, in_order: bool) -> list[_Part]:
     stems = {part.numbered[0] for part in layers}
     numbers = [part.numbered[1] for part in layers]
     is_numbered = len(stems) == 1 and min(numbers) >= 0 and len(set(numbers)) == len(numbers)
-    for said, order in ((in_order, parts), (is_numbered, by_number)):
-        if said and _fits(order):
-            return order
-    orders = list(_orders_by_shape(layers))
+    said = [order for known, order in ((in_order, parts), (is_numbered, by_number)) if known]
+    orders = [order for order in said if _fits(order)]
+    # Lists of layers and of normalisations stand one after the other where they do not run so.
+    if orders and all(order == orders[0] for order in orders[1:]):
+        return orders[0]
+    if not orders:
+        orders = list(_orders_by_shape(layers))
     if len(orders) == 1 and len(layers) == len(parts):
         return orders[0]
     read = ", ".join(part.words for part in parts)
-    why = "their shapes allow several orders" if len(orders) > 1 else "their shapes make none"
+    why = "names and shapes allow several orders" if len(orders) > 1 else "their shapes make none"
     raise FormatError(f"{path}: no chain of layers: {why}: {read}")
 
 
