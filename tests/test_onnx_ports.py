@@ -349,6 +349,29 @@ def test_a_journal_of_another_output_is_refused(tmp_path):
         revelu.open_oracle(path, journal=tmp_path / "j.db", output_name="h")
 
 
+def test_a_journal_knows_the_numbers_that_lie_beside_a_file(tmp_path):
+    import onnx
+
+    for seed in (0, 1):
+        zoo.random_network([3, 50, 1], seed=seed).save(tmp_path / "whole.onnx")
+        model = onnx.load(tmp_path / "whole.onnx")
+        (tmp_path / "n.data").unlink(missing_ok=True)
+        onnx.save_model(
+            model,
+            tmp_path / "n.onnx",
+            save_as_external_data=True,
+            location="n.data",
+            size_threshold=0,
+        )
+        options = {"journal": tmp_path / "j.db"}
+        if seed:
+            with pytest.raises(InputError):
+                revelu.open_oracle(tmp_path / "n.onnx", **options)
+        else:
+            with revelu.open_oracle(tmp_path / "n.onnx", **options) as oracle:
+                oracle(rows(3))
+
+
 # --- real exporters
 
 

@@ -286,6 +286,20 @@ def test_a_chain_is_recovered_from_its_state_dict(tmp_path):
     assert revelu.align(recovery.network, truth).max_parameter_error < 1e-7
 
 
+def test_journals_tell_state_dicts_apart(tmp_path):
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        module = nn.Sequential(nn.Linear(12, 3), nn.ReLU(), nn.Linear(3, 1))
+        torch.save(module.state_dict(), tmp_path / "m.pt")
+        options = {"activation": "relu", "journal": tmp_path / "j.db"}
+        if seed:
+            with pytest.raises(InputError):
+                revelu.open_oracle(tmp_path / "m.pt", **options)
+        else:
+            with revelu.open_oracle(tmp_path / "m.pt", **options) as oracle:
+                oracle(rows())
+
+
 def test_a_module_that_is_given_the_wrong_rows_is_a_failing_target():
     with pytest.raises(TargetError):
         revelu.open_oracle(made(convolution), input_shape="3x2x2")(rows())

@@ -13,7 +13,7 @@ from revelu.adapters.onnx_ports import fixed_inputs, read_outputs, rows_of, vary
 from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
-from revelu.formats.onnx import read_model
+from revelu.formats.onnx import data_files, read_model
 from revelu.formats.onnx_casts import behind_casts
 from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_scaling import read_scaling
@@ -120,6 +120,9 @@ class OnnxTarget:
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
         asked = {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
+        if beside := data_files(self.path, read_model(self.path)):
+            digests = [hashlib.sha256(file.read_bytes()).digest() for file in beside]
+            asked["data"] = hashlib.sha256(b"".join(digests)).hexdigest()
         if self._others or self._fixed:
             asked["ports"] = f"{[one.name for one in self._inputs]} {self._outputs}"
         if any(len(one.row) > 1 for one in self._inputs):

@@ -1,5 +1,6 @@
 """State dicts as targets: tensors by name, and an activation that the user says is between."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ class StateTarget:
     def dim_in(self) -> int:
         """Number of inputs."""
         return self.network.dim_in
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What decides its answers."""
+        digest = hashlib.sha256(self.activation.encode())
+        for array in self.network.arrays:
+            digest.update(f"{array.shape}".encode() + array.tobytes())
+        return {"weights": digest.hexdigest()}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 from revelu.formats.onnx_frame import Frame
 
-__all__ = ["Frame", "dump", "load", "read_model"]
+__all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 
 # Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
@@ -158,6 +158,12 @@ def read_model(path: Path) -> Any:
         for location in locations:
             _check_location(path, location)
     return model
+
+
+def data_files(path: Path, model: Any) -> list[Path]:
+    """Return the files beside an ONNX file that hold some of its numbers."""
+    held = {_location(tensor) for tensor in _tensors(model) if _is_external(tensor)}
+    return [path.parent / location for location in sorted(held)]
 
 
 def _tensors(message: Any) -> Iterator[Any]:
