@@ -11,7 +11,12 @@ from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.types import FloatArray
 
 
-def in_units(recovery: Recovery, domain: Domain | None, rows: FloatArray | None = None) -> Recovery:
+def in_units(
+    recovery: Recovery,
+    domain: Domain | None,
+    rng: np.random.Generator,
+    rows: FloatArray | None = None,
+) -> Recovery:
     """Return a recovery whose networks and layers read the target's inputs.
 
     Parameters
@@ -20,6 +25,8 @@ def in_units(recovery: Recovery, domain: Domain | None, rows: FloatArray | None 
         Found in the coordinates of the domain.
     domain : Domain or None
         None where queries are inputs.
+    rng : numpy.random.Generator
+        Draws inputs at which the two are compared: none is asked.
     rows : ndarray, shape (m, r), optional
         Coordinates of inputs that were given.
     """
@@ -28,7 +35,7 @@ def in_units(recovery: Recovery, domain: Domain | None, rows: FloatArray | None 
     layer, network = recovery.first_layer, recovery.network
     if network is not None:
         outer = network_in_units(network, domain)
-        recovery = within_rounding(recovery, outer, network, domain, rows)
+        recovery = within_rounding(recovery, outer, network, domain, rng, rows)
     return replace(
         recovery,
         rejected=recovery.rejected and network_in_units(recovery.rejected, domain),
@@ -42,6 +49,7 @@ def within_rounding(
     outer: Network,
     inner: Network,
     domain: Domain,
+    rng: np.random.Generator,
     rows: FloatArray | None = None,
     n: int = 4000,
 ) -> Recovery:
@@ -62,7 +70,6 @@ def within_rounding(
     recovery, said = replace(recovery, network=outer), recovery.certificate
     if recovery.status is not Status.RECOVERED or said is None:
         return recovery
-    rng = np.random.default_rng(0)
     shape = n, domain.dim_in
     Z = rng.uniform(-1.0, 1.0, shape) if domain.is_uniform else rng.standard_normal(shape)
     Z = Z if rows is None else np.vstack([Z, rows])

@@ -135,4 +135,4 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     if oracle.domain is None:
         return found
     inner = network_in_coordinates(network, oracle.domain)
-    return within_rounding(found, network, inner, oracle.domain, job.inputs)
+    return within_rounding(found, network, inner, oracle.domain, job.rng, job.inputs)

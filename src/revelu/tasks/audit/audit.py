@@ -142,7 +142,7 @@ class _Audit:
         if self.oracle.max_seconds is not None:
             self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
         self.started = self.clock()
-        self.seeds = random_seeds("audi", self.seed).spawn(2)
+        self.seeds = random_seeds("audi", self.seed).spawn(3)
         self.rows: list[AuditRow] = []
         self.warnings: list[str] = []
         self.all: list[Defence] = []
@@ -337,7 +337,7 @@ class _Audit:
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        rows = tuple(self._in_units(row) for row in with_implied(self.rows))
+        rows = tuple(with_implied([self._in_units(row) for row in self.rows]))
         missing = tuple(defence.name for defence in self.all[len(rows) :])
         limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
         short = not error and (bool(missing) or not rows or limited)
@@ -363,13 +363,16 @@ class _Audit:
         )
 
     def _in_units(self, row: AuditRow) -> AuditRow:
-        """A row whose copy and span read the target's inputs."""
+        """A row whose copy and span read the target's inputs, and say what holds there."""
         found, domain = row.finding, self.oracle.domain
         if domain is None or found is None:
             return row
-        network = None if found.network is None else in_units(found.network, domain)
+        rng = np.random.default_rng(self.seeds[2])
+        network = None if found.network is None else in_units(found.network, domain, rng)
         span = None if found.span is None else span_in_units(found.span, domain)
-        return replace(row, finding=replace(found, network=network, span=span))
+        found = replace(found, network=network, span=span)
+        kind, certified = found.kind(row.fidelity), found.certified
+        return replace(row, finding=found, recovered=kind, certified=certified)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
         """Say what is being done, and how much of it all is left at most."""

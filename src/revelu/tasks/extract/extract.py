@@ -147,7 +147,7 @@ def extract(
     recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
     advice = _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
-    return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.inputs)
+    return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.rng, job.inputs)
 
 
 def _run(job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool) -> Recovery:
