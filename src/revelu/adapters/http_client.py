@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
@@ -131,15 +131,7 @@ class Client:
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
-        try:
-            parts = urlsplit(address)
-        except ValueError as error:
-            raise InputError(f"{shown(address)}: is no address: {error}") from None
-        if parts.username is not None or parts.query or parts.fragment:
-            raise InputError(
-                "an address holds scheme, host, port and path alone; authorisation goes into the "
-                f"environment variable {AUTHORIZATION}"
-            )
+        parts = checked_address(address)
         self.address = address
         self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
@@ -293,6 +285,26 @@ class Client:
         # Repeated requests are in our own log; without this they are on standard error, too.
         logging.getLogger("stamina").addHandler(logging.NullHandler())
         return httpx, stamina
+
+
+def checked_address(address: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises
+    ------
+    InputError
+        If it is none, or holds what may be secret; the message does not show that.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise InputError(f"{shown(address)}: is no address: {error}") from None
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            "an address holds scheme, host, port and path alone; authorisation goes into the "
+            f"environment variable {AUTHORIZATION}"
+        )
+    return parts
 
 
 def error_of(reply: Reply) -> str:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path, demos
+from revelu.adapters.endpoints import Endpoint, read_profile
+from revelu.adapters.endpoints.opening import open_endpoint
 from revelu.adapters.estimators import EstimatorTarget, is_estimator, load_estimator
-from revelu.adapters.http import HttpTarget
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network, load
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
@@ -48,16 +50,18 @@ def open_oracle(
     rate: str | None = None,
     domain: Domain | None = None,
     suggested: bool = False,
+    remote: bool = False,
 ) -> Oracle:
     """Open a target.
 
     Parameters
     ----------
-    target : Oracle, Network, callable, path or str
+    target : Oracle, Network, Endpoint, callable, path or str
         A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``; torch modules and fitted
         scikit-learn models are such.  A string is ``demo:NAME``, a path ending in ``.onnx``,
-        ``.npz``, ``.safetensors``, ``.pt``, ``.pth`` or ``.joblib``, ``module:attribute``, or
-        the address ``http(s)://HOST/v2/models/NAME`` of a served model.
+        ``.npz``, ``.safetensors``, ``.pt``, ``.pth`` or ``.joblib``, ``module:attribute``, the
+        address ``http(s)://...`` of a server that it tells (``/v2/models/NAME``, for instance), or
+        a ``.toml`` file that describes an :class:`revelu.Endpoint`.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     budget : int, optional
@@ -79,12 +83,15 @@ def open_oracle(
     input_name, output_name : str, optional
         Tensors of a served model, where it does not name them, or has several outputs.
     rate : str, optional
-        Most requests to a served model, such as ``"50/s"``.
+        Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
     domain : Domain, optional
         Where it is asked: rows are then coordinates of the domain.
     suggested : bool
         Without a domain or a box, take the one that the target itself suggests: that of a scaler
         which it begins with.
+    remote : bool
+        The target, a callable for instance, asks elsewhere: it is asked as an endpoint is, at a
+        ``rate``, with eight rows again now and then, and of an audit no more than one attack.
 
     Returns
     -------
@@ -102,7 +109,7 @@ def open_oracle(
     UntrustedError
         If opening it would execute code and ``trust`` is not given.
     """
-    served = {"input_name": input_name, "output_name": output_name, "rate": rate}
+    names = {"input_name": input_name, "output_name": output_name}
     options: dict[str, Any] = {
         "budget": budget,
         "box": box,
@@ -111,29 +118,29 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, **options, **served}
-        given = [name for name, value in own.items() if value is not None]
-        if given:
-            raise InputError(f"an oracle has its own {', '.join(given)}")
+        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate, **options}
+        given = [name for name, value in {**own, **names}.items() if value is not None]
+        if given or remote:
+            raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
         return target
+    endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
-    name = str(target) if is_named else type(target).__name__
-    served_model = is_named and is_served(name)
-    for option in (option for option, value in served.items() if value is not None):
-        if not served_model:
-            raise InputError(f"{option} is for served models, which {name} is not")
-    if served_model:
-        opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
+    name = endpoint.url if endpoint else str(target) if is_named else type(target).__name__
+    if endpoint is not None:
+        size = domain.dim_target if dim_in is None and domain is not None else dim_in
+        opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
+        _refuse_served(name, rate=None if remote else rate, **names)
         opened = open_target(name, dim_in, trust=trust) if is_named else _wrapped(target, dim_in)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
+    rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
-        opened,
+        RemoteTarget(opened, rate) if remote and endpoint is None else opened,
         _dim_in(opened, name, dim_in),
         name=name,
-        batch_rows=BATCH_ROWS if batch is None else whole_number("batch", batch, 1),
-        watched=served_model,
+        batch_rows=rows if batch is None else whole_number("batch", batch, 1),
+        is_remote=remote or endpoint is not None,
         **options,
     )
     if journal is not None:
@@ -141,9 +148,21 @@ def open_oracle(
     return oracle
 
 
-def is_served(name: str) -> bool:
-    """Whether a name is the address of a served model."""
-    return name.startswith(_ADDRESSES)
+def _endpoint(target: Any) -> Endpoint | None:
+    """What is behind an address; None where the target is something else."""
+    if isinstance(target, Endpoint):
+        return target
+    if not isinstance(target, str | os.PathLike):
+        return None
+    name = str(target)
+    if name.startswith(_ADDRESSES):
+        return Endpoint(name)
+    return read_profile(name) if name.lower().endswith(".toml") else None
+
+
+def _refuse_served(name: str, **options: str | None) -> None:
+    for option in (option for option, value in options.items() if value is not None):
+        raise InputError(f"{option} is for served models, which {name} is not")
 
 
 def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:
@@ -176,7 +195,7 @@ def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) ->
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
         f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx, .npz, "
-        ".safetensors, .pt, .pth or .joblib, module:attribute, or http(s)://HOST/v2/models/NAME"
+        ".safetensors, .pt, .pth, .joblib or .toml, module:attribute, or an address http(s)://..."
     )
 
 

@@ -20,8 +20,8 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx, .npz, .safetensors or .pt, the address "
-        "http(s)://HOST/v2/models/NAME, or, with --trust, a .joblib or module:attribute.",
+        help="demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt or .toml, an address "
+        "http(s)://..., or, with --trust, a .joblib or module:attribute.",
         show_default=False,
     ),
 ]

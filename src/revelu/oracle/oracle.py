@@ -57,8 +57,9 @@ class Oracle:
         No batch is begun later than this after the first question.
     clock : callable, () -> float
         What counts the seconds; ``time.process_time`` counts those of computing.
-    watched : bool
-        Ask rows again now and then to see that the target has not become another one.
+    is_remote : bool
+        The target is elsewhere, and may change: rows are asked again now and then, to see that it
+        has not become another one, and an audit asks it no more than it must.
 
     Raises
     ------
@@ -79,7 +80,7 @@ class Oracle:
         batch_rows: int = BATCH_ROWS,
         max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-        watched: bool = False,
+        is_remote: bool = False,
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -112,7 +113,7 @@ class Oracle:
         self._started: float | None = None
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
-        self._watched = watched
+        self.is_remote = self._watched = is_remote
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0
         self._asked_anew = False

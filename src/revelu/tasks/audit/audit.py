@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from revelu.adapters import is_served
 from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
@@ -137,7 +136,7 @@ class _Audit:
     again: float = 4.0
 
     def __post_init__(self) -> None:
-        self.served = is_served(self.oracle.name)
+        self.served = self.oracle.is_remote
         self.clock = time.process_time
         if self.oracle.max_seconds is not None:
             self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
