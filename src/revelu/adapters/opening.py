@@ -141,6 +141,7 @@ def open_oracle(
         name=name,
         batch_rows=rows if batch is None else whole_number("batch", batch, 1),
         is_remote=remote or endpoint is not None,
+        client=getattr(opened, "client", None) if endpoint is not None else None,
         **options,
     )
     if journal is not None:

@@ -60,6 +60,8 @@ class Oracle:
     is_remote : bool
         The target is elsewhere, and may change: rows are asked again now and then, to see that it
         has not become another one, and an audit asks it no more than it must.
+    client : object, optional
+        What requests go through, for those who want to see them.
 
     Raises
     ------
@@ -81,6 +83,7 @@ class Oracle:
         max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         is_remote: bool = False,
+        client: Any = None,
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -114,6 +117,7 @@ class Oracle:
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
+        self.client = client
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0
         self._asked_anew = False
