@@ -19,6 +19,9 @@ _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE | re.ASCII
 )
 
+# What is no answer, where it is all that there is.
+_ERRORS = {"detail", "error", "errors", "message"}
+
 
 class AnswerError(ReveluError):
     """An answer that is not understood; the message says what did arrive.
@@ -44,6 +47,8 @@ class Answers:
     classes : sequence of str
         Names of classes, each of which is answered by its place.  Without them a name is answered
         by a number that depends on it alone: processes, and runs that are resumed, agree.
+    one_by_one : bool
+        One row is asked for at a time: whatever is there is its answer.
 
     Raises
     ------
@@ -53,12 +58,15 @@ class Answers:
         If python-jsonpath is not installed.
     """
 
-    def __init__(self, path: str | None, classes: Sequence[str] = ()) -> None:
-        self.path = path
+    def __init__(
+        self, path: str | None, classes: Sequence[str] = (), *, one_by_one: bool = False
+    ) -> None:
+        self.path, self.one_by_one = path, one_by_one
         self.places = {name: float(i) for i, name in enumerate(classes)}
         self._query = None if path is None else _compiled(path)
         # Whether answers are names; what comes after the first one must be alike.
         self._are_names: bool | None = None
+        self._member: str | None = None
 
     def read(self, content: bytes, n: int) -> FloatArray:
         """Return the answer to n rows, shape (n, k).
@@ -87,11 +95,13 @@ class Answers:
     def _rows(self, document: Any, n: int) -> list[Any]:
         """What was answered to each row."""
         matches = self._matches(document)
-        if n == 1:
-            # The one row is everything, in however many brackets.
+        if self.one_by_one:
             return [matches]
         if len(matches) == 1 and isinstance(matches[0], list):
-            matches = matches[0]
+            (found,) = matches
+            # Where one row is asked for, a list of numbers is its answer, not that of many.
+            if n > 1 or len(found) == 1 or any(isinstance(part, list | dict) for part in found):
+                matches = found
         if len(matches) != n:
             where = "" if self.path is None else f" at {self.path}"
             raise AnswerError(f"answers {len(matches)} rows{where} to {n}: {_short(document)}")
@@ -105,7 +115,12 @@ class Answers:
                         f"answers several things, {_short(document)}: name the one to take, "
                         f"such as answer '$.{next(iter(document), 'prediction')}'"
                     )
-                (document,) = document.values()
+                ((name, document),) = document.items()
+                if name.lower() in _ERRORS:
+                    raise AnswerError(f"answers an error: {_short(document)}")
+                if self._member not in {None, name}:
+                    raise AnswerError(f"answers {shown(name)} after {shown(self._member)}")
+                self._member = name
             return [document]
         try:
             matches = list(self._query.findall(document))

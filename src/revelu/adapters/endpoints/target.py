@@ -52,7 +52,7 @@ class EndpointTarget:
         dim_in: int | None = None,
         *,
         rate: str | None = None,
-        attempts: int = 3,
+        attempts: int = 5,
         one_by_one_rows: int = 32,
     ) -> None:
         self.url, self._attempts = endpoint.url, attempts
@@ -60,7 +60,8 @@ class EndpointTarget:
         rate = endpoint.rate if rate is None else rate
         self.client = Client(self.url, rate, endpoint.timeout, endpoint.connection)
         self._template = endpoint.template()
-        self._answers = Answers(endpoint.answer, endpoint.classes)
+        one_by_one = self._template.one_by_one
+        self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
         self._portions, self._has_answered = Portions(), False
         declared = self._template.n_columns
         if endpoint.dim_in is not None:
@@ -80,11 +81,23 @@ class EndpointTarget:
             If there is no answer, or one to something else.
         """
         if self._template.one_by_one:
-            return joined([self.ask(X[i : i + 1]) for i in range(len(X))])
+            return self._one_by_one(X)
         if self._has_answered or len(X) == 1:
             return self._portions.ask(self.ask, X)
         # The first request has one row: a template that does not fit costs no more.
         return joined([self.ask(X[:1]), self._portions.ask(self.ask, X[1:])])
+
+    def _one_by_one(self, X: FloatArray) -> FloatArray:
+        """Ask for one row a request, and for none after one that is no answer."""
+        answers: list[FloatArray] = []
+        for i in range(len(X)):
+            y = self.ask(X[i : i + 1])
+            if not np.isfinite(y).all():
+                wrong = y[~np.isfinite(y)][0]
+                raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
+            answers.append(y)
+            joined([answers[0][:0], y])  # of another number of outputs, too
+        return joined(answers)
 
     def ask(self, X: FloatArray) -> FloatArray:
         """Ask for the rows of ``X (n, d)`` in one request, shape (n, k).
