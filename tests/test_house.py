@@ -68,6 +68,7 @@ OPTIONAL = {
     "jsonpath",
     "matplotlib",
     "mlxtend",
+    "orjson",
     "pyarrow",
     "safetensors",
     "sklearn",

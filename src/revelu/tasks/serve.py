@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 import numpy as np
 
 from revelu._version import __version__
+from revelu.adapters.json_text import read_document, write_numbers
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     DTYPES,
@@ -25,7 +26,6 @@ from revelu.adapters.open_inference import (
     Tensor,
     decode,
     encode,
-    read_object,
     whole_number_of,
 )
 from revelu.errors import InputError, ReveluError, TargetError
@@ -161,7 +161,12 @@ class ModelServer(ThreadingHTTPServer):
         TargetError
             If the model fails.
         """
-        document = read_object(content)
+        try:
+            document = read_document(content)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"the body is no JSON: {error}") from None
+        if not isinstance(document, dict):
+            raise ProtocolError("the body is no JSON object")
         named = [key for key in ("instances", "inputs") if key in document]
         if len(named) != 1:
             raise ProtocolError("rows are asked for as instances or as inputs")
@@ -174,7 +179,8 @@ class ModelServer(ThreadingHTTPServer):
             self.n_queries += len(Y)
         # What is answered are numbers of the model's type, as in the other protocol.
         written = Y.astype(DTYPES[self.datatype]).astype(np.float64)
-        return _encode_object({"predictions": written.tolist()})
+        text = f'{{"predictions": {write_numbers(written)}}}'
+        return Body(text.encode(), {"Content-Type": "application/json"})
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give a connection a thread; close it where too many have one."""

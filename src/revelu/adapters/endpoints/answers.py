@@ -10,6 +10,7 @@ import numpy as np
 
 from revelu.adapters.credentials import shown
 from revelu.adapters.http_client import page_title
+from revelu.adapters.json_text import read_document
 from revelu.errors import InputError, ReveluError
 from revelu.extras import import_extra
 from revelu.types import FloatArray
@@ -171,7 +172,7 @@ def _compiled(path: str) -> Any:
 
 def _document(content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return read_document(content)
     except (ValueError, RecursionError):
         if title := page_title(content):
             raise AnswerError(f"answers HTML, not JSON: {shown(title)}") from None

@@ -8,10 +8,12 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+import numpy as np
+
+from revelu.adapters.json_text import write_numbers
 from revelu.errors import InputError
 from revelu.types import FloatArray
 
@@ -40,15 +42,15 @@ class Place:
     column: int | None = None
     is_text: bool = False
 
-    def filled(self, rows: Sequence[Sequence[float]]) -> str:
-        """Return what stands here for rows: their numbers read back are the same."""
+    def filled(self, X: FloatArray) -> str:
+        """Return what stands here for rows (n, d): their numbers read back are the same."""
         if self.whole:
-            return json.dumps(rows, separators=(",", ":"))
-        (row,) = rows
+            return write_numbers(X)
+        (row,) = X
         if self.column is not None:
-            return repr(row[self.column])
-        numbers = ",".join(map(repr, row))
-        return numbers if self.is_text else f"[{numbers}]"
+            return repr(float(row[self.column]))
+        numbers = write_numbers(row)
+        return numbers[1:-1] if self.is_text else numbers
 
 
 class Template:
@@ -79,7 +81,7 @@ class Template:
         self.n_columns = None if None in columns else 1 + max(c for c in columns if c is not None)
         width = self.n_columns or 1
         try:
-            example = json.loads(self._text([[0.0] * width]))
+            example = json.loads(self._text(np.zeros((1, width))))
         except ValueError as error:
             raise InputError(f"the request is no JSON once rows are in it: {error}") from None
         if method == "GET" and not isinstance(example, dict):
@@ -90,14 +92,14 @@ class Template:
 
     def filled(self, X: FloatArray) -> tuple[str, bytes]:
         """Return the query of the address and the body that ask for the rows of ``X (n, d)``."""
-        text = self._text(X.tolist())
+        text = self._text(X)
         if self.method != "GET":
             return "", text.encode()
         members = json.loads(text).items()
         return urlencode([(k, v if isinstance(v, str) else _compact(v)) for k, v in members]), b""
 
-    def _text(self, rows: list[list[float]]) -> str:
-        return "".join(p.filled(rows) if isinstance(p, Place) else p for p in self._parts)
+    def _text(self, X: FloatArray) -> str:
+        return "".join(p.filled(X) if isinstance(p, Place) else p for p in self._parts)
 
 
 def _compact(value: object) -> str:
