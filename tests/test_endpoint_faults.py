@@ -223,8 +223,8 @@ def test_any_template_is_filled_as_json_or_refused(text, method):
     except InputError as error:
         is_one_line(error)
         return
-    d = template.n_columns or 6
-    rows = X[:1, :d] if template.one_by_one else X[:2, :d]
+    d = template.n_columns or max(6, template.n_least)
+    rows = np.resize(X, (1 if template.one_by_one else 2, d))
     query, content = template.filled(rows)
     if method == "POST":
         assert query == ""

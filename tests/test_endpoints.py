@@ -374,6 +374,8 @@ def test_size_has_to_be_said_and_to_fit(server):
         open_endpoint(revelu.Endpoint(server.url, ROWS))
     with pytest.raises(InputError, match="has 2 inputs, not 3"):
         open_endpoint(revelu.Endpoint(server.url, '{"a": $row[0], "b": $row[1]}'), 3)
+    with pytest.raises(InputError, match=r"has \$row\[7\], and there are 3 inputs"):
+        open_endpoint(revelu.Endpoint(server.url, '{"a": $row, "b": $row[7]}'), 3)
 
 
 def test_names_of_tensors_are_for_the_protocol(server):

@@ -9,7 +9,7 @@ from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
 from revelu.adapters.http_client import Client, error_of
 from revelu.adapters.portions import Portions, joined
-from revelu.errors import TargetError
+from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
@@ -67,6 +67,9 @@ class EndpointTarget:
         if endpoint.dim_in is not None:
             declared = agreed_dim_in(self.url, declared, endpoint.dim_in)
         self.dim_in = agreed_dim_in(self.url, declared, dim_in)
+        if self.dim_in < self._template.n_least:
+            last = self._template.n_least - 1
+            raise InputError(f"the request has $row[{last}], and there are {self.dim_in} inputs")
         self.batch_rows = one_by_one_rows if self._template.one_by_one else None
         if endpoint.batch is not None:
             self.batch_rows = endpoint.batch

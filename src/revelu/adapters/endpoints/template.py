@@ -66,6 +66,15 @@ class Template:
     ------
     InputError
         If it has no place for rows, or is no JSON with numbers in those places.
+
+    Attributes
+    ----------
+    one_by_one : bool
+        Whether it asks for one row.
+    n_least : int
+        Fewest numbers of a row.
+    n_columns : int or None
+        Numbers of a row, where each has a place.
     """
 
     def __init__(self, text: str, method: str = "POST") -> None:
@@ -77,18 +86,19 @@ class Template:
         if len({place.whole for place in self.places}) > 1:
             raise InputError("the request has both $rows and $row: write one of them")
         self.one_by_one = not self.places[0].whole
-        columns = [place.column for place in self.places]
-        self.n_columns = None if None in columns else 1 + max(c for c in columns if c is not None)
-        width = self.n_columns or 1
+        columns = {place.column for place in self.places}
+        named = {column for column in columns if column is not None}
+        self.n_least = 1 + max(named, default=0)
+        self.n_columns = None if None in columns else self.n_least
         try:
-            example = json.loads(self._text(np.zeros((1, width))))
+            example = json.loads(self._text(np.zeros((1, self.n_least))))
         except ValueError as error:
             raise InputError(f"the request is no JSON once rows are in it: {error}") from None
         if method == "GET" and not isinstance(example, dict):
             raise InputError("a GET takes a JSON object: its members are the parameters")
-        left_out = set(range(width)) - set(columns) if self.n_columns else set()
-        if left_out:
-            raise InputError(f"the request leaves out $row[{min(left_out)}]")
+        if self.n_columns is not None and len(named) < self.n_columns:
+            left_out = next(i for i in range(self.n_columns) if i not in named)
+            raise InputError(f"the request leaves out $row[{left_out}]")
 
     def filled(self, X: FloatArray) -> tuple[str, bytes]:
         """Return the query of the address and the body that ask for the rows of ``X (n, d)``."""
