@@ -13,6 +13,11 @@ AUTHORIZATION = "REVELU_AUTHORIZATION"
 # Variables whose values are secret: each that a connection of this process names.
 _SECRET = {AUTHORIZATION}
 
+# A list of more than four numbers, and its first three.
+_MANY = re.compile(
+    r"((?:-?\d[\d.e+-]*[\s,]+){3})(?:-?\d[\d.e+-]*[\s,]+)+-?\d[\d.e+-]*", re.IGNORECASE
+)
+
 # What a header is called that carries a secret.
 _TELLING = re.compile(
     r"auth|cookie|credential|jwt|key|pass|secret|session|sign|token", re.IGNORECASE
@@ -70,8 +75,12 @@ def is_telling(header: str) -> bool:
 
 
 def shown(text: object, most: int = 200) -> str:
-    """Return what another machine said as one short line, with nothing secret in it."""
-    line = struck_out("".join(c if c.isprintable() else " " for c in str(text)[: 10 * most]))
+    """Return what another machine said as one short line, with nothing secret in it.
+
+    Of many numbers the first are shown: what is said after them says more.
+    """
+    said = _MANY.sub(r"\1...", str(text)[: 100 * most])
+    line = struck_out("".join(c if c.isprintable() else " " for c in said[: 10 * most]))
     line = " ".join(line.split())
     return line if len(line) <= most else f"{line[:most]}..."
 

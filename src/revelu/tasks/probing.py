@@ -1,6 +1,5 @@
 """Probe: three rows to a target, and what came back, before anything is begun."""
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +13,6 @@ from revelu.oracle import Oracle
 from revelu.recovery import Result
 from revelu.tasks.job import open_target, random_seeds
 from revelu.types import FloatArray
-
-# A list of more than four numbers, and its first three.
-_MANY = re.compile(r"((?:-?\d[\d.eE+-]*, ?){3})(?:-?\d[\d.eE+-]*, ?)+-?\d[\d.eE+-]*")
 
 
 @dataclass(frozen=True)
@@ -133,14 +129,13 @@ def _answer(exchange: Any) -> str:
 
 
 def _text(content: bytes) -> str:
-    """A body as text: of many numbers the first, and of binary tensors how long they are."""
+    """A body as text, and of binary tensors how long they are."""
     try:
         text, rest = content.decode(), 0
     except UnicodeDecodeError:
         # Tensors follow the JSON object.
         end = content.find(b"]}") + 2
         text, rest = content[:end].decode(errors="replace"), len(content) - end
-    text = _MANY.sub(r"\1 ...", text)
     return f"{text} and {rest:,} bytes" if rest else text
 
 

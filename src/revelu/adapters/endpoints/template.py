@@ -18,7 +18,7 @@ from revelu.errors import InputError
 from revelu.types import FloatArray
 
 # A place for rows; in a string it has no quotes around it.
-_PLACE = re.compile(r"\$(?P<name>\w+)(?:\[(?P<column>\d{1,9})\])?")
+_PLACE = re.compile(r"\$(?P<name>\w+)(?:\[(?P<column>\d{1,6})\])?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 _EXAMPLE = """'{"features": $rows}', or $row for one row a request"""
