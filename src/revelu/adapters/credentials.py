@@ -14,8 +14,10 @@ AUTHORIZATION = "REVELU_AUTHORIZATION"
 _SECRET = {AUTHORIZATION}
 
 # A list of more than four numbers, and its first three.
+# A number begins at no other place than its first digit, or long ones would take long.
 _MANY = re.compile(
-    r"((?:-?\d[\d.e+-]*[\s,]+){3})(?:-?\d[\d.e+-]*[\s,]+)+-?\d[\d.e+-]*", re.IGNORECASE
+    r"(?<![\w.+-])((?:-?\d[\d.e+-]*+[\s,]++){3})(?:-?\d[\d.e+-]*+[\s,]++)+-?\d[\d.e+-]*+",
+    re.IGNORECASE,
 )
 
 # What a header is called that carries a secret.
