@@ -269,6 +269,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "output_name": "y",
         "domain": None,
         "suggested": True,
+        "remote": False,
     }
 
 
