@@ -61,6 +61,7 @@ def test_rows_are_those_of_the_domain():
         ([[0.25], [0.125]], "at most 3 significant digits"),
         ([[1234.5], [-2e-7]], "at most 5 significant digits"),
         (np.float32([[0.1], [0.2]]).astype(np.float64), "float32 numbers"),
+        ([[0.12345679, -3.1415927], [2.7182817, 0.5]], "float32 numbers, in decimals"),
         ([[1 / 3], [0.2]], "float64 numbers"),
         ([[1e300 / 3], [0.2]], "float64 numbers"),
     ],

@@ -18,6 +18,7 @@ from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
+from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
 from revelu.types import FloatArray
 
@@ -106,6 +107,8 @@ class Oracle:
         self.max_seconds = max_seconds
         self._clock = clock
         self.listener: Listener | None = None
+        # Answers that are decimals of float32 numbers are taken for those.
+        self.takes_float32 = False
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
@@ -331,6 +334,7 @@ class Oracle:
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
+        Y = nearest_float32(Y) if self.takes_float32 else Y
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
     def _placed(self, X: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from revelu.adapters.credentials import shown
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
+from revelu.oracle.numbers import are_written_float32, nearest_float32
 from revelu.recovery import Result
 from revelu.tasks.job import open_target, random_seeds
 from revelu.types import FloatArray
@@ -150,12 +151,12 @@ def precision_of(Y: FloatArray, most_digits: int = 12) -> str:
     """
     if np.array_equal(Y, np.rint(Y)):
         return "whole numbers: labels, perhaps"
+    if are_written_float32(Y, least=2):
+        return "float32 numbers, in decimals"
     digits = max(_significant(y) for y in Y.ravel().tolist())
     if digits <= most_digits:
         return f"at most {digits} significant digits"
-    with np.errstate(over="ignore"):
-        is_single = np.array_equal(Y.astype(np.float32).astype(np.float64), Y)
-    return "float32 numbers" if is_single else "float64 numbers"
+    return "float32 numbers" if np.array_equal(nearest_float32(Y), Y) else "float64 numbers"
 
 
 def _significant(y: float) -> int:
