@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import shutil
+import ssl
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -575,3 +578,39 @@ def test_proxies_of_the_environment_are_used_but_not_for_this_machine(server, mo
         np.testing.assert_array_equal(open_endpoint(elsewhere, 6)(X), NETWORK(X))
         heard += [headers["Host"] for headers in proxy.headers_seen]
     assert set(heard) == {"host.invalid"}
+
+
+def make_certificates(folder):
+    """An authority, a server's certificate for 127.0.0.1 and a client's, by openssl."""
+
+    def run(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority")
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1")
+    for name in ("server", "client"):
+        run("req", *key, "-keyout", f"{name}.key", "-out", "request", "-subj", f"/CN={name}")
+        run(
+            "x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-CAcreateserial", "-out", f"{name}.pem", "-extfile", "san",
+        )  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificates by openssl")
+def test_certificates_are_shown_and_checked(server, tmp_path):
+    make_certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    context.load_verify_locations(tmp_path / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = server.url.replace("http://", "https://")
+    (tmp_path / "api.toml").write_text(
+        f'url = "{url}"\nrequest = \'{ROWS}\'\ndim_in = 6\nca_cert = "ca.pem"\n'
+        'client_cert = "client.pem"\nclient_key = "client.key"\n'
+    )
+    alike(revelu.open_oracle(tmp_path / "api.toml")(X), NETWORK(X))
+    for ca in (None, f"{tmp_path / 'ca.pem'}"):  # a server that is not known; none is shown
+        with pytest.raises(TargetError, match=r"no connection|connection failed"):
+            open_endpoint(revelu.Endpoint(url, ROWS, ca_cert=ca), 6)(X[:1])
