@@ -273,6 +273,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "fixed": Path("rest.csv"),
         "domain": None,
         "suggested": True,
+        "remote": False,
     }
 
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path, demos
+from revelu.adapters.endpoints import Endpoint, read_profile
+from revelu.adapters.endpoints.opening import open_endpoint
 from revelu.adapters.estimators import EstimatorTarget, is_estimator
 from revelu.adapters.files import SUFFIXES, is_file_of_a_model, open_file
-from revelu.adapters.http import HttpTarget
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.adapters.ports import Ports
+from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
@@ -45,17 +47,19 @@ def open_oracle(
     fixed: Any = None,
     domain: Domain | None = None,
     suggested: bool = False,
+    remote: bool = False,
 ) -> Oracle:
     """Open a target.
 
     Parameters
     ----------
-    target : Oracle, Network, callable, path or str
+    target : Oracle, Network, Endpoint, callable, path or str
         A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``; torch modules and fitted
         scikit-learn models are such.  A string is ``demo:NAME``, a path ending in ``.onnx``,
         ``.npz``, ``.safetensors``, ``.pt``, ``.pth``, ``.skops``, ``.joblib`` or ``.pkl``, a
-        folder of MLflow's or of Hugging Face's hub, ``module:attribute``, or the address
-        ``http(s)://HOST/v2/models/NAME`` of a served model.
+        folder of MLflow's or of Hugging Face's hub, ``module:attribute``, the address
+        ``http(s)://...`` of a server that it tells (``/v2/models/NAME``, for instance), or a
+        ``.toml`` file that describes an :class:`revelu.Endpoint`.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     budget : int, optional
@@ -79,7 +83,7 @@ def open_oracle(
         name them: tensors, keys, or a method of a scikit-learn model.  Inputs joined by commas
         vary together.
     rate : str, optional
-        Most requests to a served model, such as ``"50/s"``.
+        Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
     input_shape : str or sequence of int, optional
         Shape of one row of a file or a module, such as ``"1x8x8"``, where it is no vector and
         the model does not say it.
@@ -93,6 +97,9 @@ def open_oracle(
     suggested : bool
         Without a domain or a box, take the one that the target itself suggests: that of a scaler
         which it begins with.
+    remote : bool
+        The target, a callable for instance, asks elsewhere: it is asked as an endpoint is, at a
+        ``rate``, with eight rows again now and then, and of an audit no more than one attack.
 
     Returns
     -------
@@ -110,7 +117,7 @@ def open_oracle(
     UntrustedError
         If opening it would execute code and ``trust`` is not given.
     """
-    served = {"input_name": input_name, "output_name": output_name, "rate": rate}
+    names = {"input_name": input_name, "output_name": output_name}
     filed = {"input_shape": input_shape, "activation": activation, "fixed": fixed}
     options: dict[str, Any] = {
         "budget": budget,
@@ -120,32 +127,36 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, **options, **served, **filed}
+        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate, **options}
+        own = {**own, **names, **filed}
         given = [name for name, value in own.items() if value is not None]
-        if given:
-            raise InputError(f"an oracle has its own {', '.join(given)}")
+        if given or remote:
+            raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
         return target
+    endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
-    name = str(target) if is_named else type(target).__name__
-    served_model = is_named and is_served(name)
-    if served_model:
+    name = endpoint.url if endpoint else str(target) if is_named else type(target).__name__
+    if endpoint is not None:
         _refuse(filed, f"is for files and modules, which {name} is not")
-        opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
+        size = domain.dim_target if dim_in is None and domain is not None else dim_in
+        opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
-        _refuse({"rate": rate}, f"is for served models, which {name} is not")
-        ports = Ports.said(**filed, input_name=input_name, output_name=output_name)
+        _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
+        ports = Ports.said(**filed, **names)
         if is_named:
             opened = open_target(name, dim_in, trust=trust, ports=ports)
         else:
             opened = _wrapped(target, dim_in, ports)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
+    rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
-        opened,
+        RemoteTarget(opened, rate) if remote and endpoint is None else opened,
         _dim_in(opened, name, dim_in),
         name=name,
-        batch_rows=BATCH_ROWS if batch is None else whole_number("batch", batch, 1),
-        watched=served_model,
+        batch_rows=rows if batch is None else whole_number("batch", batch, 1),
+        is_remote=remote or endpoint is not None,
+        client=getattr(opened, "client", None) if endpoint is not None else None,
         **options,
     )
     if journal is not None:
@@ -153,9 +164,16 @@ def open_oracle(
     return oracle
 
 
-def is_served(name: str) -> bool:
-    """Whether a name is the address of a served model."""
-    return name.startswith(_ADDRESSES)
+def _endpoint(target: Any) -> Endpoint | None:
+    """What is behind an address; None where the target is something else."""
+    if isinstance(target, Endpoint):
+        return target
+    if not isinstance(target, str | os.PathLike):
+        return None
+    name = str(target)
+    if name.startswith(_ADDRESSES):
+        return Endpoint(name)
+    return read_profile(name) if name.lower().endswith(".toml") else None
 
 
 def open_target(
@@ -184,8 +202,8 @@ def open_target(
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
         f"{name}: not a target{hint}; a target is demo:NAME, a file ending in "
-        f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, a folder of MLflow's or Hugging Face's, "
-        "module:attribute, or http(s)://HOST/v2/models/NAME"
+        f"{', '.join(SUFFIXES)} or .toml, a folder of MLflow's or Hugging Face's, "
+        "module:attribute, or an address http(s)://..."
     )
 
 

@@ -12,6 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 import typer
 from typer.models import ArgumentInfo
 
+from revelu.cli.endpoints import (
+    Answer,
+    CaCert,
+    Classes,
+    ClientCert,
+    ClientKey,
+    EndpointFile,
+    Get,
+    Headers,
+    KeyEnv,
+    PresetName,
+    Remote,
+    Request,
+    target_of,
+)
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
@@ -258,7 +273,7 @@ class Learning(Command):
 class Asking(Command):
     """Options of a command that asks a target."""
 
-    target: Target
+    target: Target = ""
     report: Report = None
     budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
     max_seconds: Annotated[
@@ -277,13 +292,25 @@ class Asking(Command):
     dask: Annotated[str | None, optional("Ask from a Dask cluster.", metavar="ADDRESS")] = None
     batch: Annotated[int | None, optional("Most rows of one request; 1,024 by default.")] = None
     rate: Annotated[
-        str | None, optional("Most requests to a served model, per s, min or h.", metavar="N/s")
+        str | None, optional("Most requests to an endpoint, per s, min or h.", metavar="N/s")
     ] = None
     input_name: InputName = None
     output_name: OutputName = None
     input_shape: InputShape = None
     activation: Activation = None
     fixed: Fixed = None
+    request: Request = None
+    answer: Answer = None
+    header: Headers = None
+    key_env: KeyEnv = None
+    preset: PresetName = None
+    endpoint: EndpointFile = None
+    get: Get = False
+    classes: Classes = None
+    client_cert: ClientCert = None
+    client_key: ClientKey = None
+    ca_cert: CaCert = None
+    remote: Remote = False
     like: Like = None
     columns: Columns = None
     mean: Mean = None
@@ -292,6 +319,12 @@ class Asking(Command):
     as_json: AsJson = False
     verbose: Verbose = 0
     quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.target and self.endpoint is None:
+            raise typer.BadParameter("give a TARGET, or --endpoint FILE.toml")
+        self.target = self.target or f"{self.endpoint}"
 
     def reserve(
         self,
@@ -302,6 +335,7 @@ class Asking(Command):
         """Refuse what cannot be written, or would replace the target or the journal."""
         kept = {self.target: "is the target itself", self.journal: "is the journal"}
         kept |= {self.like: "holds the data", self.fixed: "holds what is fixed"}
+        kept |= {self.endpoint: "describes the endpoint"}
         return super().reserve(outputs, {**(read or {}), **kept}, check)
 
     @contextmanager
@@ -325,7 +359,7 @@ class Asking(Command):
             self.timed(),
             executor(self.workers, self.dask) as pool,
             open_oracle(
-                self.target,
+                target_of(self),
                 dim_in=dim_in if self.dim_in is None else self.dim_in,
                 budget=self.budget,
                 journal=self.journal,
@@ -342,6 +376,7 @@ class Asking(Command):
                 activation=self.activation,
                 fixed=self.fixed,
                 rate=self.rate,
+                remote=self.remote,
             ) as oracle,
         ):
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))

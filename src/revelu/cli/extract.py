@@ -36,7 +36,12 @@ def extract(
 ) -> ExitCode:
     """Recover the network behind TARGET by queries, verify it, write it.
 
-    For a file: revelu extract model.onnx -o found.onnx --like-input
+    A file:
+      revelu extract model.onnx -o found.onnx --like-input
+
+    An endpoint:
+      revelu extract https://HOST/predict --request '{"features": $rows}'
+      --answer '$.prediction' --dim-in 64 --key-env API_KEY -o found.onnx
 
     Exit codes:
       0  recovered and certified
