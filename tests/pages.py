@@ -1,7 +1,7 @@
 """The pages of the documentation as programs: their fenced blocks, in order, run in one folder.
 
     ```python                    runs in the page's namespace
-    ```python title="name.py"    becomes a file
+    ```python title="name.py"    becomes a file; so does ```toml
     ```sh                        runs, a command a line; a server goes on until the page ends
     ```text                      is what the commands before it print, but for the figures
 
@@ -28,7 +28,7 @@ FENCE = re.compile(
     r"(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-LANGUAGES = {"python", "sh", "console", "text", ""}
+LANGUAGES = {"python", "sh", "console", "text", "toml", ""}
 SERVERS = ("revelu serve", "dask scheduler", "dask worker")
 # The ports of the pages, which this machine may have in use.
 PORTS = ("8080", "8786")
@@ -85,7 +85,7 @@ class Page:
     def run_block(self, block: Block) -> None:
         """Run one block, after those before it."""
         if block.title is not None:
-            Path(block.title).write_text(block.code, encoding="utf-8")
+            Path(block.title).write_text(self._moved(block.code), encoding="utf-8")
         elif block.language == "python":
             exec(compile(block.code, self.path.name, "exec"), self.namespace)  # noqa: S102
         elif block.language in {"sh", "console"}:
@@ -94,8 +94,7 @@ class Page:
             assert masked(self.printed) == masked(block.code)
 
     def _command(self, command: str) -> str:
-        for port, free in self.ports.items():
-            command = re.sub(rf"\b{port}\b", free, command)
+        command = self._moved(command)
         if command.startswith(INSTALLATION):
             return ""
         if command.startswith(SERVERS):
@@ -107,6 +106,12 @@ class Page:
         done = runner.invoke(app, arguments)
         assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception}"
         return done.stdout
+
+    def _moved(self, code: str) -> str:
+        """Code with the ports of this machine in place of the page's."""
+        for port, free in self.ports.items():
+            code = re.sub(rf"\b{port}\b", free, code)
+        return code
 
     def _serve(self, command: str) -> None:
         """Start a server, and wait for its port where it has one of its own."""

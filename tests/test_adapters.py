@@ -161,12 +161,6 @@ def test_a_declared_number_of_inputs_is_held_to(saved):
 D, F, INT, SEQUENCE = np.float64, np.float32, np.int64, list
 # name: nodes, inputs, outputs, what the message names
 NOT_VECTORS = {
-    "an image": (
-        [("Relu", "image", "y")],
-        [("image", D, ["N", 1, 8, 8])],
-        [("y", D, ["N", 1, 8, 8])],
-        r"'image' has shape \['N', 1, 8, 8\]",
-    ),
     "a vector without rows": (
         [("Relu", "x", "y")],
         [("x", D, [3])],
@@ -179,41 +173,23 @@ NOT_VECTORS = {
         [("y", D, ["N", 3])],
         r"2 inputs \(left, right\)",
     ),
-    "two outputs": (
-        [("Relu", "x", "label"), ("Neg", "x", "scores")],
-        [("x", F, ["N", 3])],
-        [("label", F, ["N", 3]), ("scores", F, ["N", 3])],
-        r"2 outputs \(label, scores\).*wrap the model in a Python callable",
-    ),
     "whole numbers": (
         [("Neg", "ids", "y")],
         [("ids", INT, ["N", 3])],
         [("y", INT, ["N", 3])],
-        r"'ids' is a tensor\(int64\)",
+        "has the output y: nothing that shows weights",
     ),
     "labels": (
         [("ArgMax", "x", "label")],
         [("x", D, ["N", 3])],
         [("label", INT, [1, 3])],
-        r"output 'label' is a tensor\(int64\)",
+        "has the output label: nothing that shows weights",
     ),
     "a sequence": (
         [("SequenceConstruct", "x", "rows")],
         [("x", F, ["N", 3])],
         [("rows", SEQUENCE, ["N", 3])],
-        r"output 'rows' is a seq\(tensor\(float\)\)",
-    ),
-    "an output without rows": (
-        [("Squeeze", "x axes", "y")],
-        [("x", D, ["N", 1])],
-        [("y", D, ["N"])],
-        r"output 'y' has shape \['N'\]",
-    ),
-    "an output of blocks": (
-        [("Unsqueeze", "x axes", "y")],
-        [("x", D, ["N", 3])],
-        [("y", D, ["N", 1, 3])],
-        r"output 'y' has shape \['N', 1, 3\]",
+        "has the output rows: nothing that shows weights",
     ),
 }
 
@@ -221,8 +197,7 @@ NOT_VECTORS = {
 @pytest.mark.parametrize("name", NOT_VECTORS)
 def test_what_is_not_a_vector_in_and_out_is_named(tmp_path, monkeypatch, name):
     nodes, inputs, outputs, word = NOT_VECTORS[name]
-    axes = {"axes": np.array([1])} if any("axes" in i for _, i, _ in nodes) else {}
-    path = write_graph(tmp_path / "other.onnx", nodes, inputs, outputs, axes)
+    path = write_graph(tmp_path / "other.onnx", nodes, inputs, outputs)
     monkeypatch.setattr(OnnxTarget, "__call__", None)  # opening asks nothing
     with pytest.raises(InputError, match=word) as caught:
         open_oracle(path)
@@ -258,7 +233,7 @@ def test_what_the_runtime_cannot_run_is_named(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["network.txt", "network", "nothing", ""])
+@pytest.mark.parametrize("name", ["network.txt", "network", "nothing", "", "n" * 5000])
 def test_unknown_kinds_name_the_known(name):
     with pytest.raises(
         InputError, match=r"not a target; .*demo:NAME, .*\.onnx, \.npz, .*module:attr"
@@ -267,15 +242,13 @@ def test_unknown_kinds_name_the_known(name):
 
 
 @pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".PKL"])
-def test_pickled_files_need_trust_and_then_support(tmp_path, suffix):
+def test_pickled_files_need_trust(tmp_path, suffix):
     path = tmp_path / f"model{suffix}"
     path.touch()
-    with pytest.raises(UntrustedError, match=r"executes code.*not supported") as caught:
+    with pytest.raises(UntrustedError, match="executes code; --trust allows it"):
         open_oracle(path)
-    assert "--trust" not in str(caught.value)
-    with pytest.raises(InputError, match="not supported") as caught:
+    with pytest.raises(FormatError, match="cannot be opened by joblib"):
         open_oracle(path, trust=True)
-    assert not isinstance(caught.value, UntrustedError)
 
 
 @pytest.mark.parametrize(

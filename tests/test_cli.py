@@ -244,6 +244,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "extract", "that", "--method", "one_hidden", "--budget", 9, "--seed", 8, "--checks", 7,
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
+        "--input-shape", "1x6", "--activation", "relu", "--fixed", "rest.csv",
         "--polish", "--inputs", tmp_path / "X.npy",
     )  # fmt: skip
     assert result.exit_code == 0
@@ -267,8 +268,12 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "rate": "5/s",
         "input_name": "x",
         "output_name": "y",
+        "input_shape": "1x6",
+        "activation": "relu",
+        "fixed": Path("rest.csv"),
         "domain": None,
         "suggested": True,
+        "remote": False,
     }
 
 

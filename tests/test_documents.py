@@ -216,6 +216,7 @@ def files(tmp_path_factory):
         ("obfuscate", "network.npz --inputs X.npy -o Y.npy"),
         ("audit", "network.npz --budget 300"),
         ("diagnose", "network.npz"),
+        ("probe", "network.npz"),
         ("compare", "network.npz network.npz"),
         ("journal show", "run.db"),
         ("methods", ""),

@@ -202,7 +202,7 @@ def test_fixed_batches_are_filled_up():
 def test_rate_keeps_requests_apart(model, monkeypatch):
     waits = []
     stopped = SimpleNamespace(monotonic=lambda: 0.0, sleep=waits.append)
-    monkeypatch.setattr("revelu.adapters.http_client.time", stopped)
+    monkeypatch.setattr("revelu.adapters.pace.time", stopped)
     target = HttpTarget(model, rate="20/s")
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(target, [X] * 6))

@@ -11,6 +11,7 @@ from revelu.certify import certify, examine
 from revelu.network import zoo
 from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
+from revelu.oracle.numbers import are_written_float32
 from revelu.recover.fit.search import is_explained, refine, sharpen
 from revelu.recover.refine.network_fit import Samples, fit
 from revelu.recovery import Status
@@ -261,3 +262,26 @@ def test_a_search_ends_where_twice_the_neurons_explain_no_more():
     assert recovery.status is not Status.RECOVERED
     assert any("twice the neurons explain no more" in note for note in recovery.evidence)
     assert recovery.ledger.n_recovery < 1_000
+
+
+def test_decimals_of_float32_numbers_are_taken_for_those():
+    """Servers in C++, Go and Java write the shortest decimals of a float32 number."""
+    network = revelu.zoo.random_network([8, 6, 2], seed=3)
+    single = degrade(network, Float32())
+
+    def written(X):
+        return np.array([[float(str(np.float32(y))) for y in row] for row in single(X)])
+
+    known, found = (revelu.extract(f, dim_in=8, seed=1) for f in (single, written))
+    assert found.status is revelu.Status.RECOVERED
+    assert found.ledger == known.ledger
+    assert found.network == known.network
+
+
+def test_decimals_of_few_digits_are_not():
+    Y = np.random.default_rng(0).standard_normal((56, 2))
+    rounded = np.array([[float(f"{y:.8g}") for y in row] for row in Y])
+    assert not are_written_float32(rounded)
+    assert not are_written_float32(Y)
+    assert not are_written_float32(np.array([[float(f"{y:.4g}") for y in row] for row in Y]))
+    assert are_written_float32(np.array([[float(str(y)) for y in r] for r in Y.astype("f4")]))

@@ -59,9 +59,9 @@ def without(row, column):
         ({"x0": np.where(np.arange(300) == 4, np.inf, 1.0)}, "row 4"),
         ({"name": ["a"] * 300}, "differ from those of .*0.parquet: name"),
         ({"x1": None}, "differ from those of .*0.parquet: x1"),
-        ({"y": None}, "needs a column y"),
-        ({"x1": ["a"] * 300}, "column x1 holds string"),
-        ({"x1": [[1.0]] * 300}, "column x1 holds list"),
+        ({"y": None}, "has no column 'y'; it has x0"),
+        ({"x1": ["a"] * 300}, "column 'x1' holds str"),
+        ({"x1": [[1.0]] * 300}, "column 'x1' holds ndarray"),
     ],
 )
 def test_a_table_that_does_not_fit_is_named(tmp_path, changed, message):

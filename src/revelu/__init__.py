@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from revelu._version import __version__
 
 if TYPE_CHECKING:
-    from revelu.adapters import open_oracle
+    from revelu.adapters import Endpoint, open_oracle
     from revelu.errors import (
         FormatError,
         InputError,
@@ -54,6 +54,7 @@ __all__ = [
     "Certificate",
     "Comparison",
     "Domain",
+    "Endpoint",
     "FormatError",
     "HalfspaceRecovery",
     "HermiteRegressor",
@@ -91,7 +92,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "revelu.adapters": ("open_oracle",),
+    "revelu.adapters": ("Endpoint", "open_oracle"),
     "revelu.errors": (
         "FormatError",
         "InputError",

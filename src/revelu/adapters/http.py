@@ -9,7 +9,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from revelu.adapters.http_client import Client, TooLargeError, error_of, shown
+from revelu.adapters.connection import Connection
+from revelu.adapters.credentials import shown
+from revelu.adapters.http_client import Client, error_of
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     JSON_LENGTH,
@@ -19,6 +21,7 @@ from revelu.adapters.open_inference import (
     encode,
     read_object,
 )
+from revelu.adapters.portions import Portions
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
@@ -66,6 +69,8 @@ class HttpTarget:
         outputs.
     rate : str, optional
         Most requests, such as ``"50/s"``.
+    connection : Connection, optional
+        Headers and certificates.
     timeout : float
         Seconds that a request may take in all, from the first byte sent to the last one read.
     attempts : int
@@ -73,6 +78,8 @@ class HttpTarget:
 
     Attributes
     ----------
+    client : Client
+        What it is asked through.
     facts : dict of str to str
         What decides the answers, besides the address.
 
@@ -93,12 +100,13 @@ class HttpTarget:
         input_name: str | None = None,
         output_name: str | None = None,
         rate: str | None = None,
+        connection: Connection | None = None,
         timeout: float = 60.0,
         attempts: int = 3,
     ) -> None:
         self.url, self._attempts = url.rstrip("/"), attempts
         # The client comes first: it refuses addresses with a password, which no message may show.
-        self._client = Client(self.url, rate, timeout)
+        self.client = Client(self.url, rate, timeout, connection)
         found = _MODEL.fullmatch(self.url)
         if found is None:
             raise InputError(f"{shown(url)}: a served model is http(s)://HOST/v2/models/NAME")
@@ -106,7 +114,7 @@ class HttpTarget:
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
         self._is_binary = self._takes_binary(f"{found['base']}/v2")
-        self._most_rows: int | None = None
+        self._portions = Portions(self._input.n_rows)
         self.dim_in = prod(self._input.row)
         self.facts = {
             "input": f"{self._input.name} {self._input.datatype} {list(self._input.row)}",
@@ -121,17 +129,7 @@ class HttpTarget:
         TargetError
             If there is no answer, or one to something else.
         """
-        most = self._input.n_rows or self._most_rows or len(X)
-        if len(X) > most:
-            return np.concatenate([self(X[i : i + most]) for i in range(0, len(X), most)])
-        try:
-            return self._infer(X)
-        except TooLargeError:
-            if len(X) == 1 or self._input.n_rows:
-                raise
-        # The server does not say how much it takes, so requests are halved from now on.
-        self._most_rows = (len(X) + 1) // 2
-        return self(X)
+        return self._portions.ask(self._infer, X)
 
     def _infer(self, X: FloatArray) -> np.ndarray:
         n = self._input.n_rows or len(X)
@@ -141,7 +139,7 @@ class HttpTarget:
         number = f"{next(_counter)}"
         body = encode("inputs", [tensor], self._fields(number), binary=self._is_binary)
         for attempt in range(1, self._attempts + 1):
-            reply = self._client.request("POST", f"{self.url}/infer", body.content, body.headers)
+            reply = self.client.request("POST", f"{self.url}/infer", body.content, body.headers)
             if reply.status >= 400:
                 raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
             try:
@@ -178,7 +176,7 @@ class HttpTarget:
 
     def _metadata(self, model: str, *, said: bool) -> dict[str, Any]:
         """What the server says of the model; nothing, where the user does."""
-        reply = self._client.request("GET", self.url, patient=False)
+        reply = self.client.request("GET", self.url, patient=False)
         if reply.status < 400:
             try:
                 return read_object(reply.content)
@@ -189,7 +187,7 @@ class HttpTarget:
         raise TargetError(f"{self.url}: there is no model {shown(model)}: {error_of(reply)}")
 
     def _takes_binary(self, url: str) -> bool:
-        reply = self._client.request("GET", url, patient=False)
+        reply = self.client.request("GET", url, patient=False)
         try:
             extensions = read_object(reply.content).get("extensions")
         except ProtocolError:

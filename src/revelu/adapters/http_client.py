@@ -6,33 +6,26 @@ Nothing goes to another host than the one in the address.
 import email.utils
 import ipaddress
 import logging
-import os
 import re
-import ssl
-import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
+from revelu.adapters.connection import Connection
+from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.open_inference import ProtocolError, read_object
+from revelu.adapters.pace import Pace
 from revelu.errors import InputError, TargetError
 from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
 
-# The environment variable with the value of the authorisation header, such as "Bearer ...".  It
-# is read only here, and kept out of everything that is written or pickled.
-AUTHORIZATION = "REVELU_AUTHORIZATION"
-
 _REDIRECTS = {301, 302, 303, 307, 308}
 # Statuses after which a request is sent again; servers answer 500 under load, too.
 _PASSING = {429, 500, 502, 503, 504}
-
-_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -48,6 +41,29 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     content: bytes
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its reply, with nothing secret in them.
+
+    Attributes
+    ----------
+    method, url : str
+    headers : mapping of str to str
+        Of the request; variables stand for secrets.
+    content : bytes
+        Of the request.
+    reply : Reply
+    seconds : float
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes
+    reply: Reply
+    seconds: float
 
 
 class TooLargeError(TargetError):
@@ -79,6 +95,8 @@ class Client:
         Most requests, such as ``"50/s"``, ``"600/min"`` or ``"1000/h"``.
     timeout : float
         Seconds that a request may take in all.
+    connection : Connection
+        Headers and certificates.
     attempts : int
         Times that a request is sent, with waits of 0.1 s, 0.2 s and so on between them: of
         six they make 3 s in all.
@@ -87,6 +105,11 @@ class Client:
     max_redirects : int
     max_bytes : int
         Of an answer: one that is larger is none to a few thousand rows.
+
+    Attributes
+    ----------
+    listener : callable or None
+        Told each :class:`Exchange`.
 
     Raises
     ------
@@ -101,37 +124,33 @@ class Client:
         address: str,
         rate: str | None,
         timeout: float,
+        connection: Connection | None = None,
         *,
         attempts: int = 6,
         longest_pause: float = 60.0,
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
-        try:
-            parts = urlsplit(address)
-        except ValueError as error:
-            raise InputError(f"{shown(address)}: is no address: {error}") from None
-        if parts.username is not None or parts.query or parts.fragment:
-            raise InputError(
-                "an address holds scheme, host, port and path alone; authorisation goes into the "
-                f"environment variable {AUTHORIZATION}"
-            )
+        parts = checked_address(address)
         self.address = address
         self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
-        self._free_from = 0.0
-        self._interval = _interval(rate)
+        self.connection = Connection() if connection is None else connection
+        self.listener: Callable[[Exchange], None] | None = None
+        self._pace = Pace(rate)
         self._origin = _origin(address)
+        self._is_local = _is_local(parts.hostname)
         self._libraries()
-        if _authorization() and parts.scheme == "http" and not _is_local(parts.hostname):
+        if self.connection.has_secret and parts.scheme == "http" and not self._is_local:
             log.warning("the authorisation header travels to %s unencrypted", parts.hostname)
         self._open()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {n: v for n, v in self.__dict__.items() if n not in {"_turn", "_client"}}
+        return {n: v for n, v in self.__dict__.items() if n not in {"listener", "_client"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.listener = None
         self._open()
 
     def request(
@@ -141,6 +160,7 @@ class Client:
         content: bytes = b"",
         headers: Mapping[str, str] | None = None,
         *,
+        query: str = "",
         patient: bool = True,
     ) -> Reply:
         """Send a request, again and again where what failed may be over soon.
@@ -149,6 +169,9 @@ class Client:
         ----------
         method : {"GET", "POST"}
         headers : mapping of str to str, optional
+            Those of the connection come before them.
+        query : str
+            Of the address; no message shows it.
         patient : bool
             Try again where there is no connection, too.
 
@@ -181,7 +204,7 @@ class Client:
             for attempt in attempts:
                 with attempt:
                     try:
-                        return self._once(method, url, content, dict(headers or {}))
+                        return self._once(method, url, query, content, headers or {})
                     except httpx.ConnectError as error:
                         if not patient:
                             raise TargetError(f"{url}: no connection: {shown(error)}") from None
@@ -196,16 +219,22 @@ class Client:
             raise TargetError(f"{url}: {error}{hint}") from None
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
-    def _once(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
+    def _once(
+        self, method: str, url: str, query: str, content: bytes, given: Mapping[str, str]
+    ) -> Reply:
         """Send it once, and wherever on the same host it is redirected to."""
-        secret = _authorization()
-        if secret:
-            headers["Authorization"] = secret
+        own = self.connection.sent()
+        named = {name.lower() for name in own}
+        headers = {name: value for name, value in given.items() if name.lower() not in named} | own
         for _ in range(self.max_redirects + 1):
-            self._wait_for_turn()
-            reply = self._exchange(method, url, content, headers)
+            self._pace.wait()
+            began, full = time.monotonic(), f"{url}?{query}" if query else url
+            reply = self._exchange(method, full, content, headers)
+            if self.listener is not None:
+                told, seconds = self.connection.told(), time.monotonic() - began
+                self.listener(Exchange(method, full, told, content, reply, seconds))
             if reply.status not in _REDIRECTS:
-                return _judged(url, reply, secret)
+                return _judged(url, reply, has_secret=self.connection.has_secret)
             try:
                 there = urljoin(url, reply.headers.get("location", ""))
                 is_same = _origin(there) == self._origin
@@ -234,24 +263,13 @@ class Client:
             found = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, found, b"".join(chunks))
 
-    def _wait_for_turn(self) -> None:
-        """Keep requests apart; those of all threads stand in one line."""
-        if not self._interval:
-            return
-        with self._turn:
-            now = time.monotonic()
-            mine = max(self._free_from, now)
-            self._free_from = mine + self._interval
-        time.sleep(mine - now)
-
     def _open(self) -> None:
         httpx, _ = self._libraries()
-        self._turn = threading.Lock()
-        # Certificates are the system's.  Proxies and passwords in the environment or in a .netrc
-        # file are ignored, so that nothing is sent anywhere but to the target.
+        # Of the environment only the proxies are used, and those not for this machine itself;
+        # httpx reads passwords of a .netrc file only where it is told to.
         self._client = httpx.Client(
-            verify=ssl.create_default_context(),
-            trust_env=False,
+            verify=self.connection.context(),
+            trust_env=not self._is_local,
             follow_redirects=False,
             timeout=self.timeout,
             headers={"User-Agent": "revelu"},
@@ -269,26 +287,47 @@ class Client:
         return httpx, stamina
 
 
-def shown(text: object) -> str:
-    """Return what another machine said as one short line, with nothing secret in it."""
-    line = "".join(c if c.isprintable() else " " for c in str(text)[:2000])
-    secret = _authorization()
-    for word in {secret, *secret.split()} if secret else ():
-        line = line.replace(word, "***")
-    line = " ".join(line.split())
-    return line if len(line) <= 200 else f"{line[:200]}..."
+def checked_address(address: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises
+    ------
+    InputError
+        If it is none, or holds what may be secret; the message does not show that.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise InputError(f"{shown(address)}: is no address: {error}") from None
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            "an address holds scheme, host, port and path alone; authorisation goes into the "
+            f"environment variable {AUTHORIZATION}"
+        )
+    return parts
 
 
 def error_of(reply: Reply) -> str:
     """Return what a server says went wrong."""
     try:
-        said = read_object(reply.content).get("error", "")
+        found = read_object(reply.content)
+        # As protocols call it; else all that there is.
+        said = next((found[key] for key in ("error", "message", "detail") if found.get(key)), "")
     except ProtocolError:
-        said = reply.content.decode(errors="replace")
+        said = page_title(reply.content) or reply.content.decode(errors="replace")
     return shown(said) or "it does not say why"
 
 
-def _judged(url: str, reply: Reply, secret: str) -> Reply:
+def page_title(content: bytes) -> str:
+    """Return what a page of HTML is called; nothing, where the content is none."""
+    if content.lstrip()[:1] != b"<":
+        return ""
+    text = content[:65_536].decode(errors="replace")
+    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL)
+    return found[2].strip() if found is not None else text
+
+
+def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
         reason = f"answers {reply.status}: {error_of(reply)}"
@@ -296,19 +335,11 @@ def _judged(url: str, reply: Reply, secret: str) -> Reply:
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")
     if reply.status in {401, 403}:
-        hint = "was refused" if secret else f"is needed: set {AUTHORIZATION}"
+        hint = "was refused" if has_secret else f"is needed: set {AUTHORIZATION}"
         raise TargetError(f"{url}: answers {reply.status}: authorisation {hint}")
     if not (200 <= reply.status < 300 or 400 <= reply.status < 500):
         raise TargetError(f"{url}: answers {reply.status}")
     return reply
-
-
-def _authorization() -> str:
-    """The value of the header; nothing, where there is none."""
-    value = os.environ.get(AUTHORIZATION, "").strip()
-    if not (value.isascii() and value.isprintable()):
-        raise InputError(f"{AUTHORIZATION} holds what no header can")
-    return value
 
 
 def _pause(text: str | None) -> float | None:
@@ -322,16 +353,6 @@ def _pause(text: str | None) -> float | None:
     except ValueError:
         return None
     return max(date.timestamp() - time.time(), 0.0)
-
-
-def _interval(rate: str | None) -> float:
-    """Seconds between two requests."""
-    if rate is None:
-        return 0.0
-    found = _RATE.fullmatch(rate)
-    if found is None or not float(found[1]) > 0:
-        raise InputError(f"rate must be like 50/s, 600/min or 1000/h, got {rate!r}")
-    return _SECONDS[found[2]] / float(found[1])
 
 
 def _origin(url: str) -> tuple[str, str, int]:

@@ -1,20 +1,27 @@
 """ONNX files as targets, run by ONNX Runtime in the precision that they declare."""
 
 import hashlib
+import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from revelu.adapters.onnx_ports import fixed_inputs, read_outputs, rows_of, varying_inputs
+from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
-from revelu.formats.onnx import read_model
+from revelu.formats.onnx import data_files, read_model
+from revelu.formats.onnx_casts import behind_casts
+from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_scaling import read_scaling
 from revelu.oracle import Domain, agreed_dim_in
 from revelu.types import FloatArray
 
-_DTYPES = {"tensor(double)": np.float64, "tensor(float)": np.float32}
+# How the runtime says which operators it has.
+_NEWEST = re.compile(r"support for domain (\S+) is till opset (\d+)")
 
 
 class OnnxTarget:
@@ -27,6 +34,9 @@ class OnnxTarget:
     ----------
     dim_in : int, optional
         Number of inputs, where the file does not say.
+    ports : Ports
+        Which input and which output, where there are several; the shape of a row, where the
+        file leaves it open; where other inputs stay, zeros where not given.
     max_rows : int
         Largest fixed batch size: queries are padded to it, and a larger one would take more
         memory than a query is worth.
@@ -36,42 +46,97 @@ class OnnxTarget:
     FormatError
         If the file cannot be read, or keeps data outside its folder.
     InputError
-        If the graph is not one vector in, one vector out.
+        If it takes or gives no real numbers, or several of which none is named.
     """
 
-    def __init__(self, path: Path, dim_in: int | None = None, max_rows: int = 65_536) -> None:
-        read_model(path)
+    def __init__(
+        self,
+        path: Path,
+        dim_in: int | None = None,
+        ports: Ports | None = None,
+        max_rows: int = 65_536,
+    ) -> None:
+        model, ports = read_model(path), ports or Ports()
+        ports.only("ONNX files", "input_name", "output_name", "input_shape", "fixed")
         # The path is absolute, since other processes may work in other folders.
         self.path = path.absolute()
         self._session: Any = None
         try:
-            source = _only_vector(path, "input", self.session.get_inputs())
-            answer = _only_vector(path, "output", self.session.get_outputs())
+            self._session, self._whole = _open_session(self.path, model)
+            sources, answers = self.session.get_inputs(), self.session.get_outputs()
+            self._inputs = varying_inputs(path, sources, ports, dim_in)
+            self._fixed = fixed_inputs(path, sources, self._inputs, ports.fixed)
+            self._outputs, self._output_dtype = read_outputs(path, answers, ports.output_name)
         except UnicodeDecodeError as error:  # names and dimensions of a damaged file
             raise FormatError(f"{path}: a name is not text: {error}") from None
-        self._input, self._output, shape = source.name, answer.name, source.shape
-        self._dtype = _DTYPES[source.type]
+        self._others = [value.name for value in answers if value.name not in self._outputs]
         # A fixed first dimension is the size of every batch.
-        self._rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+        self._rows = next((one.n_rows for one in self._inputs if one.n_rows), None)
         if self._rows is not None and self._rows > max_rows:
             raise InputError(f"{path}: answers {self._rows:,} rows at a time; {max_rows:,} at most")
-        declared = shape[1] if isinstance(shape[1], int) else None
-        self.dim_in = agreed_dim_in(str(path), declared, dim_in)
+        self.dim_in = agreed_dim_in(str(path), sum(one.size for one in self._inputs), dim_in)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was chosen among several inputs and outputs, in words."""
+        found = []
+        if self._others:
+            asked = ", ".join(self._outputs)
+            found.append(f"of the outputs {asked} is asked, not {', '.join(self._others)}")
+        if self._fixed:
+            names = ", ".join(one.name for one in self._inputs)
+            zeros = [name for name, (value, _) in self._fixed.items() if not value.any()]
+            given = [name for name in self._fixed if name not in zeros]
+            stays = [f"{', '.join(zeros)} stays at zero"] if zeros else []
+            stays += [f"{', '.join(given)} stays as given"] if given else []
+            found.append(f"of the inputs {names} varies; {' and '.join(stays)}")
+        if self._inputs[0].name in self._whole:
+            found.append(
+                f"the input {self._inputs[0].name} takes whole numbers, of which the file makes "
+                "real ones before anything else: those are asked"
+            )
+        if self._inputs[0].dtype.kind in "iub":
+            found.append(
+                f"the input {self._inputs[0].name} takes whole numbers, and is asked at the "
+                "nearest: the larger the std of what is asked, the less that rounds away"
+            )
+        return tuple(found)
+
+    @property
+    def frame(self) -> Frame | None:
+        """Names and shapes that a file of the same kind has; None of several of either."""
+        if len(self._inputs) != 1 or len(self._outputs) != 1:
+            return None
+        one = self._inputs[0]
+        dtype = self._whole.get(one.name, one.dtype)
+        return Frame(one.name, one.row, dtype, self._outputs[0], self._output_dtype)
 
     @property
     def datatype(self) -> str:
         """What its numbers are called in protocols."""
-        return "FP32" if self._dtype is np.float32 else "FP64"
+        return "FP32" if self._inputs[0].dtype == np.float32 else "FP64"
 
     @property
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
-        return {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
+        asked = {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
+        if beside := data_files(self.path, read_model(self.path)):
+            digests = [hashlib.sha256(file.read_bytes()).digest() for file in beside]
+            asked["data"] = hashlib.sha256(b"".join(digests)).hexdigest()
+        if self._others or self._fixed:
+            asked["ports"] = f"{[one.name for one in self._inputs]} {self._outputs}"
+        if any(len(one.row) > 1 for one in self._inputs):
+            asked["rows"] = f"{[one.row for one in self._inputs]}"
+        for name, (value, _) in self._fixed.items():
+            asked[f"fixed {name}"] = hashlib.sha256(repr(value.tolist()).encode()).hexdigest()
+        return asked
 
     @property
     def suggested_domain(self) -> Domain | None:
         """Where the scaling that the file begins with says that its inputs are."""
-        scaling = read_scaling(self.path)
+        if len(self._inputs) > 1:
+            return None
+        scaling = read_scaling(self.path, self._inputs[0].name)
         if scaling is None or {scaling.offset.size, scaling.scale.size} - {1, self.dim_in}:
             return None
         scale = np.where(scaling.scale != 0, np.abs(scaling.scale), 1.0)
@@ -88,7 +153,7 @@ class OnnxTarget:
     def session(self) -> Any:
         """The runtime's session, opened on first use."""
         if self._session is None:
-            self._session = _open_session(self.path)
+            self._session = _open_session(self.path, read_model(self.path))[0]
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,31 +168,52 @@ class OnnxTarget:
             If the runtime fails, or a file of a fixed batch size answers another
             number of rows.
         """
-        X = X.astype(self._dtype)
-        if self._rows is None:
-            return self._run(X)
-        return self._run_fixed(X, self._rows)
+        edges = np.cumsum([0, *(one.size for one in self._inputs)])
+        parts = [
+            one.taken(X[:, start:stop])
+            for one, (start, stop) in zip(self._inputs, pairwise(edges), strict=True)
+        ]
+        rows = self._rows
+        if rows is None:
+            return self._run(parts)
+        padded = [_padded(part, rows) for part in parts]
+        answers = [
+            self._run([part[i : i + rows] for part in padded])
+            for i in range(0, len(padded[0]), rows)
+        ]
+        return np.concatenate(answers)[: len(X)]
 
-    def _run(self, X: np.ndarray) -> Any:
-        session = self.session
+    def _run(self, parts: list[np.ndarray]) -> np.ndarray:
+        session, n = self.session, len(parts[0])
+        feed = {one.name: part for one, part in zip(self._inputs, parts, strict=True)}
+        for name, (value, by_row) in self._fixed.items():
+            feed[name] = np.repeat(value[None], n, axis=0) if by_row else value
         try:
-            return session.run([self._output], {self._input: X})[0]
+            answers = session.run(self._outputs, feed)
         # The runtime's exceptions share no base class of their own.
         except Exception as error:  # noqa: BLE001
             raise TargetError(f"{self.path} failed on a query: {first_line(error)}") from None
-
-    def _run_fixed(self, X: np.ndarray, rows: int) -> np.ndarray:
-        padded = np.concatenate([X, np.zeros((-len(X) % rows, X.shape[1]), X.dtype)])
-        answers = [self._run(padded[i : i + rows]) for i in range(0, len(padded), rows)]
-        for answer in answers:
-            if np.shape(answer)[:1] != (rows,):
-                raise TargetError(
-                    f"{self.path} answered shape {np.shape(answer)} to a batch of {rows} rows"
-                )
-        return np.concatenate(answers)[: len(X)]
+        return np.concatenate([rows_of(self.path, answer, n) for answer in answers], axis=1)
 
 
-def _open_session(path: Path) -> Any:
+def _padded(part: np.ndarray, rows: int) -> np.ndarray:
+    """Rows, and as many of zeros as make whole batches."""
+    missing = np.zeros((-len(part) % rows, *part.shape[1:]), part.dtype)
+    return np.concatenate([part, missing])
+
+
+def _open_session(path: Path, model: Any) -> tuple[Any, dict[str, np.dtype]]:
+    """A session, and the inputs of whole numbers that take real ones in it."""
+    real, whole = behind_casts(model)
+    if whole:
+        try:
+            return _session(path, real, real.SerializeToString()), whole
+        except FormatError:  # its data lies elsewhere, or something else needs whole numbers
+            pass
+    return _session(path, model, str(path)), {}
+
+
+def _session(path: Path, model: Any, source: str | bytes) -> Any:
     import onnxruntime  # noqa: PLC0415 - a second that other targets need not wait
 
     options = onnxruntime.SessionOptions()
@@ -136,26 +222,37 @@ def _open_session(path: Path) -> Any:
     options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(
-            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+            source, sess_options=options, providers=["CPUExecutionProvider"]
         )
     # The runtime's exceptions share no base class of their own.
     except Exception as error:  # noqa: BLE001
-        raise FormatError(f"{path}: ONNX Runtime cannot run it: {first_line(error)}") from None
+        raise FormatError(f"{path}: ONNX Runtime cannot run it: {_reason(model, error)}") from None
 
 
-def _only_vector(path: Path, kind: str, values: list[Any]) -> Any:
-    """The one value of this kind, declared as a real vector a row."""
-    if len(values) != 1:
-        names = ", ".join(value.name for value in values)
-        raise InputError(
-            f"{path}: has {len(values)} {kind}s ({names}), not one vector: "
-            "wrap the model in a Python callable"
+def _reason(model: Any, error: Exception) -> str:
+    """What the runtime says, with the operators that the file asks for and it may not have."""
+    said = first_line(error)
+    asked = [f"{o.domain or 'ai.onnx'} {o.version}" for o in model.opset_import]
+    own = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
+    foreign = sorted({node.domain for node in model.graph.node} - own)
+    if foreign:
+        return (
+            f"its operators of the domain {', '.join(foreign)} are none of the runtime's; wrap the "
+            f"model in a Python callable that has them ({said})"
         )
-    value = values[0]
-    if value.type not in _DTYPES:
-        raise InputError(f"{path}: {kind} {value.name!r} is a {value.type}, not a real vector")
-    if len(value.shape) != 2:
-        raise InputError(
-            f"{path}: {kind} {value.name!r} has shape {value.shape}, not a vector a row"
+    if (newest := _NEWEST.search(said)) is not None:
+        return (
+            f"it asks for the operators {', '.join(asked)}, and this runtime has those of "
+            f"{newest[1]} up to {newest[2]}: export it with an earlier opset"
         )
-    return value
+    if "Could not find an implementation" in said and _computes_in_float64(model):
+        return f"it has that operator in float32 alone: export the model in float32 ({said})"
+    if "IR version" in said:
+        return f"it is of IR version {model.ir_version}: {said}"
+    return said
+
+
+def _computes_in_float64(model: Any) -> bool:
+    from onnx import TensorProto  # noqa: PLC0415
+
+    return any(v.type.tensor_type.elem_type == TensorProto.DOUBLE for v in model.graph.input)

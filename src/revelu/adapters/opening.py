@@ -4,32 +4,28 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 from revelu.adapters.demos import demo_path, demos
-from revelu.adapters.estimators import EstimatorTarget, is_estimator, load_estimator
-from revelu.adapters.http import HttpTarget
+from revelu.adapters.endpoints import Endpoint, read_profile
+from revelu.adapters.endpoints.opening import open_endpoint
+from revelu.adapters.estimators import EstimatorTarget, is_estimator
+from revelu.adapters.files import SUFFIXES, is_file_of_a_model, open_file
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.adapters.ports import Ports
+from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
-from revelu.network import Network, load
+from revelu.network import Network
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
-
-_CALLABLE_HINT = "wrap the model in a Python callable and name it as module:attribute"
 
 _ADDRESSES = ("http://", "https://")
 
 _PYTHON_FILE = re.compile(r"(?:.*[/\\])?(\w+)\.py(?::([\w.]+))?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-
-# Opening these files unpickles them, which executes what they say.
-_PICKLED = (".joblib", ".pkl", ".pickle")
-
-# Named arrays make a network; a state dict of anything else is opened only with trust.
-_ARRAYS = (".npz", ".safetensors")
-_STATES = (".pt", ".pth")
 
 
 def open_oracle(
@@ -46,18 +42,24 @@ def open_oracle(
     input_name: str | None = None,
     output_name: str | None = None,
     rate: str | None = None,
+    input_shape: str | Sequence[int] | None = None,
+    activation: str | None = None,
+    fixed: Any = None,
     domain: Domain | None = None,
     suggested: bool = False,
+    remote: bool = False,
 ) -> Oracle:
     """Open a target.
 
     Parameters
     ----------
-    target : Oracle, Network, callable, path or str
+    target : Oracle, Network, Endpoint, callable, path or str
         A callable takes ``(n, d)`` to ``(n,)`` or ``(n, k)``; torch modules and fitted
         scikit-learn models are such.  A string is ``demo:NAME``, a path ending in ``.onnx``,
-        ``.npz``, ``.safetensors``, ``.pt``, ``.pth`` or ``.joblib``, ``module:attribute``, or
-        the address ``http(s)://HOST/v2/models/NAME`` of a served model.
+        ``.npz``, ``.safetensors``, ``.pt``, ``.pth``, ``.skops``, ``.joblib`` or ``.pkl``, a
+        folder of MLflow's or of Hugging Face's hub, ``module:attribute``, the address
+        ``http(s)://...`` of a server that it tells (``/v2/models/NAME``, for instance), or a
+        ``.toml`` file that describes an :class:`revelu.Endpoint`.
     dim_in : int, optional
         Number of inputs, where the target does not say.
     budget : int, optional
@@ -77,14 +79,27 @@ def open_oracle(
     batch : int, optional
         Most rows of one request; 1,024 where not given.
     input_name, output_name : str, optional
-        Tensors of a served model, where it does not name them, or has several outputs.
+        What is asked and read of a model that has several inputs or outputs, or that does not
+        name them: tensors, keys, or a method of a scikit-learn model.  Inputs joined by commas
+        vary together.
     rate : str, optional
-        Most requests to a served model, such as ``"50/s"``.
+        Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
+    input_shape : str or sequence of int, optional
+        Shape of one row of a file or a module, such as ``"1x8x8"``, where it is no vector and
+        the model does not say it.
+    activation : str, optional
+        What is between the layers of a state dict that revelu did not write: ``"relu"``.
+    fixed : mapping or path, optional
+        Where inputs or columns stay that do not vary: arrays by name, or the file of a table
+        or an archive of them.  Otherwise at zero, or at what is typical.
     domain : Domain, optional
         Where it is asked: rows are then coordinates of the domain.
     suggested : bool
         Without a domain or a box, take the one that the target itself suggests: that of a scaler
         which it begins with.
+    remote : bool
+        The target, a callable for instance, asks elsewhere: it is asked as an endpoint is, at a
+        ``rate``, with eight rows again now and then, and of an audit no more than one attack.
 
     Returns
     -------
@@ -102,7 +117,8 @@ def open_oracle(
     UntrustedError
         If opening it would execute code and ``trust`` is not given.
     """
-    served = {"input_name": input_name, "output_name": output_name, "rate": rate}
+    names = {"input_name": input_name, "output_name": output_name}
+    filed = {"input_shape": input_shape, "activation": activation, "fixed": fixed}
     options: dict[str, Any] = {
         "budget": budget,
         "box": box,
@@ -111,29 +127,36 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, **options, **served}
+        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate, **options}
+        own = {**own, **names, **filed}
         given = [name for name, value in own.items() if value is not None]
-        if given:
-            raise InputError(f"an oracle has its own {', '.join(given)}")
+        if given or remote:
+            raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
         return target
+    endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
-    name = str(target) if is_named else type(target).__name__
-    served_model = is_named and is_served(name)
-    for option in (option for option, value in served.items() if value is not None):
-        if not served_model:
-            raise InputError(f"{option} is for served models, which {name} is not")
-    if served_model:
-        opened: Any = HttpTarget(name, dim_in, **served)  # type: ignore[arg-type]
+    name = endpoint.url if endpoint else str(target) if is_named else type(target).__name__
+    if endpoint is not None:
+        _refuse(filed, f"is for files and modules, which {name} is not")
+        size = domain.dim_target if dim_in is None and domain is not None else dim_in
+        opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
-        opened = open_target(name, dim_in, trust=trust) if is_named else _wrapped(target, dim_in)
+        _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
+        ports = Ports.said(**filed, **names)
+        if is_named:
+            opened = open_target(name, dim_in, trust=trust, ports=ports)
+        else:
+            opened = _wrapped(target, dim_in, ports)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
+    rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
-        opened,
+        RemoteTarget(opened, rate) if remote and endpoint is None else opened,
         _dim_in(opened, name, dim_in),
         name=name,
-        batch_rows=BATCH_ROWS if batch is None else whole_number("batch", batch, 1),
-        watched=served_model,
+        batch_rows=rows if batch is None else whole_number("batch", batch, 1),
+        is_remote=remote or endpoint is not None,
+        client=getattr(opened, "client", None) if endpoint is not None else None,
         **options,
     )
     if journal is not None:
@@ -141,28 +164,30 @@ def open_oracle(
     return oracle
 
 
-def is_served(name: str) -> bool:
-    """Whether a name is the address of a served model."""
-    return name.startswith(_ADDRESSES)
+def _endpoint(target: Any) -> Endpoint | None:
+    """What is behind an address; None where the target is something else."""
+    if isinstance(target, Endpoint):
+        return target
+    if not isinstance(target, str | os.PathLike):
+        return None
+    name = str(target)
+    if name.startswith(_ADDRESSES):
+        return Endpoint(name)
+    return read_profile(name) if name.lower().endswith(".toml") else None
 
 
-def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) -> Any:
+def open_target(
+    name: str, dim_in: int | None = None, *, trust: bool = False, ports: Ports | None = None
+) -> Any:
     """Open what a name other than an address stands for: a callable, (n, d) -> (n,) or (n, k).
 
     Arguments and errors are those of :func:`open_oracle`.
     """
+    ports = ports or Ports()
     if name.startswith("demo:"):
-        return OnnxTarget(demo_path(name.removeprefix("demo:")))
-    path = Path(name)
-    suffix = path.suffix.lower()
-    if suffix in _PICKLED:
-        return _unpickled(path, suffix, trust=trust)
-    if suffix in _STATES:
-        return _module(path, dim_in, trust=trust)
-    if suffix == ".onnx":
-        return OnnxTarget(path, dim_in)
-    if suffix in _ARRAYS:
-        return load(path)
+        return OnnxTarget(demo_path(name.removeprefix("demo:")), ports=ports)
+    if is_file_of_a_model(Path(name)):
+        return open_file(Path(name), dim_in, ports, trust=trust)
     if (python_file := _PYTHON_FILE.fullmatch(name)) is not None:
         module, attribute = python_file.groups()
         raise InputError(
@@ -171,47 +196,35 @@ def open_target(name: str, dim_in: int | None = None, *, trust: bool = False) ->
     if _ATTRIBUTE.fullmatch(name):
         if not trust:
             raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
+        ports.only("callables")
         return ModuleTarget(name)
     meant = {"demo": "demo:digits", **{demo: f"demo:{demo}" for demo in demos()}}
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(
-        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in .onnx, .npz, "
-        ".safetensors, .pt, .pth or .joblib, module:attribute, or http(s)://HOST/v2/models/NAME"
+        f"{name}: not a target{hint}; a target is demo:NAME, a file ending in "
+        f"{', '.join(SUFFIXES)} or .toml, a folder of MLflow's or Hugging Face's, "
+        "module:attribute, or an address http(s)://..."
     )
 
 
-def _unpickled(path: Path, suffix: str, *, trust: bool) -> Any:
-    """A scikit-learn model, which joblib has pickled."""
-    unsupported = f"{suffix} files are not supported by this version: {_CALLABLE_HINT}"
-    if not trust:
-        hint = "--trust allows it" if suffix == ".joblib" else unsupported
-        raise UntrustedError(f"{path}: opening it executes code; {hint}")
-    if suffix != ".joblib":
-        raise InputError(f"{path}: {unsupported}")
-    return EstimatorTarget(load_estimator(path))
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"{option} {why}")
 
 
-def _module(path: Path, dim_in: int | None, *, trust: bool) -> Any:
-    """A network that revelu wrote as a state dict, or a pickled torch module."""
-    try:
-        return load(path)
-    except UntrustedError as error:
-        if not trust:
-            raise UntrustedError(f"{error}; --trust allows it") from None
-    from revelu.adapters.torch_modules import TorchTarget, load_module  # noqa: PLC0415 - optional
-
-    return TorchTarget(load_module(path), dim_in)
-
-
-def _wrapped(target: Any, dim_in: int | None) -> Any:
+def _wrapped(target: Any, dim_in: int | None, ports: Ports) -> Any:
     """A target given as an object: what frameworks have, as a callable on arrays."""
     # An object of a framework exists only if the framework has been imported.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(target, torch.nn.Module):
         from revelu.adapters.torch_modules import TorchTarget  # noqa: PLC0415 - optional
 
-        return TorchTarget(target, dim_in)
-    return EstimatorTarget(target) if is_estimator(target) else target
+        return TorchTarget(target, dim_in, ports)
+    if is_estimator(target):
+        return EstimatorTarget(target, ports)
+    ports.only("callables")
+    return target
 
 
 def _facts_of(target: Any) -> dict[str, str]:

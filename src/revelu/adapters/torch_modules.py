@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from revelu.adapters.modules import unpickled
-from revelu.errors import InputError, MissingExtraError
+from revelu.adapters.modules import running_what_it_says, unpickled
+from revelu.adapters.ports import Ports, chosen_output, row_shape
+from revelu.errors import FormatError, InputError, MissingExtraError
 from revelu.network import Network
+from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
 try:
@@ -111,12 +114,21 @@ class TorchTarget:
         Copied: what becomes of it later does not matter.
     dim_in : int, optional
         Number of inputs; those of its first linear layer where not given.
+    ports : Ports
+        The shape of one row, where that is no vector, and which of several outputs is read.
+
+    Raises
+    ------
+    InputError
+        If its first layer takes rows of another shape, and none is given.
     """
 
-    def __init__(self, module: Any, dim_in: int | None = None) -> None:
+    def __init__(self, module: Any, dim_in: int | None = None, ports: Ports | None = None) -> None:
+        self._ports = ports or Ports()
+        self._ports.only("torch modules", "input_shape", "output_name")
         self.module = copy.deepcopy(module).eval()
-        linear = next((m for m in self.module.modules() if isinstance(m, nn.Linear)), None)
-        self.dim_in = linear.in_features if dim_in is None and linear is not None else dim_in
+        self.row = _row_of(self.module, self._ports.input_shape, dim_in)
+        self.dim_in = prod(self.row) if self.row is not None else dim_in
         numbers = [*self.module.parameters(), *self.module.buffers()]
         real = next((p for p in numbers if p.is_floating_point()), torch.empty(0).double())
         self._dtype, self._device = real.dtype, real.device
@@ -128,19 +140,136 @@ class TorchTarget:
         for name, value in sorted(self.module.state_dict().items()):
             digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
             digest.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return {"module": digest.hexdigest()}
+        found = {"module": digest.hexdigest()}
+        if self._ports != Ports():
+            found["ports"] = f"{self._ports.input_shape} {self._ports.output_name}"
+        return found
 
     def __call__(self, X: FloatArray) -> Any:
-        """Ask it for the rows of ``X``."""
+        """Ask it for the rows of ``X``.
+
+        Raises
+        ------
+        InputError
+            If it gives several outputs of which none is named.
+        """
+        rows = X if self.row is None else X.reshape(len(X), *self.row)
         with torch.no_grad():
-            answer = self.module(torch.tensor(X, dtype=self._dtype, device=self._device))
-        return np.asarray(answer.cpu())
+            answer = self.module(torch.tensor(rows, dtype=self._dtype, device=self._device))
+        answer = self._output_of(answer)
+        found = np.asarray(answer.detach().cpu())
+        return found.reshape(len(X), -1) if found.ndim and len(found) == len(X) else found
+
+    def _output_of(self, answer: Any) -> Any:
+        """The tensor to read among those of a dictionary or of a tuple."""
+        named = dict(answer) if isinstance(answer, Mapping) else None
+        if isinstance(answer, tuple | list):
+            fields = getattr(answer, "_fields", range(len(answer)))
+            named = {f"{name}": value for name, value in zip(fields, answer, strict=True)}
+        name, given = type(self.module).__name__, self._ports.output_name
+        if named is None:
+            if given is not None:
+                raise InputError(f"{name} has one output, without the output_name {given}")
+            return answer
+        tensors = {key: value for key, value in named.items() if isinstance(value, torch.Tensor)}
+        real = [key for key, value in tensors.items() if value.is_floating_point()]
+        others = [key for key in tensors if key not in real]
+        return tensors[chosen_output(name, real, others, given)]
+
+
+def _row_of(
+    module: Any, given: tuple[int, ...] | None, dim_in: int | None
+) -> tuple[int, ...] | None:
+    """The shape of one row; None where nothing says it."""
+    if isinstance(module, ExportedModule):
+        return row_shape("the program's input", module.row, given, dim_in)
+    if given is not None:
+        agreed_dim_in("input_shape", prod(given), dim_in)
+        return given
+    first = next((m for m in module.modules() if _name(m) in _FIRST_LAYERS), None)
+    if first is None:
+        return None
+    kind = _name(first)
+    if kind.startswith("Conv"):
+        sizes = "x".join(
+            [f"{getattr(first, 'in_channels', first.weight.shape[1])}", *_SIZES[-int(kind[4]) :]]
+        )
+        raise InputError(
+            f"the first layer of {_name(module)} is a {kind}: give its rows a shape by input_shape "
+            f"{sizes}"
+        )
+    if kind.startswith("Embedding"):
+        raise InputError(f"{_name(module)} begins with an {kind}: it takes no real numbers")
+    if kind != "Linear" or dim_in is not None:
+        return None
+    features = getattr(first, "in_features", None)
+    return (features if features is not None else first.weight.shape[1],)
+
+
+_SIZES = ("DEPTH", "HEIGHT", "WIDTH")
+_FIRST_LAYERS = {"Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag"}
+
+
+def _name(module: Any) -> str:
+    """The class of a module; that of a TorchScript module as it was before."""
+    return str(getattr(module, "original_name", type(module).__name__))
 
 
 def load_module(path: Path) -> Any:
     """Unpickle a module, which executes whatever the file says."""
     load = partial(torch.load, map_location="cpu", weights_only=False)
     return unpickled(path, "torch", load, "torch module", lambda m: isinstance(m, nn.Module))
+
+
+def load_script(path: Path) -> Any:
+    """Open a TorchScript program."""
+    with warnings.catch_warnings():
+        # Newer versions of torch would rather export.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with running_what_it_says(f"{path}: cannot be opened by torch.jit", FormatError):
+            return torch.jit.load(path, map_location="cpu")
+
+
+class ExportedModule(nn.Module):  # type: ignore[misc]
+    """A program of torch.export as a module; in evaluation mode, and never changing.
+
+    Attributes
+    ----------
+    row : tuple
+        Sizes of one row of its input, None of those that it leaves open.
+    n_rows : int or None
+        Rows that it takes, where it takes no other number.
+    """
+
+    def __init__(self, program: Any) -> None:
+        super().__init__()
+        self.inner = program.module()
+        named = set(program.graph_signature.user_inputs)
+        first = next(node for node in program.graph.nodes if node.name in named)
+        rows, *sizes = (n if isinstance(n, int) else None for n in first.meta["val"].shape)
+        self.row, self.n_rows = tuple(sizes), rows
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self
+
+    def train(self, mode: bool = True) -> Self:  # noqa: ARG002 - the modes were exported as one
+        """Stay as it is."""
+        return self
+
+    def forward(self, x: Any) -> Any:
+        """Run a batch; where the program takes so many rows, as many times as that takes."""
+        if self.n_rows is None:
+            return self.inner(x)
+        missing = torch.zeros((-len(x) % self.n_rows, *x.shape[1:]), dtype=x.dtype)
+        parts = torch.cat([x, missing]).split(self.n_rows)
+        answers = [self.inner(part) for part in parts]
+        return torch.cat(answers)[: len(x)]
+
+
+def load_exported(path: Path) -> Any:
+    """Open a program of torch.export."""
+    with running_what_it_says(f"{path}: cannot be opened by torch.export", FormatError):
+        return ExportedModule(torch.export.load(path))
 
 
 def _linear(d: int, k: int) -> Any:

@@ -19,6 +19,7 @@ from revelu.cli.journal import journal
 from revelu.cli.learn import learn
 from revelu.cli.methods import methods
 from revelu.cli.obfuscate import obfuscate
+from revelu.cli.probe import probe
 from revelu.cli.serve import serve
 from revelu.cli.span import span
 from revelu.cli.verify import verify
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 for work in (
     *(extract, learn, audit, diagnose, span, obfuscate),
-    *(verify, compare, demos, methods, bench, serve),
+    *(probe, verify, compare, demos, methods, bench, serve),
 ):
     app.command()(work)
 app.add_typer(journal)

@@ -16,7 +16,7 @@ from revelu.tasks.audit.rows import document_rows
 def audit(
     inputs: Annotated[
         Path | None,
-        optional("Inputs as users send them, one a row, to compare on.", metavar="X.npy"),
+        optional("Inputs as users send them, one a row, to compare on.", metavar="X.csv"),
     ] = None,
     price: Annotated[float | None, optional("Price of a thousand queries.", metavar="P")] = None,
     *,
@@ -36,11 +36,11 @@ def audit(
     130  interrupted
     After 3 and 4 the rows that are done are printed.
     """
-    from revelu.formats.inputs import read_inputs
+    from revelu.formats.tables import read_table
     from revelu.tasks.audit.audit import audit as examine
 
     asking.reserve([], {inputs: "holds the inputs"})
-    X = None if inputs is None else read_inputs(inputs)
+    X = None if inputs is None else read_table(inputs)
     with asking.opened() as oracle:
         found = examine(oracle, inputs=X, price=price, seed=asking.seed, progress=asking.line)
         found = asking.with_pictures(oracle, found, found.copy)

@@ -12,16 +12,36 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 import typer
 from typer.models import ArgumentInfo
 
+from revelu.cli.endpoints import (
+    Answer,
+    CaCert,
+    Classes,
+    ClientCert,
+    ClientKey,
+    EndpointFile,
+    Get,
+    Headers,
+    KeyEnv,
+    PresetName,
+    Remote,
+    Request,
+    target_of,
+)
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import (
+    Activation,
     AsJson,
     Columns,
     DimIn,
+    Fixed,
+    InputName,
+    InputShape,
     KeepDiscrete,
     Like,
     Mean,
+    OutputName,
     Quiet,
     Report,
     Seed,
@@ -87,6 +107,8 @@ class Command:
         Of the page that ``--report`` asks for.
     written, unwritten : list of str
         Files, and why others are not there.
+    notes : list of str
+        What was chosen of the target where it leaves a choice.
     """
 
     report: Path | None
@@ -103,6 +125,7 @@ class Command:
         self.figures: Mapping[str, Any] = {}
         self.written: list[str] = []
         self.unwritten: list[str] = []
+        self.notes: list[str] = []
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -183,6 +206,7 @@ class Command:
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)
+        found["notes"] = self.notes
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
         return found | {"outputs": self.written}
 
@@ -249,7 +273,7 @@ class Learning(Command):
 class Asking(Command):
     """Options of a command that asks a target."""
 
-    target: Target
+    target: Target = ""
     report: Report = None
     budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
     max_seconds: Annotated[
@@ -268,12 +292,25 @@ class Asking(Command):
     dask: Annotated[str | None, optional("Ask from a Dask cluster.", metavar="ADDRESS")] = None
     batch: Annotated[int | None, optional("Most rows of one request; 1,024 by default.")] = None
     rate: Annotated[
-        str | None, optional("Most requests to a served model, per s, min or h.", metavar="N/s")
+        str | None, optional("Most requests to an endpoint, per s, min or h.", metavar="N/s")
     ] = None
-    input_name: Annotated[str | None, optional("Input of a served model that does not say.")] = None
-    output_name: Annotated[str | None, optional("Output of a served model that has several.")] = (
-        None
-    )
+    input_name: InputName = None
+    output_name: OutputName = None
+    input_shape: InputShape = None
+    activation: Activation = None
+    fixed: Fixed = None
+    request: Request = None
+    answer: Answer = None
+    header: Headers = None
+    key_env: KeyEnv = None
+    preset: PresetName = None
+    endpoint: EndpointFile = None
+    get: Get = False
+    classes: Classes = None
+    client_cert: ClientCert = None
+    client_key: ClientKey = None
+    ca_cert: CaCert = None
+    remote: Remote = False
     like: Like = None
     columns: Columns = None
     mean: Mean = None
@@ -283,6 +320,12 @@ class Asking(Command):
     verbose: Verbose = 0
     quiet: Quiet = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.target and self.endpoint is None:
+            raise typer.BadParameter("give a TARGET, or --endpoint FILE.toml")
+        self.target = self.target or f"{self.endpoint}"
+
     def reserve(
         self,
         outputs: Iterable[Path | None],
@@ -291,7 +334,8 @@ class Asking(Command):
     ) -> list[Path]:
         """Refuse what cannot be written, or would replace the target or the journal."""
         kept = {self.target: "is the target itself", self.journal: "is the journal"}
-        kept |= {self.like: "holds the data"}
+        kept |= {self.like: "holds the data", self.fixed: "holds what is fixed"}
+        kept |= {self.endpoint: "describes the endpoint"}
         return super().reserve(outputs, {**(read or {}), **kept}, check)
 
     @contextmanager
@@ -315,7 +359,7 @@ class Asking(Command):
             self.timed(),
             executor(self.workers, self.dask) as pool,
             open_oracle(
-                self.target,
+                target_of(self),
                 dim_in=dim_in if self.dim_in is None else self.dim_in,
                 budget=self.budget,
                 journal=self.journal,
@@ -328,9 +372,14 @@ class Asking(Command):
                 batch=self.batch,
                 input_name=self.input_name,
                 output_name=self.output_name,
+                input_shape=self.input_shape,
+                activation=self.activation,
+                fixed=self.fixed,
                 rate=self.rate,
+                remote=self.remote,
             ) as oracle,
         ):
+            self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:

@@ -9,7 +9,7 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import fields_of, rows_of, save_network
+from revelu.cli.networks import fields_of, frame_of, rows_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
 
 
@@ -25,13 +25,23 @@ def extract(
     ] = False,
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.npy")
+        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
     ] = None,
+    like_input: Annotated[
+        bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
+    ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
 ) -> ExitCode:
     """Recover the network behind TARGET by queries, verify it, write it.
+
+    A file:
+      revelu extract model.onnx -o found.onnx --like-input
+
+    An endpoint:
+      revelu extract https://HOST/predict --request '{"features": $rows}'
+      --answer '$.prediction' --dim-in 64 --key-env API_KEY -o found.onnx
 
     Exit codes:
       0  recovered and certified
@@ -44,12 +54,13 @@ def extract(
     uncertified.
     """
     from revelu.formats import check_writable
-    from revelu.formats.inputs import read_inputs
+    from revelu.formats.tables import read_table
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
-    rows = None if inputs is None else read_inputs(inputs)
+    rows = None if inputs is None else read_table(inputs)
     with asking.opened(box) as oracle:
+        frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(
             oracle,
             method=method,
@@ -70,7 +81,7 @@ def extract(
     recovery = replace(recovery, evidence=(*recovery.evidence, *further))
     missing = []
     if recovery.network is not None:
-        asking.write(outputs, save_network(recovery.network, softmax=recovery.is_classifier))
+        asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
     elif outputs:
         missing.append("nothing to write: no network was found")
     account = asking.account(asking.target, recovery, fields_of(recovery), *missing)

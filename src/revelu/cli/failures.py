@@ -16,8 +16,10 @@ from revelu.errors import InputError, ReveluError, TargetError
 
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(
-    r"(?<!\S)(?:dim_in|max_seconds|input_name|output_name)(?!\S)"
-    r"|\A(?:batch|budget|checks|neurons|norm|perturb|price|rate|seed|workers)(?= must | needs )"
+    r"(?<!\S)(?:ca_cert|client_cert|client_key|dim_in|input_name|input_shape"
+    r"|key_env|max_seconds|output_name)(?!\S)"
+    r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|seed|workers)"
+    r"(?= must | needs )"
 )
 
 

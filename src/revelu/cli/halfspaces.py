@@ -1,6 +1,7 @@
 """``revelu learn --halfspaces``: rules behind labels, with the errors of each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from revelu.cli.command import Learning
@@ -15,14 +16,22 @@ def learn_halfspaces(
     combine: str,
     n_halfspaces: int | None,
     learning: Learning,
+    columns: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> ExitCode:
-    """Recover halfspaces from a file of labelled samples, write and print them."""
+    """Recover halfspaces from a file of labelled samples, write and print them.
+
+    Parameters
+    ----------
+    columns : (sequence of str, sequence of str)
+        Of labels, and those that are to be dropped.
+    """
+    from revelu.formats.samples import find_shards
     from revelu.tasks.rules.halfspaces import recover_halfspaces
 
     paths = learning.reserve(outputs, {data: "holds the samples"}, _check)
     with learning.timed():
         found = recover_halfspaces(
-            X=data,
+            X=partial(find_shards, data, *columns),
             combine=combine,
             seed=learning.seed,
             n_halfspaces=n_halfspaces,

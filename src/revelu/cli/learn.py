@@ -18,13 +18,21 @@ def learn(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="An .npz file with X and y, a Parquet file with a column y, or a folder of them.",
+            help="An .npz file with X and y, a .csv or .parquet with a column y, or a folder "
+            "of them.",
             show_default=False,
         ),
     ],
     output: Outputs = None,
     neurons: Annotated[
         int | None, optional("Neurons, or halfspaces, if known.", min=1, metavar="K")
+    ] = None,
+    target: Annotated[
+        str | None,
+        optional("Columns of answers: y, unless said; several are probabilities.", metavar="A,B"),
+    ] = None,
+    drop: Annotated[
+        str | None, optional("Columns that are no inputs either.", metavar="C,D")
     ] = None,
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
@@ -57,7 +65,8 @@ def learn(
     if halfspaces is not None:
         from revelu.cli.halfspaces import learn_halfspaces
 
-        return learn_halfspaces(data, output or [], halfspaces, neurons, learning)
+        columns = _columns(target), _columns(drop)
+        return learn_halfspaces(data, output or [], halfspaces, neurons, learning, columns)
     from revelu.adapters.executors import executor
     from revelu.formats import check_writable
     from revelu.tasks.learn.learn import learn as recover
@@ -71,14 +80,20 @@ def learn(
             seed=learning.seed,
             executor=pool,
             progress=learning.line,
+            target=_columns(target),
+            drop=_columns(drop),
         )
     if recovery.network is not None:
-        learning.write(outputs, save_network(recovery.network, softmax=False))
+        learning.write(outputs, save_network(recovery.network, recovery.is_classifier))
         learning.picture(recovery.network)
     account = learning.account(f"{data}", recovery, _fields_of(recovery))
     learning.show(account, _rows_of(recovery))
     certified = recovery.status is Status.RECOVERED
     return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
+
+
+def _columns(given: str | None) -> list[str]:
+    return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
 def _fields_of(recovery: Recovery) -> dict[str, Any]:

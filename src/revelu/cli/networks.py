@@ -6,25 +6,50 @@ from typing import Any
 
 import numpy as np
 
+from revelu.errors import InputError
+from revelu.formats import Frame
 from revelu.network import Network
 from revelu.recovery import Recovery, Status
 
 
-def save_network(network: Network, *, softmax: bool) -> Callable[[Path], None]:
-    """Return what writes a network; a classifier's softmax goes with it where a file has one."""
+def save_network(
+    network: Network, softmax: bool = False, frame: Frame | None = None
+) -> Callable[[Path], None]:
+    """Return what writes a network; a classifier's softmax goes with it where a file has one.
+
+    Parameters
+    ----------
+    softmax : bool
+    frame : Frame, optional
+        Names, shapes and types that an ONNX file is to have.
+    """
 
     def save(path: Path) -> None:
         from revelu import formats
 
-        if softmax and path.suffix.lower() == ".onnx":
+        if (softmax or frame is not None) and path.suffix.lower() == ".onnx":
             weights, biases = list(network.weights), list(network.biases)
             formats.save_arrays(
-                path, weights, biases, network.skip, np.dtype(np.float64), softmax=True
+                path, weights, biases, network.skip, np.dtype(np.float64), softmax, frame
             )
         else:
             network.save(path)
 
     return save
+
+
+def frame_of(target: Any, name: str) -> Frame:
+    """Return names, shapes and types of the input and the output that a target has.
+
+    Raises
+    ------
+    InputError
+        If it has none of its own, or several inputs.
+    """
+    frame = getattr(target, "frame", None)
+    if not isinstance(frame, Frame):
+        raise InputError(f"--like-input is for ONNX files of one input, which {name} is not")
+    return frame
 
 
 def fields_of(recovery: Recovery) -> dict[str, Any]:

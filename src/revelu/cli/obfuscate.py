@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @command
 def obfuscate(
-    inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.npy")],
+    inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.csv")],
     output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.npy")],
     norm: Annotated[
         float, typer.Option(metavar="R", help="Length of the noise, in each input's own norm.")
@@ -52,14 +52,14 @@ def obfuscate(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
-    from revelu.formats.inputs import read_inputs
+    from revelu.formats.tables import read_table
     from revelu.oracle import checked_inputs
     from revelu.tasks.obfuscate import obfuscate_target
 
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
     with asking.opened() as oracle:
-        X = checked_inputs(read_inputs(inputs), oracle.dim_target, box)
+        X = checked_inputs(read_table(inputs), oracle.dim_target, box)
         done = obfuscate_target(
             oracle,
             X,

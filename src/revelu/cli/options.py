@@ -20,8 +20,9 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx, .npz, .safetensors or .pt, the address "
-        "http(s)://HOST/v2/models/NAME, or, with --trust, a .joblib or module:attribute.",
+        help="demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops or .toml, a "
+        "folder of MLflow's or Hugging Face's, an address http(s)://..., or, with --trust, a "
+        ".joblib, .pkl or module:attribute.",
         show_default=False,
     ),
 ]
@@ -39,6 +40,24 @@ Outputs: TypeAlias = Annotated[
 Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
+]
+InputName: TypeAlias = Annotated[
+    str | None, optional("Which of several inputs varies; several, by commas, vary together.")
+]
+OutputName: TypeAlias = Annotated[
+    str | None, optional("Which of several outputs is read, or method of a scikit-learn model.")
+]
+InputShape: TypeAlias = Annotated[
+    str | None, optional("Shape of one row of a file, where it does not say.", metavar="1x8x8")
+]
+Activation: TypeAlias = Annotated[
+    str | None, optional("What is between the layers of a state dict.", metavar="relu")
+]
+Fixed: TypeAlias = Annotated[
+    Path | None,
+    optional(
+        "Where inputs, or columns that are no numbers, stay: a table or .npz.", metavar="DATA"
+    ),
 ]
 Like: TypeAlias = Annotated[
     Path | None,

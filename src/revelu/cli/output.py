@@ -134,6 +134,7 @@ def _ending(account: Mapping[str, Any]) -> Rows:
         by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
         rows += [("by phase", by_phase)] if by_phase else []
     rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
+    rows += [("note", text) for text in account.get("notes", ())]
     rows += [("evidence", text) for text in account.get("evidence", ())]
     rows += [("warning", text) for text in account.get("warnings", ())]
     mark = "" if account.get("certified", True) else " (not certified)"

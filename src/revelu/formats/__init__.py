@@ -17,8 +17,9 @@ from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
+from revelu.formats.onnx_frame import Frame
 
-__all__ = ["Arrays", "check_writable", "load_arrays", "save_arrays", "suffixes"]
+__all__ = ["Arrays", "Frame", "check_writable", "load_arrays", "save_arrays", "suffixes"]
 
 _FORMATS = {
     ".npz": "revelu.formats.npz",
@@ -57,6 +58,7 @@ def save_arrays(
     skip: tuple[np.ndarray, np.ndarray] | None,
     dtype: DTypeLike,
     softmax: bool = False,
+    frame: Frame | None = None,
 ) -> None:
     """Write the arrays of a network; the file appears whole or not at all.
 
@@ -67,6 +69,8 @@ def save_arrays(
     dtype : float64 or float32
     softmax : bool
         End in a softmax; formats without one refuse.
+    frame : Frame, optional
+        Names, shapes and types of input and output, where the format has them; others refuse.
 
     Raises
     ------
@@ -80,7 +84,13 @@ def save_arrays(
     if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
         raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
-    module.dump(path, Arrays(weights, biases, skip), kind, softmax)
+    arrays = Arrays(weights, biases, skip)
+    if frame is None:
+        module.dump(path, arrays, kind, softmax)
+    elif path.suffix.lower() == ".onnx":
+        module.dump(path, arrays, kind, softmax, frame)
+    else:
+        raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
 
 
 def check_writable(path: Path) -> None:

@@ -2,8 +2,9 @@
 
 What is written: ``input (N, d)`` to ``output (N, k)`` by Gemm and Relu; a skip is one
 more Gemm from the last hidden layer's input, added to the output; a classifier ends
-in Softmax.  What is read: the same, and chains of Gemm, MatMul, Add, Relu, Identity
-and Flatten as other tools write them.
+in Softmax.  In a frame, the input and the output have other names, shapes and types.
+What is read: the same, and chains of Gemm, MatMul, Add, Relu, Identity and Flatten as
+other tools write them.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
+from revelu.formats.onnx_frame import Frame
+
+__all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 
 # Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
@@ -27,8 +31,10 @@ MAX_BYTES = 2 * 2**30 - 1
 MAX_PRODUCT = 2**26
 
 
-def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
-    """Write a graph, checked by onnx's own checker.
+def dump(
+    path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool, frame: Frame | None = None
+) -> None:
+    """Write a graph, checked by onnx's own checker, in a frame where one is given.
 
     Raises
     ------
@@ -44,19 +50,16 @@ def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
     n_bytes = dtype.itemsize * sum(a.size for a in (*arrays.weights, *(arrays.skip or ())))
     if n_bytes > MAX_BYTES:
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
-    kind = helper.np_dtype_to_tensor_dtype(dtype)
     nodes, tensors, last = _layers(arrays, dtype)
     if softmax:
         nodes.append(helper.make_node("Softmax", [last], ["output"], axis=1))
     else:
         nodes.append(helper.make_node("Identity", [last], ["output"]))
-    graph = helper.make_graph(
-        nodes,
-        "revelu",
-        [helper.make_tensor_value_info("input", kind, ["N", d])],
-        [helper.make_tensor_value_info("output", kind, ["N", k])],
-        tensors,
-    )
+    own = Frame("input", (d,), dtype, "output", dtype)
+    if frame is not None:
+        nodes = frame.put_around(nodes, tensors, dtype)
+    inputs, outputs = (frame or own).declared(k)
+    graph = helper.make_graph(nodes, "revelu", inputs, outputs, tensors)
     model = helper.make_model(
         graph,
         producer_name="revelu",
@@ -157,6 +160,12 @@ def read_model(path: Path) -> Any:
     return model
 
 
+def data_files(path: Path, model: Any) -> list[Path]:
+    """Return the files beside an ONNX file that hold some of its numbers."""
+    held = {_location(tensor) for tensor in _tensors(model) if _is_external(tensor)}
+    return [path.parent / location for location in sorted(held)]
+
+
 def _tensors(message: Any) -> Iterator[Any]:
     """Every tensor that a message holds, however deep."""
     from onnx import TensorProto  # noqa: PLC0415
@@ -219,6 +228,7 @@ class _Reader:
         self.path, self.constants = path, constants
         self.readers: dict[str, Callable[[Any, dict[str, Any]], list[_Term]]] = {
             "Add": self._add,
+            "Cast": self._cast,
             "Dropout": self._dropout,
             "Flatten": self._flatten,
             "Gemm": self._gemm,
@@ -248,7 +258,7 @@ class _Reader:
         if (
             read is None
             or node.domain not in {"", "ai.onnx"}
-            or (self.after_softmax and node.op_type != "Identity")
+            or (self.after_softmax and node.op_type not in {"Cast", "Identity"})
         ):
             raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
         self.values[node.output[0]] = read(node, attributes)
@@ -323,6 +333,14 @@ class _Reader:
 
     def _identity(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         return self.values.get(node.input[0], [])
+
+    def _cast(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
+        """The same numbers in another precision; whole numbers would be others."""
+        from onnx import TensorProto  # noqa: PLC0415
+
+        if attributes.get("to") not in {TensorProto.FLOAT, TensorProto.DOUBLE}:
+            raise FormatError(f"{self.path}: Cast to numbers of fewer digits is not a layer")
+        return self._identity(node, {})
 
     def _dropout(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         """Nothing is dropped unless a third input says that this is training."""

@@ -30,8 +30,13 @@ class Scaling(NamedTuple):
         return Scaling(self.offset, np.asarray(self.scale * factor))
 
 
-def read_scaling(path: Path) -> Scaling | None:
+def read_scaling(path: Path, name: str | None = None) -> Scaling | None:
     """Read the scaling of columns that a graph begins with.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the input, where there are several.
 
     Returns
     -------
@@ -47,7 +52,7 @@ def read_scaling(path: Path) -> Scaling | None:
     with naming_damage(path, "graph"):
         graph = read_model(path).graph
         constants = _constants(graph, path.parent)
-        value = next(v.name for v in graph.input if v.name not in constants)
+        value = name or next(v.name for v in graph.input if v.name not in constants)
         start = found = Scaling(np.zeros(()), np.ones(()))
         while True:
             users = [node for node in graph.node if value in node.input]

@@ -19,12 +19,22 @@ def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
 
 def load(path: Path) -> Arrays:
     """Read a file."""
+    return from_state(path, read_state(path))
+
+
+def read_state(path: Path) -> dict[str, np.ndarray]:
+    """Read the tensors of a file by name.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged or too large.
+    """
     parser = library()
     with naming_damage(path, ".safetensors file"):
         if path.stat().st_size > MAX_BYTES:
             raise FormatError(f"{path}: over {MAX_BYTES:,} bytes")
-        named = parser.load(path.read_bytes())
-    return from_state(path, named)
+        return dict(parser.load(path.read_bytes()))
 
 
 def library() -> Any:

@@ -1,10 +1,9 @@
-"""Samples ``(X, y)`` in files: ``.npz`` archives, Parquet, or a folder of such shards.
+"""Samples ``(X, y)`` in files: ``.npz`` archives, tables, or a folder of such shards.
 
 A shard is read whole, one at a time; all shards together need not fit in memory.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.extras import import_extra
-from revelu.formats.arrays import check_is_file, naming_damage, naming_system_errors
+from revelu.formats.arrays import check_is_file, naming_system_errors
+from revelu.formats.columns import SUFFIXES, kind_of, names_of, read_table_of
 from revelu.formats.npz import read_archive
 from revelu.types import FloatArray
 
-_SUFFIXES = (".npz", ".parquet")
+# The column, or the array of an archive, that answers are in where nothing is said.
+_ANSWERS = ("y",)
 
 # An archive that unpacks to more bytes than this is to be split into shards.
 _MAX_BYTES = 8 * 2**30
@@ -37,10 +37,18 @@ class CheckedChunk:
         Begins every message.
     read : callable
         Returns ``X`` and ``y``.
+    width : int or None
+        Answers a row, where that is known before anything is read.
     """
 
     name: str
     read: Callable[[], Any]
+    width: int | None = None
+
+    def several(self) -> np.ndarray | None:
+        """Return the answers where they are several a row, shape (n, k); None of one."""
+        y = None if self.width == 1 else np.asarray(self.read()[1])
+        return y if y is not None and y.ndim == 2 and y.shape[1] > 1 else None
 
     def __call__(self) -> tuple[FloatArray, FloatArray]:
         """Return ``X (n, d)`` and ``y (n,)``.
@@ -59,39 +67,54 @@ class CheckedChunk:
         return check_samples(X, y, f"{self.name}: ")
 
 
-def find_shards(path: Path) -> list[CheckedChunk]:
-    """Find the samples of one file or a folder; nothing is read.
+def find_shards(
+    path: Path, target: Sequence[str] = (), drop: Sequence[str] = ()
+) -> list[CheckedChunk]:
+    """Find the samples of one file or a folder; of tables the names of their columns are read.
 
     Parameters
     ----------
     path : pathlib.Path
-        A file ending in ``.npz`` (arrays ``X`` and ``y``) or ``.parquet`` (a column ``y``,
-        every other one an input), or a folder of them.
+        A file ending in ``.npz`` (arrays ``X`` and ``y``), ``.parquet``, ``.csv`` or ``.npy``
+        (a column ``y``, every other one an input), or a folder of them.
+    target : sequence of str
+        The columns of answers, by name or by number from 0, or the array of an archive.
+    drop : sequence of str
+        Columns that are neither.
 
     Raises
     ------
     FormatError
-        If there is nothing to read.
+        If there is nothing to read, or a column is not there.
     """
     with naming_system_errors(path, "read"):
         shards = _files(path)
-        tables = [shard for shard in shards if _is_parquet(shard)]
-        columns = _columns(tables)
+    answers = list(target or _ANSWERS)
+    tables = [shard for shard in shards if kind_of(shard) != ".npz"]
+    if drop and len(tables) < len(shards):
+        raise FormatError(f"{path}: columns of an .npz archive have no names to be dropped")
+    inputs = _inputs(tables, answers, drop)
     readers: list[Callable[[], Any]] = [
-        partial(_read_parquet, shard, columns) if _is_parquet(shard) else partial(_read_npz, shard)
+        partial(_read_table, shard, inputs, answers)
+        if shard in tables
+        else partial(_read_npz, shard, answers)
         for shard in shards
     ]
-    return [CheckedChunk(f"{p}", read) for p, read in zip(shards, readers, strict=True)]
+    widths = [len(answers) if shard in tables else None for shard in shards]
+    return [
+        CheckedChunk(f"{p}", read, width)
+        for p, read, width in zip(shards, readers, widths, strict=True)
+    ]
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        shards = sorted(p for p in path.iterdir() if p.suffix.lower() in _SUFFIXES)
+        shards = sorted(p for p in path.iterdir() if kind_of(p) in SUFFIXES)
         if not shards:
-            raise FormatError(f"{path}: holds no {' or '.join(_SUFFIXES)} file")
+            raise FormatError(f"{path}: holds no file ending in {', '.join(SUFFIXES)}")
         return shards
-    if path.suffix.lower() not in _SUFFIXES:
-        known = ", ".join(_SUFFIXES)
+    if kind_of(path) not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
         raise FormatError(f"{path}: unknown suffix of samples; known: {known}")
     check_is_file(path)
     return [path]
@@ -120,7 +143,7 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
     if y.ndim == 2 and X.ndim == 2 and len(X) == len(y) and y.shape[1] > 1:
         raise FormatError(
             f"{where}y has {y.shape[1]} outputs, and one is learned at a time: give y[:, 0], then "
-            "the others"
+            "the others, or a target for each"
         )
     if X.ndim != 2 or y.ndim != 1 or len(X) != len(y) or not X.shape[1]:
         raise FormatError(
@@ -142,45 +165,36 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
     return X, y
 
 
-def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    arrays = read_archive(path, ("X", "y"), _MAX_BYTES)
-    return arrays["X"], arrays["y"]
+def _read_npz(path: Path, answers: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    if len(answers) > 1:
+        raise FormatError(f"{path}: an archive has its answers in one array, not {len(answers)}")
+    arrays = read_archive(path, ("X", answers[0]), _MAX_BYTES)
+    return arrays["X"], arrays[answers[0]]
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
-
-
-def _columns(tables: list[Path]) -> list[str]:
+def _inputs(tables: list[Path], answers: list[str], drop: Sequence[str]) -> list[str]:
     """The inputs' columns, in the first table's order; the others must have the same."""
-    columns: list[str] = []
+    inputs: list[str] = []
+    first: set[str] = set()
     for path in tables:
-        with _reading_parquet(path) as parquet:
-            names = list(parquet.read_schema(path).names)
-        if "y" not in names or len(names) < 2:
-            raise FormatError(f"{path}: needs a column y and at least one more")
+        table = names_of(path)
+        names = [table.name(place) for place in range(len(table.arrays))]
         if len(set(names)) < len(names):
             raise FormatError(f"{path}: two columns have the same name")
-        columns = columns or [name for name in names if name != "y"]
-        if differing := sorted({*columns, "y"} ^ set(names)):
+        others = [names[table.place(column)] for column in (*answers, *drop)]
+        if not first:
+            inputs = [name for name in names if name not in others]
+            first = set(names)
+        if differing := sorted(first ^ set(names)):
             listed = ", ".join(differing[:5])
             raise FormatError(f"{path}: the columns differ from those of {tables[0]}: {listed}")
-    return columns
+        if not inputs:
+            raise FormatError(f"{path}: needs a column of inputs beside {', '.join(answers)}")
+    return inputs
 
 
-def _read_parquet(path: Path, columns: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    with _reading_parquet(path) as parquet:
-        table = parquet.read_table(path, columns=[*columns, "y"], partitioning=None)
-        arrays = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiub":
-            kind = table.column(name).type
-            raise FormatError(f"{path}: column {name} holds {kind}, not real numbers")
-    return np.column_stack([arrays[name] for name in columns]), arrays["y"]
-
-
-@contextmanager
-def _reading_parquet(path: Path) -> Iterator[Any]:
-    parquet = import_extra("pyarrow.parquet", f"{path}: reading Parquet needs pyarrow", "parquet")
-    with naming_damage(path, "Parquet file"):
-        yield parquet
+def _read_table(path: Path, inputs: list[str], answers: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    table = read_table_of(path, [*inputs, *answers])
+    X, y = ([table.place(name) for name in names] for names in (inputs, answers))
+    Y = table.numbers(y)
+    return table.numbers(X), Y[:, 0] if len(answers) == 1 else Y

@@ -26,6 +26,7 @@ _MAX_PICKLE = 2**20
 _DTYPES: dict[str, np.dtype[Any]] = {
     "torch DoubleStorage": np.dtype("<f8"),
     "torch FloatStorage": np.dtype("<f4"),
+    "torch HalfStorage": np.dtype("<f2"),
     "torch LongStorage": np.dtype("<i8"),
 }
 _DICT = "collections OrderedDict"
@@ -51,9 +52,32 @@ def load(path: Path) -> Arrays:
     UntrustedError
         If it holds other things than tensors by name, which only running it would show.
     """
+    return from_state(path, read_state(path))
+
+
+def read_state(path: Path) -> dict[str, np.ndarray]:
+    """Read the tensors of a state dict, or of the one that a checkpoint holds, by name.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged or too large.
+    UntrustedError
+        If it holds other things than tensors, numbers and text.
+    """
     with naming_damage(path, "state dict"), zipfile.ZipFile(path) as archive:
-        named = _read(path, archive)
-    return from_state(path, named)
+        return _read(path, archive)
+
+
+def is_script(path: Path) -> bool:
+    """Whether a file is a TorchScript program, which has its code in it."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with naming_damage(path, "archive"), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return any(name.endswith("/constants.pkl") for name in names) and any(
+        "/code/" in name for name in names
+    )
 
 
 def library() -> Any:
@@ -79,9 +103,19 @@ def _read(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     found = _Machine(path, lambda key: archive.read(f"{folder}data/{key}")).run(
         archive.read(pickles[0])
     )
-    if not isinstance(found, dict) or not all(isinstance(a, np.ndarray) for a in found.values()):
+    if not _is_state(found) and isinstance(found, dict):
+        states = [value for value in found.values() if value and _is_state(value)]
+        # A checkpoint has one beside numbers, text and what its optimiser keeps.
+        found = states[0] if len(states) == 1 else None
+    if not _is_state(found):
         raise UntrustedError(_Machine.refusal(path))
-    return found
+    return dict(found)
+
+
+def _is_state(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(key, str) and isinstance(value, np.ndarray) for key, value in found.items()
+    )
 
 
 class _Name(str):
@@ -125,7 +159,7 @@ class _Machine:
                 return self.stack.pop()
             if name in {"PROTO", "FRAME"}:
                 continue
-            if name in {"BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1"}:
+            if name in {"BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}:
                 self.stack.append(argument)
             elif name == "GLOBAL":
                 self.stack.append(_Name(argument))
@@ -143,6 +177,10 @@ class _Machine:
                 self._set_items(self.marks.pop())
             elif name == "SETITEM":
                 self._set_items(len(self.stack) - 2)
+            elif name == "APPENDS":
+                self._append(self.marks.pop())
+            elif name == "APPEND":
+                self._append(len(self.stack) - 1)
             else:
                 self._other(name)
         raise FormatError(f"{self.path}: a pickle without an end")
@@ -151,7 +189,9 @@ class _Machine:
         """The instructions that make something, or end with it."""
         makers: dict[str, Callable[[], Any]] = {
             "EMPTY_DICT": dict,
+            "EMPTY_LIST": list,
             "EMPTY_TUPLE": tuple,
+            "NONE": lambda: None,
             "NEWFALSE": lambda: False,
             "NEWTRUE": lambda: True,
             "BINPERSID": lambda: self._storage(self.stack.pop()),
@@ -175,9 +215,16 @@ class _Machine:
         items = self.stack[start:]
         del self.stack[start:]
         target = self.stack[-1]
-        if not isinstance(target, dict) or not all(isinstance(key, str) for key in items[::2]):
+        if not isinstance(target, dict) or not all(isinstance(k, str | int) for k in items[::2]):
             self._refuse()
         target.update(zip(items[::2], items[1::2], strict=True))
+
+    def _append(self, start: int) -> None:
+        items = self.stack[start:]
+        del self.stack[start:]
+        if not isinstance(self.stack[-1], list):
+            self._refuse()
+        self.stack[-1].extend(items)
 
     def _storage(self, described: Any) -> _Storage:
         kind, dtype, key, _, n = described

@@ -19,6 +19,7 @@ from revelu.errors import InputError
 from revelu.oracle.arguments import whole_number
 from revelu.oracle.checks import as_columns
 from revelu.oracle.log_ratios import are_probabilities, softmax
+from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
 
@@ -96,11 +97,11 @@ class Float32(Degradation):
 
     def degrade_query(self, X: FloatArray) -> FloatArray:
         """Return the float32 numbers nearest to ``X (n, d)``."""
-        return _nearest_float32(X)
+        return nearest_float32(X)
 
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
         """Return the float32 numbers nearest to ``Y (n, k)``."""
-        return _nearest_float32(Y)
+        return nearest_float32(Y)
 
 
 @dataclass(frozen=True)
@@ -264,8 +265,3 @@ def degrade(ask: Ask, *degradations: Degradation) -> Ask:
             raise InputError(f"{degradation!r} is no degradation")
         ask = degradation(ask)
     return ask
-
-
-def _nearest_float32(A: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return A.astype(np.float32).astype(np.float64)

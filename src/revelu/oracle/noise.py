@@ -7,7 +7,12 @@ import numpy as np
 from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.grid import Grid
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
-from revelu.oracle.numbers import Numbers, read_numbers
+from revelu.oracle.numbers import (
+    Numbers,
+    are_written_float32,
+    nearest_float32,
+    read_numbers,
+)
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
@@ -178,7 +183,8 @@ def measure_noise(
     """Measure the noise floor with 64 queries in two rounds: 56 inputs, and eight asked again.
 
     Where the answers turn out to be probabilities, the oracle is switched to
-    log-ratios, and the floor is that of the log-ratios.
+    log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
+    numbers, it is switched to those numbers.
 
     Parameters
     ----------
@@ -202,6 +208,9 @@ def measure_noise(
     with oracle.phase("noise"), oracle.as_answered():
         answered = oracle(X)
         answered_again = oracle(X[again])
+    if are_written_float32(answered):
+        oracle.takes_float32 = True
+        answered, answered_again = nearest_float32(answered), nearest_float32(answered_again)
     numbers = read_numbers(answered)
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))

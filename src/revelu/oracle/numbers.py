@@ -75,6 +75,26 @@ def read_numbers(Y: FloatArray, min_variety: int = 5, largest_short: float = 2.0
     return Numbers("float64")
 
 
-def _are_float32(Y: FloatArray) -> BoolArray:
+def are_written_float32(Y: FloatArray, least: int = 24) -> bool:
+    """Whether answers are float32 numbers in decimals, as servers of other languages write them.
+
+    Those write the shortest decimals that read back as the same float32 number, and the nearest
+    float64 numbers are others.  ``least`` numbers must have eight digits or more: shorter ones are
+    shortest decimals of some float32 number, always, and of those that were rounded to eight
+    digits half are, so that so many agree by chance once in 1e7.
+    """
     with np.errstate(over="ignore"):
-        return np.asarray(Y.astype(np.float32).astype(np.float64) == Y)
+        single = Y.astype(np.float32)
+    if not np.array_equal(np.array([float(str(y)) for y in single.ravel()]), Y.ravel()):
+        return False
+    return sum(float(f"{y:.7g}") != y for y in Y.ravel().tolist()) >= least
+
+
+def nearest_float32(Y: FloatArray) -> FloatArray:
+    """Return the float32 numbers nearest to ``Y``; infinity beyond their range."""
+    with np.errstate(over="ignore"):
+        return Y.astype(np.float32).astype(np.float64)
+
+
+def _are_float32(Y: FloatArray) -> BoolArray:
+    return np.asarray(nearest_float32(Y) == Y)

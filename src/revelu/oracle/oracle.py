@@ -18,6 +18,7 @@ from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
+from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
 from revelu.types import FloatArray
 
@@ -57,8 +58,11 @@ class Oracle:
         No batch is begun later than this after the first question.
     clock : callable, () -> float
         What counts the seconds; ``time.process_time`` counts those of computing.
-    watched : bool
-        Ask rows again now and then to see that the target has not become another one.
+    is_remote : bool
+        The target is elsewhere, and may change: rows are asked again now and then, to see that it
+        has not become another one, and an audit asks it no more than it must.
+    client : object, optional
+        What requests go through, for those who want to see them.
 
     Raises
     ------
@@ -79,7 +83,8 @@ class Oracle:
         batch_rows: int = BATCH_ROWS,
         max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-        watched: bool = False,
+        is_remote: bool = False,
+        client: Any = None,
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -102,6 +107,8 @@ class Oracle:
         self.max_seconds = max_seconds
         self._clock = clock
         self.listener: Listener | None = None
+        # Answers that are decimals of float32 numbers are taken for those.
+        self.takes_float32 = False
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
@@ -112,7 +119,8 @@ class Oracle:
         self._started: float | None = None
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
-        self._watched = watched
+        self.is_remote = self._watched = is_remote
+        self.client = client
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0
         self._asked_anew = False
@@ -175,6 +183,11 @@ class Oracle:
             raise InputError(f"domain must be a revelu.Domain, got {type(domain).__name__}")
         self.domain = domain.of(self.dim_target, self.name)
         self.dim_in, self.box = self.domain.dim_in, self.domain.unit_box
+
+    @property
+    def target(self) -> Ask:
+        """What is asked, as it was opened."""
+        return self._ask
 
     @property
     def dim_target(self) -> int:
@@ -326,6 +339,7 @@ class Oracle:
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
+        Y = nearest_float32(Y) if self.takes_float32 else Y
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
     def _placed(self, X: FloatArray) -> FloatArray:

@@ -52,6 +52,7 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
         As ``--json`` has it.
     """
     special = {"audit": _of_audit, "compare": _of_comparison, "diagnose": _of_diagnosis}
+    special["probe"] = _of_probe
     if command in special:
         return special[command](account)
     status = f"{account['status']}"
@@ -90,6 +91,12 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     if rows[0]["cut"] and rows[0]["recovered"] == "nothing":
         words, tone = "nothing was found before the attack was cut", "warn"
     return Verdict(f"{words}; {len(missing)} rows are missing" if missing else words, tone)
+
+
+def _of_probe(account: Mapping[str, Any]) -> Verdict:
+    if account["status"] == "error":
+        return Verdict("nothing was understood", "bad")
+    return Verdict("answers, and is understood", "good")
 
 
 def _of_comparison(account: Mapping[str, Any]) -> Verdict:

@@ -1,4 +1,8 @@
-"""Serve: a model behind the Open Inference Protocol (version 2), for trying it out."""
+"""Serve: a model behind the Open Inference Protocol (version 2) and version 1, to try it out.
+
+Version 1 is what TensorFlow Serving and KServe speak, and MLflow at `/invocations`: a JSON object
+with rows comes in as `instances` or `inputs`, one with `predictions` goes out.
+"""
 
 import json
 import logging
@@ -12,8 +16,10 @@ from urllib.parse import quote, unquote, urlsplit
 import numpy as np
 
 from revelu._version import __version__
+from revelu.adapters.json_text import read_document, write_numbers
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
+    DTYPES,
     JSON_LENGTH,
     Body,
     ProtocolError,
@@ -145,6 +151,37 @@ class ModelServer(ThreadingHTTPServer):
         tensor = Tensor(_OUTPUT, self.datatype, Y)
         return encode("outputs", [tensor], fields, binary=_wants_binary(document))
 
+    def predict(self, content: bytes) -> Body:
+        """Answer a request of version 1.
+
+        Raises
+        ------
+        ProtocolError
+            If it is none.
+        TargetError
+            If the model fails.
+        """
+        try:
+            document = read_document(content)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"the body is no JSON: {error}") from None
+        if not isinstance(document, dict):
+            raise ProtocolError("the body is no JSON object")
+        named = [key for key in ("instances", "inputs") if key in document]
+        if len(named) != 1:
+            raise ProtocolError("rows are asked for as instances or as inputs")
+        try:
+            values = np.array(document[named[0]], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ProtocolError(f"{named[0]} are no rows of numbers") from None
+        Y = self.answer(_checked(values, named[0], self.dim_in))
+        with self._counting:
+            self.n_queries += len(Y)
+        # What is answered are numbers of the model's type, as in the other protocol.
+        written = Y.astype(DTYPES[self.datatype]).astype(np.float64)
+        text = f'{{"predictions": {write_numbers(written)}}}'
+        return Body(text.encode(), {"Content-Type": "application/json"})
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give a connection a thread; close it where too many have one."""
         if self._slots.acquire(blocking=False):
@@ -210,9 +247,12 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             content = self._content()
             path = self._path()
-            if path != f"/v2/models/{self.server.name}/infer":
+            if path == f"/v2/models/{self.server.name}/infer":
+                body = self.server.infer(content, self.headers.get(JSON_LENGTH))
+            elif path in {f"/v1/models/{self.server.name}:predict", "/invocations"}:
+                body = self.server.predict(content)
+            else:
                 raise _RefusedError(HTTPStatus.NOT_FOUND, self._unknown(path))
-            body = self.server.infer(content, self.headers.get(JSON_LENGTH))
         except _RefusedError as error:
             self.send_error(error.status, f"{error}")
         except ProtocolError as error:
@@ -288,11 +328,14 @@ def _rows(tensors: list[Tensor], dim_in: int) -> FloatArray:
     tensor = tensors[0]
     if tensor.datatype not in _TAKEN:
         raise ProtocolError(f"input {tensor.name!r} is {tensor.datatype}, not FP64 or FP32")
-    X = tensor.values.astype(np.float64)
+    return _checked(tensor.values.astype(np.float64), f"input {tensor.name!r}", dim_in)
+
+
+def _checked(X: FloatArray, name: str, dim_in: int) -> FloatArray:
     if X.ndim != 2 or X.shape[1] != dim_in or not len(X):
-        raise ProtocolError(f"input {tensor.name!r} has shape {list(X.shape)}, not [n, {dim_in}]")
+        raise ProtocolError(f"{name} has shape {list(X.shape)}, not [n, {dim_in}]")
     if not np.isfinite(X).all():
-        raise ProtocolError(f"input {tensor.name!r} holds a number that is not finite")
+        raise ProtocolError(f"{name} holds a number that is not finite")
     return X
 
 

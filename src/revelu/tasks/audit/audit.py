@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from revelu.adapters import is_served
 from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
@@ -17,6 +16,7 @@ from revelu.recovery import Status
 from revelu.tasks.audit.advice import ORDER, advice
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences
+from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.progress import Listener, Progress
@@ -39,12 +39,15 @@ def audit(
     trust: bool = False,
     max_seconds: float | None = None,
     domain: Domain | None = None,
+    remote: bool = False,
+    rate: str | None = None,
 ) -> Audit:
     """Find out what a target gives away under each defence.
 
-    Every defence is simulated on a local target.  Of a served one the answers as they are
-    are attacked, and the other rows follow from attacks on the copy found: they cost no
-    query, and are marked as extrapolated.
+    Every defence is simulated on a local target.  Of one that is elsewhere, behind an address or
+    ``remote``, the answers as they are are attacked.  The other rows follow from attacks on the
+    answers that were paid for then, and on the copy found where something else is asked: they
+    cost no query, and are marked as extrapolated.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ def audit(
         seconds of computing.  The rows share them, those that were cut are begun again with
         what others left over, and say so where that was too little: how far an attack comes in
         its time depends on the machine.
-    target, budget, seed, executor, progress, dim_in, trust, domain
+    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate
         As of :func:`revelu.extract`.
 
     Returns
@@ -92,6 +95,8 @@ def audit(
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
+        remote=remote,
+        rate=rate,
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
@@ -137,7 +142,7 @@ class _Audit:
     again: float = 4.0
 
     def __post_init__(self) -> None:
-        self.served = is_served(self.oracle.name)
+        self.served = self.oracle.is_remote
         self.clock = time.process_time
         if self.oracle.max_seconds is not None:
             self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
@@ -149,6 +154,7 @@ class _Audit:
         # What attacks were allowed, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
         self.place = 0
+        self.paid = PaidAnswers()
         self.reference: Reference | None = None
         self.given: Reference | None = None
 
@@ -196,6 +202,7 @@ class _Audit:
             Y = self.oracle(X)
             given = None if self.inputs is None else self.oracle(self.inputs)
         self.reference = Reference(X, Y, probabilities)
+        self.paid.keep(X, Y)
         if self.inputs is not None and given is not None:
             self.given = Reference(self.inputs, given, probabilities)
         self.all = defences(
@@ -243,7 +250,8 @@ class _Audit:
         elif first is not None and self.served:
             row = self._extrapolated(defence, first, limits)
         else:
-            ask = degrade(self.oracle, *defence.degradations)
+            asked = self.paid.keeping(self.oracle) if self.served else self.oracle
+            ask = degrade(asked, *defence.degradations)
             row = self._attacked(defence, self.oracle, ask, limits)
         kept, shift = (self.given or known).costs(defence)
         log.info("%s: %s", row.defence, row.recovered)
@@ -297,9 +305,14 @@ class _Audit:
             note = f"coarser answers give away no more than the finer ones: {first.recovered}"
             return AuditRow(defence.name, first.recovered, extrapolated=True, notes=(note,))
         ask = copy if self.reference is None else partial(self.reference.answers_of, copy)
-        base = Oracle(ask, copy.dim_in, name="the copy")
+        # Of a copy that is not certified the answers are others: the two make no one function.
+        known = self.paid.or_else(ask) if first.certified else ask
+        base = Oracle(known, copy.dim_in, name="the copy")
         row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
+        if first.certified and self.paid.n_paid:
+            n = self.paid.n_paid + self.paid.n_others
+            note += f"; {self.paid.n_paid:,} of its {n:,} answers are the model's, paid for before"
         return replace(row, extrapolated=True, notes=(note, *row.notes))
 
     def _limits(self, defence: Defence) -> Limits:

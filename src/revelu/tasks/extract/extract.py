@@ -45,6 +45,8 @@ def extract(
     domain: Domain | None = None,
     data: Any = None,
     elsewhere: bool = False,
+    remote: bool = False,
+    rate: str | None = None,
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -96,6 +98,10 @@ def extract(
     elsewhere : bool
         Where no domain is given and the target does not bend near N(0, I), or is saturated there,
         look for the place where it does, and recover it there; the certificate speaks of that.
+    remote : bool
+        The target, a callable for instance, asks elsewhere, as :func:`revelu.open_oracle` says.
+    rate : str, optional
+        Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
 
     Returns
     -------
@@ -137,6 +143,8 @@ def extract(
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
+        remote=remote,
+        rate=rate,
     )
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)

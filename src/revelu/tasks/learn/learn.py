@@ -1,14 +1,18 @@
 """Learn: the network behind samples ``(x, f(x))``, without a query."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from revelu.errors import InputError
+from revelu.formats.samples import find_shards
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
 from revelu.oracle import whole_number
@@ -17,6 +21,7 @@ from revelu.recover.fit.hermite import GaussianSamples, Hermite
 from revelu.recover.fit.learned import Learned
 from revelu.recovery import Recovery
 from revelu.tasks.job import check_progress
+from revelu.tasks.learn.classes import learn_classes, n_classes
 from revelu.tasks.learn.samples import Drawn, counted, gather
 from revelu.tasks.learn.verdict import Verdict
 from revelu.tasks.progress import Listener, teller
@@ -40,6 +45,8 @@ def learn(
     executor: Executor | None = None,
     max_searches: int | None = None,
     progress: Listener | None = None,
+    target: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
 ) -> Recovery:
     """Recover a network with one hidden layer and one output from samples alone.
 
@@ -47,13 +54,13 @@ def learn(
     ----------
     X : array_like, shape (n, d), path, or callable
         Inputs, drawn from N(0, I) or another Gaussian.  Or, ``y`` being left out, samples
-        that need not fit in memory: their file or folder (``.npz`` with ``X`` and ``y``,
-        Parquet with a column ``y``, a folder of such shards); or a function that returns, at
-        each call anew, an iterable of chunks, each of them a pair ``(X, y)`` or a function
-        that returns one, which is called where the chunk is worked on.
-    y : array_like, shape (n,)
+        that need not fit in memory: their file or folder (``.npz`` with ``X`` and ``y``, or
+        Parquet or CSV with a column ``y``, or a folder of such shards); or a function that
+        returns, at each call anew, an iterable of chunks, each of them a pair ``(X, y)`` or a
+        function that returns one, which is called where the chunk is worked on.
+    y : array_like, shape (n,) or (n, k)
         The network's outputs, with or without independent noise.  Of several outputs each is
-        learned for itself.
+        learned for itself; only probabilities of k classes are learned together, as logits.
     n_neurons : int, optional
         If known; else found.
     order : {"auto", 1, 2}
@@ -66,6 +73,9 @@ def learn(
         Give up after so many; else when the work is out of proportion.
     seed, progress
         As of :func:`revelu.extract`.
+    target, drop : str or sequence of str
+        Of tables in files: the columns of answers, ``"y"`` where not given, and those that are
+        neither answers nor inputs; by name or by number from 0.
 
     Returns
     -------
@@ -76,7 +86,7 @@ def learn(
         all parameters, in coordinates in which inputs have mean 0 and covariance I,
         ``sign_patterns``, where more than one explains the samples, and ``order``, the least
         at which the theorems apply to the rows found, with ``independence``, the least singular
-        value of their products of that order.
+        value of their products of that order; of several outputs these are the first one's.
 
     Raises
     ------
@@ -109,12 +119,49 @@ def learn(
             f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
         )
     check_progress(progress)
+    one = partial(
+        _learn_one,
+        n_neurons=n_neurons,
+        order=str(order),
+        seed=seed,
+        executor=executor,
+        max_searches=max_searches,
+        progress=progress,
+    )
+    shards = None
+    if isinstance(X, str | PathLike) and y is None:
+        shards = find_shards(Path(X), _names(target), _names(drop))
+        X, first = partial(list, shards), shards[0].several()
+    elif target or drop:
+        raise InputError("target and drop are for samples in files")
+    else:
+        first = y
+    if first is not None and (k := n_classes(first)):
+        return learn_classes(X, y, shards, k, one)
+    return one(X, y)
 
+
+def _names(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _learn_one(
+    X: Any,
+    y: Any,
+    *,
+    n_neurons: int | None,
+    order: str,
+    seed: int,
+    executor: Executor | None,
+    max_searches: int | None,
+    progress: Listener | None,
+) -> Recovery:
+    """Learn one output."""
     tell = teller(log, progress)
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
-    method = Hermite(n_neurons, str(order), max_searches)
+    method = Hermite(n_neurons, order, max_searches)
     _check_enough(drawn, method)
     law, unit = measure_law(drawn.X), _unit(drawn.y)
     samples, rng = _whitened(drawn, law, unit), np.random.default_rng(seeds.spawn(1)[0])

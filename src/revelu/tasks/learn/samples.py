@@ -121,6 +121,9 @@ class _Called:
 
     def __iter__(self) -> Iterator[CheckedChunk]:
         for i, chunk in enumerate(self.function()):
+            if isinstance(chunk, CheckedChunk):
+                yield chunk
+                continue
             yield CheckedChunk(f"chunk {i}", chunk if callable(chunk) else partial(tuple, chunk))
 
 

@@ -1,0 +1,141 @@
+"""A model behind an address, asked by a template."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from revelu.adapters.endpoints.answers import AnswerError, Answers
+from revelu.adapters.endpoints.endpoint import Endpoint
+from revelu.adapters.http_client import Client, error_of
+from revelu.adapters.portions import Portions, joined
+from revelu.errors import InputError, TargetError
+from revelu.oracle import agreed_dim_in
+from revelu.types import FloatArray
+
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
+class EndpointTarget:
+    """An endpoint that answers ``(n, d) -> (n, k)``.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+    dim_in : int, optional
+        Number of inputs, where the endpoint does not say.
+    rate : str, optional
+        Most requests, in place of the endpoint's.
+    attempts : int
+        Times that a request is sent whose answer is not understood, once another one was.
+    one_by_one_rows : int
+        Rows of a batch, where each is a request: so many answers may be lost with a connection.
+
+    Attributes
+    ----------
+    client : Client
+        What it is asked through.
+    batch_rows : int or None
+        Rows of a batch, where not any number will do.
+    facts : dict of str to str
+        What decides the answers, besides the address.
+
+    Raises
+    ------
+    InputError
+        If the address is none, or its number of inputs is not said.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        dim_in: int | None = None,
+        *,
+        rate: str | None = None,
+        attempts: int = 5,
+        one_by_one_rows: int = 32,
+    ) -> None:
+        self.url, self._attempts = endpoint.url, attempts
+        # The client comes first: it refuses addresses with a password, which no message may show.
+        rate = endpoint.rate if rate is None else rate
+        self.client = Client(self.url, rate, endpoint.timeout, endpoint.connection)
+        self._template = endpoint.template()
+        one_by_one = self._template.one_by_one
+        self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
+        self._portions, self._has_answered = Portions(), False
+        declared = self._template.n_columns
+        if endpoint.dim_in is not None:
+            declared = agreed_dim_in(self.url, declared, endpoint.dim_in)
+        self.dim_in = agreed_dim_in(self.url, declared, dim_in)
+        if self.dim_in < self._template.n_least:
+            last = self._template.n_least - 1
+            raise InputError(f"the request has $row[{last}], and there are {self.dim_in} inputs")
+        self.batch_rows = one_by_one_rows if self._template.one_by_one else None
+        if endpoint.batch is not None:
+            self.batch_rows = endpoint.batch
+        self.facts = _facts(endpoint)
+
+    def __call__(self, X: FloatArray) -> np.ndarray:
+        """Ask for the rows of ``X (n, d)``, shape (n, k).
+
+        Raises
+        ------
+        TargetError
+            If there is no answer, or one to something else.
+        """
+        if self._template.one_by_one:
+            return self._one_by_one(X)
+        if self._has_answered or len(X) == 1:
+            return self._portions.ask(self.ask, X)
+        # The first request has one row: a template that does not fit costs no more.
+        return joined([self.ask(X[:1]), self._portions.ask(self.ask, X[1:])])
+
+    def _one_by_one(self, X: FloatArray) -> FloatArray:
+        """Ask for one row a request, and for none after one that is no answer."""
+        answers: list[FloatArray] = []
+        for i in range(len(X)):
+            y = self.ask(X[i : i + 1])
+            if not np.isfinite(y).all():
+                wrong = y[~np.isfinite(y)][0]
+                raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
+            answers.append(y)
+            joined([answers[0][:0], y])  # of another number of outputs, too
+        return joined(answers)
+
+    def ask(self, X: FloatArray) -> FloatArray:
+        """Ask for the rows of ``X (n, d)`` in one request, shape (n, k).
+
+        Raises
+        ------
+        TargetError
+            If there is no answer, or one to something else.
+        """
+        query, content = self._template.filled(X)
+        for attempt in range(1, self._attempts + 1):
+            reply = self.client.request(
+                self._template.method, self.url, content, _HEADERS, query=query
+            )
+            if reply.status >= 400:
+                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
+            try:
+                Y = self._answers.read(reply.content, len(X))
+            except AnswerError as error:
+                may_pass = error.passing or self._has_answered
+                if attempt == self._attempts or not may_pass:
+                    raise TargetError(f"{self.url} {error}") from None
+            else:
+                self._has_answered = True
+                return Y
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+
+def _facts(endpoint: Endpoint) -> dict[str, str]:
+    """What decides the answers; a request may hold what is not to be told."""
+    digest = hashlib.sha256((endpoint.request or "").encode()).hexdigest()
+    facts: dict[str, Any] = {
+        "request": f"{endpoint.method} {digest[:16]}",
+        "answer": endpoint.answer or "all of it",
+        "headers": ", ".join(sorted(endpoint.headers)) or "none",
+        "classes": ", ".join(endpoint.classes) or "none",
+    }
+    return facts

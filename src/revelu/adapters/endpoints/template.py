@@ -1,0 +1,146 @@
+"""Templates: a request in JSON with places for rows.
+
+{"instances": $rows}                all rows of a batch, a list of lists
+{"features": $row}                  one row a request, a list
+{"age": $row[0], "income": $row[1]} its numbers one by one
+{"features": "$row"}                a text: the numbers with commas between them
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import numpy as np
+
+from revelu.adapters.json_text import write_numbers
+from revelu.errors import InputError
+from revelu.types import FloatArray
+
+# A place for rows; in a string it has no quotes around it.
+_PLACE = re.compile(r"\$(?P<name>\w+)(?:\[(?P<column>\d{1,6})\])?")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+_EXAMPLE = """'{"features": $rows}', or $row for one row a request"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place for rows in a template.
+
+    Attributes
+    ----------
+    whole : bool
+        ``$rows``: all rows of a batch.
+    column : int or None
+        ``$row[I]``: the number of one column alone.
+    is_text : bool
+        Inside a string.
+    """
+
+    whole: bool
+    column: int | None = None
+    is_text: bool = False
+
+    def filled(self, X: FloatArray) -> str:
+        """Return what stands here for rows (n, d): their numbers read back are the same."""
+        if self.whole:
+            return write_numbers(X)
+        (row,) = X
+        if self.column is not None:
+            return repr(float(row[self.column]))
+        numbers = write_numbers(row)
+        return numbers[1:-1] if self.is_text else numbers
+
+
+class Template:
+    """A request in JSON with places for rows.
+
+    Parameters
+    ----------
+    text : str
+    method : {"POST", "GET"}
+        A GET has the members of its object as parameters of the address.
+
+    Raises
+    ------
+    InputError
+        If it has no place for rows, or is no JSON with numbers in those places.
+
+    Attributes
+    ----------
+    one_by_one : bool
+        Whether it asks for one row.
+    n_least : int
+        Fewest numbers of a row.
+    n_columns : int or None
+        Numbers of a row, where each has a place.
+    """
+
+    def __init__(self, text: str, method: str = "POST") -> None:
+        self.text, self.method = text, method
+        self._parts = list(_parts(text))
+        self.places = [part for part in self._parts if isinstance(part, Place)]
+        if not self.places:
+            raise InputError(f"the request has no place for rows: write {_EXAMPLE}")
+        if len({place.whole for place in self.places}) > 1:
+            raise InputError("the request has both $rows and $row: write one of them")
+        self.one_by_one = not self.places[0].whole
+        columns = {place.column for place in self.places}
+        named = {column for column in columns if column is not None}
+        self.n_least = 1 + max(named, default=0)
+        self.n_columns = None if None in columns else self.n_least
+        try:
+            example = json.loads(self._text(np.zeros((1, self.n_least))))
+        except ValueError as error:
+            raise InputError(f"the request is no JSON once rows are in it: {error}") from None
+        if method == "GET" and not isinstance(example, dict):
+            raise InputError("a GET takes a JSON object: its members are the parameters")
+        if self.n_columns is not None and len(named) < self.n_columns:
+            left_out = next(i for i in range(self.n_columns) if i not in named)
+            raise InputError(f"the request leaves out $row[{left_out}]")
+
+    def filled(self, X: FloatArray) -> tuple[str, bytes]:
+        """Return the query of the address and the body that ask for the rows of ``X (n, d)``."""
+        text = self._text(X)
+        if self.method != "GET":
+            return "", text.encode()
+        members = json.loads(text).items()
+        return urlencode([(k, v if isinstance(v, str) else _compact(v)) for k, v in members]), b""
+
+    def _text(self, X: FloatArray) -> str:
+        return "".join(p.filled(X) if isinstance(p, Place) else p for p in self._parts)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _parts(text: str) -> list[str | Place]:
+    """Cut a template into what stays and the places for rows."""
+    parts: list[str | Place] = []
+    end = 0
+    for string in _STRING.finditer(text):
+        parts += _places(text[end : string.start()], is_text=False)
+        parts += _places(string[0], is_text=True)
+        end = string.end()
+    return [*parts, *_places(text[end:], is_text=False)]
+
+
+def _places(text: str, *, is_text: bool) -> list[str | Place]:
+    parts: list[str | Place] = []
+    end = 0
+    for found in _PLACE.finditer(text):
+        name, column = found["name"], found["column"]
+        if name not in {"row", "rows"}:
+            if is_text:
+                continue
+            raise InputError(f"the request has a place ${name}: there are $rows, $row and $row[I]")
+        whole = name == "rows"
+        if whole and (is_text or column):
+            wrong = "in quotes" if is_text else "with a column"
+            raise InputError(f"the request has $rows {wrong}: write {_EXAMPLE}")
+        parts += [text[end : found.start()]]
+        parts += [Place(whole, None if column is None else int(column), is_text)]
+        end = found.end()
+    return [*parts, text[end:]]

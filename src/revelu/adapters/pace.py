@@ -1,0 +1,57 @@
+"""The pace of requests: kept apart, whichever thread sends them."""
+
+import re
+import threading
+import time
+from typing import Any
+
+from revelu.errors import InputError
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+class Pace:
+    """One line that all threads stand in; a pickled copy begins one of its own.
+
+    Parameters
+    ----------
+    rate : str or None
+        Most requests, such as ``"50/s"``, ``"600/min"`` or ``"1000/h"``; None lets all go at once.
+
+    Raises
+    ------
+    InputError
+        If ``rate`` is none.
+    """
+
+    def __init__(self, rate: str | None) -> None:
+        self._interval, self._free_from = _interval(rate), 0.0
+        self._turn = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_interval": self._interval}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._interval, self._free_from = state["_interval"], 0.0
+        self._turn = threading.Lock()
+
+    def wait(self) -> None:
+        """Return when it is the caller's turn."""
+        if not self._interval:
+            return
+        with self._turn:
+            now = time.monotonic()
+            mine = max(self._free_from, now)
+            self._free_from = mine + self._interval
+        time.sleep(mine - now)
+
+
+def _interval(rate: str | None) -> float:
+    """Seconds between two requests."""
+    if rate is None:
+        return 0.0
+    found = _RATE.fullmatch(rate)
+    if found is None or not float(found[1]) > 0:
+        raise InputError(f"rate must be like 50/s, 600/min or 1000/h, got {rate!r}")
+    return _SECONDS[found[2]] / float(found[1])

@@ -1,0 +1,58 @@
+"""Requests no larger than a server takes."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from revelu.adapters.http_client import TooLargeError
+from revelu.errors import TargetError
+from revelu.types import FloatArray
+
+
+class Portions:
+    """How many rows go into one request.
+
+    A server does not say how much it takes: requests are halved from the first on that is too
+    large.
+
+    Parameters
+    ----------
+    fixed : int, optional
+        Most rows, where the server says so.
+    """
+
+    def __init__(self, fixed: int | None = None) -> None:
+        self._is_fixed, self._most = fixed is not None, fixed
+
+    def ask(self, ask: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
+        """Ask for the rows of ``X (n, d)``, in as many requests as it takes, shape (n, k).
+
+        Raises
+        ------
+        TargetError
+            If one of them is not answered, or with another number of outputs.
+        """
+        most = self._most or len(X)
+        if len(X) > most:
+            return joined([self.ask(ask, X[i : i + most]) for i in range(0, len(X), most)])
+        try:
+            return ask(X)
+        except TooLargeError:
+            if len(X) == 1 or self._is_fixed:
+                raise
+        self._most = (len(X) + 1) // 2
+        return self.ask(ask, X)
+
+
+def joined(parts: list[FloatArray]) -> FloatArray:
+    """Return the answers (n, k) of several requests as those of one.
+
+    Raises
+    ------
+    TargetError
+        If they have different numbers of outputs.
+    """
+    sizes = list(dict.fromkeys(part.shape[1] for part in parts))
+    if len(sizes) > 1:
+        raise TargetError(f"the target answered {sizes[1]} outputs after {sizes[0]} before")
+    return np.concatenate(parts)

@@ -1,0 +1,206 @@
+"""Inputs and outputs of a model: which of them are asked, and in which shape."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+
+from revelu.errors import InputError
+from revelu.oracle import agreed_dim_in
+
+_SHAPE = re.compile(r"\d+(?:[x,]\d+)*")
+
+# Of several outputs the first kind that one of them is named for: logits have more digits than
+# the probabilities that are made of them.
+_ANSWERS = (
+    re.compile(r"logit", re.IGNORECASE),
+    re.compile(r"score|decision", re.IGNORECASE),
+    re.compile(r"prob", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a user says of a model besides its name and its number of inputs.
+
+    Attributes
+    ----------
+    input_name : str, optional
+        The input that varies; several, joined by commas, vary together.
+    output_name : str, optional
+        The output that is read.
+    input_shape : tuple of int, optional
+        Shape of one row, which queries are brought into.
+    activation : str, optional
+        What is between the layers of a state dict.
+    fixed : mapping of str to ndarray, optional
+        Where the inputs that do not vary stay.
+    """
+
+    input_name: str | None = None
+    output_name: str | None = None
+    input_shape: tuple[int, ...] | None = None
+    activation: str | None = None
+    fixed: Mapping[str, np.ndarray] | None = None
+
+    @classmethod
+    def said(
+        cls,
+        *,
+        input_shape: str | int | Sequence[int] | None = None,
+        fixed: Any = None,
+        **names: str | None,
+    ) -> Self:
+        """Make sense of what was given.
+
+        Parameters
+        ----------
+        input_shape : str, int or sequence of int
+            ``"1x8x8"`` or ``(1, 8, 8)``.
+        fixed : mapping or path
+            Arrays by name, or the file of a table or an archive of them.
+
+        Raises
+        ------
+        InputError
+            If it makes none.
+        """
+        shape = None if input_shape is None else _shape(input_shape)
+        return cls(input_shape=shape, fixed=_arrays(fixed), **names)
+
+    def only(self, where: str, *known: str) -> None:
+        """Refuse what a target of this kind has no use for.
+
+        Raises
+        ------
+        InputError
+            If anything is given but what is ``known``.
+        """
+        for field in fields(self):
+            if field.name not in known and getattr(self, field.name) is not None:
+                raise InputError(f"{field.name} is not for {where}")
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    if isinstance(given, str) and _SHAPE.fullmatch(given):
+        given = re.split("[x,]", given)
+    try:
+        sizes = (given,) if isinstance(given, int) else tuple(int(size) for size in given)
+    except (TypeError, ValueError):
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise InputError(f"input_shape must be sizes such as 1x8x8, got {given!r}")
+    return sizes
+
+
+def _arrays(given: Any) -> Mapping[str, np.ndarray] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        from revelu.formats.columns import read_columns  # noqa: PLC0415 - hardly ever needed
+
+        return read_columns(given)
+    return {str(name): np.asarray(value) for name, value in given.items()}
+
+
+def row_shape(
+    where: str,
+    declared: Sequence[Any],
+    given: tuple[int, ...] | None,
+    dim_in: int | None,
+) -> tuple[int, ...]:
+    """Return the shape of one row.
+
+    Parameters
+    ----------
+    where : str
+        Begins every message.
+    declared : sequence
+        Sizes that the model declares, without the axis of rows; what is no positive number is
+        a size that it leaves open, or the name of one.
+    given : tuple of int, optional
+        What the user says.
+    dim_in : int, optional
+        Numbers in a row.
+
+    Raises
+    ------
+    InputError
+        If sizes are left open, or contradict each other.
+    """
+    is_said = [isinstance(size, int) and size > 0 for size in declared]
+    if given is None and sum(is_said) == len(declared) - 1 and dim_in is not None:
+        rest = prod(size for size, said in zip(declared, is_said, strict=True) if said)
+        if dim_in % rest == 0:
+            given = tuple(
+                size if said else dim_in // rest
+                for size, said in zip(declared, is_said, strict=True)
+            )
+    if given is None and all(is_said):
+        given = tuple(declared)
+    if given is None and len(declared) == 1:
+        return (agreed_dim_in(where, None, dim_in),)
+    sizes = [
+        f"{size}" if said else _name(size) for size, said in zip(declared, is_said, strict=True)
+    ]
+    if given is None:
+        open_sizes = [name for name, said in zip(sizes, is_said, strict=True) if not said]
+        raise InputError(
+            f"{where} has rows of shape {' x '.join(sizes)}: say {' and '.join(open_sizes)} by "
+            f"input_shape {'x'.join(sizes)}"
+        )
+    fits = len(given) == len(declared) and all(
+        not said or size == wanted
+        for size, wanted, said in zip(given, declared, is_said, strict=True)
+    )
+    if not fits:
+        raise InputError(
+            f"{where} has rows of shape {' x '.join(sizes)}, not {'x'.join(map(str, given))}"
+        )
+    agreed_dim_in(where, prod(given), dim_in)
+    return given
+
+
+def _name(size: Any) -> str:
+    """What an open size is called."""
+    return f"{size}" if isinstance(size, str) and size else "N"
+
+
+def chosen_output(
+    where: str, names: Sequence[str], labels: Sequence[str], given: str | None
+) -> str:
+    """Return the name of the output to read.
+
+    Parameters
+    ----------
+    where : str
+        Begins every message.
+    names, labels : sequence of str
+        Outputs of numbers that show weights; and those that do not, such as labels.
+    given : str, optional
+        What the user says.
+
+    Raises
+    ------
+    InputError
+        If there is no such output, or no one to prefer.
+    """
+    every = [*names, *labels]
+    listed = f"{where} has the output{'s' * (len(every) > 1)} {', '.join(every) or 'none'}"
+    if given is not None:
+        if given not in every:
+            raise InputError(f"{listed}, not the output_name {given}")
+        return given
+    if not names:
+        raise InputError(f"{listed}: nothing that shows weights, read by output_name alone")
+    for kind in _ANSWERS if len(names) > 1 else ():
+        if found := [name for name in names if kind.search(name)]:
+            return found[0] if len(found) == 1 else _refused(listed)
+    return names[0] if len(names) == 1 else _refused(listed)
+
+
+def _refused(listed: str) -> str:
+    raise InputError(f"{listed}: give output_name")

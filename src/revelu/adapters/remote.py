@@ -1,0 +1,25 @@
+"""Callables that ask elsewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+from revelu.adapters.pace import Pace
+
+
+class RemoteTarget:
+    """A callable that is asked as a served model is: at a pace, and no more than it must be.
+
+    Parameters
+    ----------
+    ask : callable, (n, d) -> (n,) or (n, k)
+    rate : str, optional
+        Most calls, such as ``"50/s"``.
+    """
+
+    def __init__(self, ask: Callable[..., Any], rate: str | None = None) -> None:
+        self._ask, self._pace = ask, Pace(rate)
+
+    def __call__(self, X: Any) -> Any:
+        """Ask it for the rows of ``X``."""
+        self._pace.wait()
+        return self._ask(X)
