@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from revelu.probe.box import segment
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Line, random_line
 from revelu.types import FloatArray
@@ -27,10 +28,8 @@ class Region(Protocol):
         """A point of each hyperplane ``W x + b = 0``, and the unit normals, shape (m, d)."""
         ...
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
-        """A line through the region, and through a point of it."""
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """A line through the region."""
         ...
 
     def interval(self, line: Line) -> tuple[float, float]:
@@ -43,6 +42,10 @@ class Region(Protocol):
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves from points so that they end inside, shape (n, d)."""
+        ...
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """The nearest points inside, shape (n, d)."""
         ...
 
 
@@ -59,11 +62,9 @@ class Everywhere:
         """Such points projected onto hyperplanes."""
         return points_on_hyperplanes(rng, W, b)
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
+    def line(self, rng: np.random.Generator, d: int) -> Line:
         """A line through two such points."""
-        return random_line(rng, d, through)
+        return random_line(rng, d)
 
     def interval(self, line: Line) -> tuple[float, float]:
         """Lines have no ends."""
@@ -78,6 +79,10 @@ class Everywhere:
         """All moves end inside."""
         del X
         return moves
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """All are."""
+        return X
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,9 @@ class Orthant:
             todo = todo[~is_inside]
         return X, normals
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
+    def line(self, rng: np.random.Generator, d: int) -> Line:
         """A line that is inside for ``|t| <= 1`` at least, from near some walls to near others."""
         ends = np.exp(self.tail_on_lines * rng.standard_normal((2, d)))
-        ends[0] = ends[0] if through is None else through
         ends *= np.sqrt(d) / np.linalg.norm(ends, axis=1, keepdims=True)
         # Of ends of one length, half the sum and half the difference are orthogonal.
         return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
@@ -155,6 +157,10 @@ class Orthant:
             room = np.where(moves < 0, -X / moves, np.inf).min(axis=1)
         return np.asarray(moves * np.minimum(0.5 * room, 1.0)[:, None])
 
+    def clip(self, X: FloatArray) -> FloatArray:
+        """Negative coordinates become 0."""
+        return np.asarray(np.maximum(X, 0.0))
+
 
 @dataclass(frozen=True)
 class Cube:
@@ -166,12 +172,13 @@ class Cube:
         At the root of 3 coordinates vary as standard normal ones do.
     nearest, farthest : float
         Lines end between these shares of the way from the middle to a corner and to its opposite,
-        coordinate by coordinate: of all chords the longest meet most hyperplanes.
+        coordinate by coordinate: the longest chords meet most hyperplanes, and short of the faces
+        there is room for differences.
     """
 
     bound: float = 3.0**0.5
-    nearest: float = 0.7
-    farthest: float = 1.0
+    nearest: float = 0.93
+    farthest: float = 0.99
 
     def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
         """Uniform points, shape (n, d)."""
@@ -183,15 +190,20 @@ class Cube:
         """Points of the cube, where a hyperplane has some, else points outside of it."""
         return points_on_hyperplanes(rng, W, b, bound=self.bound)
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
-        """A line from near a corner to near the opposite one, or to a point, for ``|t| <= 1``."""
-        corner = rng.choice([-1.0, 1.0], d) if through is None else np.where(through < 0, -1.0, 1.0)
-        ends = self.bound * rng.uniform(self.nearest, self.farthest, (2, d))
-        ends *= np.stack([-corner, corner])
-        ends[1] = ends[1] if through is None else through
-        return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """The chord from near a corner to near the opposite one."""
+        corner = self.near_corners(rng, rng.choice([-1.0, 1.0], (1, d)))[0]
+        return self.chord(corner, self.near_corners(rng, -corner[None])[0])
+
+    def chord(self, start: FloatArray, end: FloatArray) -> Line:
+        """The line between two points for ``|t| <= 1``, short of faces."""
+        inner = self.farthest * self.bound
+        return segment(np.clip(start, -inner, inner), np.clip(end, -inner, inner))[0]
+
+    def near_corners(self, rng: np.random.Generator, X: FloatArray) -> FloatArray:
+        """Points near the corners that others are nearest to, shape (n, d)."""
+        shares = rng.uniform(self.nearest, self.farthest, X.shape)
+        return np.asarray(np.where(X < 0.0, -1.0, 1.0) * self.bound * shares)
 
     def interval(self, line: Line) -> tuple[float, float]:
         """From end to end."""
@@ -207,3 +219,7 @@ class Cube:
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
         return np.asarray(moves * np.clip(room.min(axis=1), 0.0, 1.0)[:, None])
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """Coordinates end at the faces."""
+        return np.asarray(np.clip(X, -self.bound, self.bound))

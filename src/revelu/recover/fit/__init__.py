@@ -18,7 +18,7 @@ need be, ``pruning`` takes neurons out while the ``price`` falls, and ``sign_pat
 what is left so that no affine rest remains.
 """
 
-from revelu.recover.fit.hermite import Hermite
 from revelu.recover.fit.fit import Fit
+from revelu.recover.fit.hermite import Hermite
 
 __all__ = ["Fit", "Hermite"]

@@ -12,7 +12,7 @@
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -344,9 +344,14 @@ class FromLines:
         return (found.network, samples) if is_explained else None
 
     def _weak_inputs(
-        self, network: Network, samples: Samples, most: float, rng: np.random.Generator
+        self,
+        network: Network,
+        samples: Samples,
+        most: float,
+        rng: np.random.Generator,
+        others: Sequence[FloatArray] = (),
     ) -> FloatArray:
-        """Inputs whose answers the samples determine least.
+        """Inputs whose answers the samples determine least; ``others`` are looked at, too.
 
         An answer's standard error, in units of its own, is the norm of ``L^-1 j`` for its
         derivative ``j`` and the Cholesky factor of the samples' normal equations.
@@ -358,15 +363,14 @@ class FromLines:
         on, normals = self.region.points_on_hyperplanes(
             rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
         )
-        moves = self.beside * np.vstack([normals, -normals])
-        on = np.vstack([on, on])
         pool = np.vstack(
             [
                 self.region.points(rng, self.n_foretold // network.dim_out, d),
-                on + self.region.inside(on, moves),
+                self.region.clip(on + self.beside * normals),
+                self.region.clip(on - self.beside * normals),
+                *others,
             ]
         )
-        pool = pool[self.region.room(pool) >= 0]
         inverse = 1.0 / samples.evenly().sigma
         at = Arrays.of(network)
         normal = NetworkDerivative(at, samples.X, inverse).normal()

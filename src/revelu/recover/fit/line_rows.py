@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
-from revelu.probe.line import Ask
+from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
@@ -93,7 +93,7 @@ class LineRows:
         noise: NoiseFloor,
         known: Rows,
         rng: np.random.Generator,
-        through: FloatArray | None = None,
+        line: Line | None = None,
     ) -> tuple[Rows, float] | None:
         """Measure new rows, and say what share of the line's kinks known rows make.
 
@@ -102,8 +102,8 @@ class LineRows:
         ask : callable, (n, d) -> (n, k)
         d : int
             Number of inputs.
-        through : ndarray, shape (d,), optional
-            An input that the line is to go through.
+        line : Line, optional
+            Drawn from the region by default.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class LineRows:
             If the target is saturated somewhere on the line.
         """
         nu = self.noise * float(noise.nu.max())
-        line = self.region.line(rng, d, through)
+        line = self.region.line(rng, d) if line is None else line
         interval = self.region.interval(line)
         scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
         if not scan.complete:
