@@ -36,8 +36,8 @@ class Region(Protocol):
         """Least and largest ``t`` of a line to ask at."""
         ...
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """How far from points every move ends inside, shape (n,); negative outside."""
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Signed shares of moves from a point that end inside, those of most room, shape (n,)."""
         ...
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
@@ -71,9 +71,10 @@ class Everywhere:
         del line
         return -np.inf, np.inf
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """There are no walls."""
-        return np.full(len(X), np.inf)
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """All of each."""
+        del x
+        return np.ones(len(moves))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """All moves end inside."""
@@ -147,9 +148,10 @@ class Orthant:
         del line
         return -np.inf, np.inf
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """Differences are as long as pieces allow."""
-        return np.full(len(X), np.inf)
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """All of each: differences are as long as pieces allow."""
+        del x
+        return np.ones(len(moves))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves to half of the way to the nearest wall."""
@@ -196,9 +198,8 @@ class Cube:
         return self.chord(corner, self.near_corners(rng, -corner[None])[0])
 
     def chord(self, start: FloatArray, end: FloatArray) -> Line:
-        """The line between two points for ``|t| <= 1``, short of faces."""
-        inner = self.farthest * self.bound
-        return segment(np.clip(start, -inner, inner), np.clip(end, -inner, inner))[0]
+        """The line between two points for ``|t| <= 1``."""
+        return segment(self.clip(start), self.clip(end))[0]
 
     def near_corners(self, rng: np.random.Generator, X: FloatArray) -> FloatArray:
         """Points near the corners that others are nearest to, shape (n, d)."""
@@ -210,15 +211,21 @@ class Cube:
         del line
         return -1.0, 1.0
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """The way to the nearest face."""
-        return np.asarray(self.bound - np.abs(X).max(axis=1))
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Of each move, or of its opposite where that has more room."""
+        rooms = np.stack([self._room(x, moves), self._room(x, -moves)])
+        turned = np.where(rooms[0] >= np.minimum(rooms[1], 1.0), 1.0, -1.0)
+        return np.asarray(turned * np.clip(rooms.max(axis=0), 0.0, 1.0))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves where they would end beyond a face."""
+        return np.asarray(moves * np.clip(self._room(X, moves), 0.0, 1.0)[:, None])
+
+    def _room(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """How many times each move fits, shape (n,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
-        return np.asarray(moves * np.clip(room.min(axis=1), 0.0, 1.0)[:, None])
+            fits = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
+        return np.asarray(fits.min(axis=1))
 
     def clip(self, X: FloatArray) -> FloatArray:
         """Coordinates end at the faces."""

@@ -36,6 +36,8 @@ class FromChords(FromLines):
     Attributes
     ----------
     cube : Cube
+    far : float
+        Rows that leave more, in errors, lack a neuron.
     patience : int
         Chords in a row without a new row that end the first ones.
     max_fits : int
@@ -56,6 +58,7 @@ class FromChords(FromLines):
 
     max_lines: int = 120
     most_dense: int = 6000
+    far: float = 100.0
     most_work: float = 3e11
     cube: Cube = field(default_factory=Cube)
     patience: int = 16
@@ -151,7 +154,8 @@ class FromChords(FromLines):
         rows = Rows(W, b, A.T, np.full(len(b), noise.half_digits), np.zeros_like(W))
         sizes = Sizes(network.dim_in, network.dim_out)
         search = Explaining(self, ask, sample, sizes, noise, limit, rng, wrong)
-        return search.run(search.aimed(rows, wrong[: self.n_aimed]), samples.joined(sample(wrong)))
+        rows = search.aimed(rows, wrong[: self.n_aimed])
+        return search.run(search.between(rows, wrong), samples.joined(sample(wrong)))
 
 
 @dataclass
@@ -185,7 +189,10 @@ class Explaining:
             held = None if best is None else best.network
             if held is None:
                 held = how.from_rows.held(network_of(rows, samples), rows, samples).network
-            found = how.fitted(held, rows, samples, n_spare, self.limit, self.rng)
+            if not n_spare and samples.cost(held) > how.far:
+                found = Fit(held, samples.cost(held))
+            else:
+                found = how.fitted(held, rows, samples, n_spare, self.limit, self.rng)
             left = np.abs(samples.residual(found.network)).max(axis=1)
             log.debug("%d rows, %d spare neurons", len(rows), n_spare)
             log.debug("%d answers, cost %.3g, at most %.3g", len(left), found.cost, left.max())
@@ -195,6 +202,10 @@ class Explaining:
                 samples = samples.joined(more)
                 if is_settled:
                     break
+                left = np.abs(more.residual(best.network)).max(axis=1)
+                worst = np.argsort(-left, kind="stable")[: how.n_aimed]
+                n_known, rows = len(rows), self.aimed(rows, more.X[worst[left[worst] > how.far]])
+                best = best if len(rows) == n_known else None
             else:
                 best = None
                 left = np.linalg.norm(samples.residual(held), axis=1)
@@ -223,6 +234,18 @@ class Explaining:
                 if np.linalg.norm(start[i] - X[i]) > 0:
                     line = cube.chord(start[i], X[i])
                     rows = rows.joined(self.how.shown(self.ask, self.noise, rows, line, self.rng))
+        return rows
+
+    def between(self, rows: Rows, X: FloatArray) -> Rows:
+        """Rows, and those of chords from one of some inputs to another until none is new."""
+        idle, cube = 0, self.how.cube
+        for _ in range(self.how.max_lines):
+            if idle == self.how.patience // 2 or len(X) < 2:
+                break
+            start, end = X[self.rng.choice(len(X), 2, replace=False)]
+            line = cube.chord(start, end)
+            more = self.how.shown(self.ask, self.noise, rows, line, self.rng)
+            rows, idle = rows.joined(more), 0 if len(more) else idle + 1
         return rows
 
     def _enough(self, rows: Rows, samples: Samples | None, n_spare: int) -> Samples:

@@ -268,8 +268,6 @@ class _Measurement:
         row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
         wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
-        # The check takes twice a step.
-        steps = np.minimum(steps, 0.5 * self.how.region.room(X))
         G, used = self._differences(X, sigma, steps)
         return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
 
@@ -289,21 +287,32 @@ class _Measurement:
             if not todo:
                 break
             mixes = [self.rng.choice([-1.0, 1.0], len(p)) / np.sqrt(len(p)) for _, p in todo]
-            moves = [
-                np.vstack([self.basis[p], 2.0 * mix @ self.basis[p]])
-                for (_, p), mix in zip(todo, mixes, strict=True)
-            ]
+            moves, sizes = [], []
+            for n, (i, p) in enumerate(todo):
+                shares = self._shares(X[i], steps[i] * self.basis[p])
+                if (shares != 1.0).any():
+                    # So that the mix of directions stays inside, too.
+                    mixes[n] = np.abs(mixes[n]) * np.sign(shares)
+                mix = 2.0 * mixes[n] @ self.basis[p]
+                share = self._shares(X[i], steps[i] * mix[None])
+                moves.append(np.vstack([shares[:, None] * self.basis[p], share * mix]))
+                sizes.append((steps[i] * shares, steps[i] * share[0]))
             points = [X[i] + steps[i] * move for (i, _), move in zip(todo, moves, strict=True)]
             ends = np.cumsum([len(p) for p in points])[:-1]
             left = []
             answers = np.split(self.ask(np.concatenate(points)), ends)
-            for (i, part), mix, Y in zip(todo, mixes, answers, strict=True):
-                slopes = (Y[:-1] - values[i]) / steps[i]
-                apart = np.abs(Y[-1] - values[i] - 2.0 * steps[i] * (mix @ slopes))
+            for (i, part), mix, (size, mixed), Y in zip(todo, mixes, sizes, answers, strict=True):
+                slopes = (Y[:-1] - values[i]) / size[:, None]
+                apart = np.abs(Y[-1] - values[i] - 2.0 * mixed * (mix @ slopes))
                 # Two answers, and twice the error of a unit combination of differences.
                 if (apart <= SIGMAS * np.sqrt(2.0 + 8.0) * sigma[i]).all():
-                    G[i, part], used[i, part] = slopes, steps[i]
+                    G[i, part], used[i, part] = slopes, np.abs(size)
                 else:
                     left.append((i, part))
             todo, steps = left, steps / self.how.shrink
         return G, used
+
+    def _shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Signed shares of moves that end inside; of none a trace, which errs beyond use."""
+        shares = self.how.region.shares(x, moves)
+        return np.where(shares == 0.0, 1e-12, shares)
