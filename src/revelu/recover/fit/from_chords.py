@@ -12,6 +12,7 @@ near some corners only.  So
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class FromChords(FromLines):
     n_between: int = 300
     n_sided: int = 4
 
-    def in_cube(self) -> "FromChords":
+    def in_cube(self) -> Self:
         """The same where every question is asked in the cube."""
         return self.within(self.cube)
 

@@ -14,6 +14,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -151,7 +152,7 @@ class FromLines:
     crossings: Crossings = field(default_factory=Crossings)
     region: Region = field(default_factory=Everywhere)
 
-    def within(self, region: Region) -> "FromLines":
+    def within(self, region: Region) -> Self:
         """The same where every question is asked in a region."""
         rows, crossings = replace(self.rows, region=region), replace(self.crossings, region=region)
         return replace(self, rows=rows, crossings=crossings, region=region)
