@@ -5,7 +5,8 @@
 needs; where the inputs are many, ``slices`` carries a network over from a few coordinates to all
 of them; where lines show critical points, ``line_rows`` measures rows there and ``from_lines``
 fits a network from them, which ``from_rows`` completes, unless ``crossings`` show that hyperplanes
-end; ``in_box`` does it inside a box, where ``from_chords`` measures and fits; else ``search`` finds, refines and sharpens a network for answers whose
+end; ``in_box`` does it inside a box, where ``from_chords`` measures and fits;
+else ``search`` finds, refines and sharpens a network for answers whose
 noise is known.
 
 ``hermite`` asks nothing: pairs ``(x, f(x))`` come in, a ``learned`` network with its errors goes

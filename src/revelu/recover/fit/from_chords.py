@@ -17,13 +17,14 @@ from typing import Self
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Cube
 from revelu.recover.fit.from_lines import FromLines, NoRowsError, network_of
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.refine.network_fit import Fit, Samples
+from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -117,7 +118,16 @@ class FromChords(FromLines):
         """Let rows go that were held, or add neurons to them first."""
         if n_spare:
             return self._completed(rows, samples, n_spare, limit, rng)
-        return self._by_full_steps(held, samples)
+        found = self._by_full_steps(held, samples)
+        left = np.abs(samples.residual(found.network)).max()
+        if left <= self.off or found.cost > self.faint * limit:
+            return found
+        # Whole steps do not settle what few answers determine.
+        solver = Automatic(
+            Iterative(self.n_iterations, white=True), self.most_dense, self.most_work
+        )
+        stop, damping = Stop(15, rtol=0.05), Damping(1e-6)
+        return fit(found.network, samples, stop, solver=solver, damping=damping)
 
     def n_samples(self, width: int, sizes: Sizes) -> int:
         """How many answers determine a network."""
@@ -184,38 +194,40 @@ class Explaining:
     def run(self, rows: Rows, samples: Samples | None) -> tuple[Network, Samples] | None:
         """Fit, and look where that leaves most, or where answers determine it least."""
         how, price, n_spare = self.how, Price(self.limit, known=True), 0
-        best: Fit | None = None
+        best: Network | None = None
+        start: Network | None = None
         for _ in range(how.max_fits):
             samples = self._enough(rows, samples, n_spare)
-            held = None if best is None else best.network
-            if held is None:
-                held = how.from_rows.held(network_of(rows, samples), rows, samples).network
-            if not n_spare and samples.cost(held) > how.far:
-                found = Fit(held, samples.cost(held))
-            else:
-                found = how.fitted(held, rows, samples, n_spare, self.limit, self.rng)
-            left = np.abs(samples.residual(found.network)).max(axis=1)
-            log.debug("%d rows, %d spare neurons", len(rows), n_spare)
-            log.debug("%d answers, cost %.3g, at most %.3g", len(left), found.cost, left.max())
-            n_spare = 0
-            if price.is_explained(found.network, samples) and left.max() <= how.off:
-                best, (more, is_settled) = found, self._looked(found.network, samples)
+            if start is None:
+                start = how.from_rows.held(network_of(rows, samples), rows, samples).network
+            found = self._fitted(start, rows, samples, n_spare)
+            left = np.abs(samples.residual(found)).max(axis=1)
+            is_explained = price.is_explained(found, samples)
+            log.debug("%d rows, %d spare neurons, %d answers", len(rows), n_spare, len(left))
+            log.debug("cost %.3g, at most %.3g", samples.cost(found), left.max())
+            n_known, n_spare = len(rows), 0
+            if is_explained and left.max() <= how.off:
+                best, (more, is_settled) = found, self._looked(found, samples)
                 samples = samples.joined(more)
                 if is_settled:
                     break
-                left = np.abs(more.residual(best.network)).max(axis=1)
-                worst = np.argsort(-left, kind="stable")[: how.n_aimed]
-                n_known, rows = len(rows), self.aimed(rows, more.X[worst[left[worst] > how.far]])
-                best = best if len(rows) == n_known else None
+                far = np.abs(more.residual(found)).max(axis=1) > how.far
+                rows = self.aimed(rows, more.X[np.flatnonzero(far)[: how.n_aimed]])
             else:
                 best = None
-                left = np.linalg.norm(samples.residual(held), axis=1)
-                n_known, worst = len(rows), np.argsort(-left, kind="stable")[: how.n_aimed]
+                left = np.linalg.norm(samples.residual(start), axis=1)
+                worst = np.argsort(-left, kind="stable")[: how.n_aimed]
                 rows = self.aimed(rows, samples.X[worst])
-                n_spare = 0 if len(rows) > n_known else how.n_spare
-        if best is None or samples is None:
-            return None
-        return best.network, samples
+                n_spare = 0 if is_explained or len(rows) > n_known else how.n_spare
+            start = found if is_explained and len(rows) == n_known else None
+        return None if best is None or samples is None else (best, samples)
+
+    def _fitted(self, start: Network, rows: Rows, samples: Samples, n_spare: int) -> Network:
+        """Let rows go, unless they leave so much that one is missing."""
+        how = self.how
+        if not n_spare and samples.cost(start) > how.far:
+            return start
+        return how.fitted(start, rows, samples, n_spare, self.limit, self.rng).network
 
     def _looked(self, network: Network, samples: Samples) -> tuple[Samples, bool]:
         """Fresh answers, and some that are determined least; whether hardly any is needed."""
