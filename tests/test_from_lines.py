@@ -132,7 +132,7 @@ def test_whole_steps_find_a_network_from_rows_that_err():
     assert nrmse(found.network, truth) < 1e-8
 
 
-def test_neurons_that_rows_lack_show_while_the_rows_are_held():
+def test_rows_stay_what_they_are_while_they_are_held():
     truth, rng = zoo.random_network([10, 16, 1], seed=4), np.random.default_rng(5)
     X = rng.standard_normal((300, 10))
     samples = Samples(X, truth(X), np.full(1, 1e-7))
@@ -142,15 +142,15 @@ def test_neurons_that_rows_lack_show_while_the_rows_are_held():
     # Where each bends is exact.
     on = -(b / np.linalg.norm(wrong, axis=1) ** 2)[:, None] * wrong
     rows = Rows(wrong, b, A.T, np.full(16, 1e-3), on).take(np.arange(14))
-    how = FromRows()
-    found = how.held(network_of(rows, samples), rows, samples)
-    alone = found.cost
-    for _ in range(2):
-        found = how.with_one_more(found.network, rows, samples, rng)
-    assert found.cost < 0.1 * alone
-    found = fit_by_full_steps(found.network, samples, Stop(15, patience=5))
-    assert found.cost < 1.0
-    assert nrmse(found.network, truth) < 1e-6
+    held = FromRows().held(network_of(rows, samples), rows, samples)
+    free = fit_by_full_steps(network_of(rows, samples), samples, Stop(15, patience=5))
+    away = [
+        np.linalg.norm(found.network.weights[0] - W[:14] / size[:14], axis=1).max()
+        for found in (held, free)
+    ]
+    assert away[0] < 0.02 < away[1]
+    # What is left is what the missing neurons do, to a part that an affine map explains.
+    assert held.cost > 1e4
 
 
 def test_a_line_without_kinks_leaves_an_affine_function_to_the_fit():

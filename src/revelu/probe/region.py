@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from revelu.probe.box import segment
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Line, random_line
 from revelu.types import FloatArray
@@ -27,22 +28,24 @@ class Region(Protocol):
         """A point of each hyperplane ``W x + b = 0``, and the unit normals, shape (m, d)."""
         ...
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
-        """A line through the region, and through a point of it."""
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """A line through the region."""
         ...
 
     def interval(self, line: Line) -> tuple[float, float]:
         """Least and largest ``t`` of a line to ask at."""
         ...
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """How far from points every move ends inside, shape (n,); negative outside."""
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Signed shares of moves from a point that end inside, those of most room, shape (n,)."""
         ...
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves from points so that they end inside, shape (n, d)."""
+        ...
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """The nearest points inside, shape (n, d)."""
         ...
 
 
@@ -59,25 +62,28 @@ class Everywhere:
         """Such points projected onto hyperplanes."""
         return points_on_hyperplanes(rng, W, b)
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
+    def line(self, rng: np.random.Generator, d: int) -> Line:
         """A line through two such points."""
-        return random_line(rng, d, through)
+        return random_line(rng, d)
 
     def interval(self, line: Line) -> tuple[float, float]:
         """Lines have no ends."""
         del line
         return -np.inf, np.inf
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """There are no walls."""
-        return np.full(len(X), np.inf)
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """All of each."""
+        del x
+        return np.ones(len(moves))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """All moves end inside."""
         del X
         return moves
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """All are."""
+        return X
 
 
 @dataclass(frozen=True)
@@ -130,12 +136,9 @@ class Orthant:
             todo = todo[~is_inside]
         return X, normals
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
+    def line(self, rng: np.random.Generator, d: int) -> Line:
         """A line that is inside for ``|t| <= 1`` at least, from near some walls to near others."""
         ends = np.exp(self.tail_on_lines * rng.standard_normal((2, d)))
-        ends[0] = ends[0] if through is None else through
         ends *= np.sqrt(d) / np.linalg.norm(ends, axis=1, keepdims=True)
         # Of ends of one length, half the sum and half the difference are orthogonal.
         return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
@@ -145,15 +148,20 @@ class Orthant:
         del line
         return -np.inf, np.inf
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """Differences are as long as pieces allow."""
-        return np.full(len(X), np.inf)
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """All of each: differences are as long as pieces allow."""
+        del x
+        return np.ones(len(moves))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves to half of the way to the nearest wall."""
         with np.errstate(divide="ignore"):
             room = np.where(moves < 0, -X / moves, np.inf).min(axis=1)
         return np.asarray(moves * np.minimum(0.5 * room, 1.0)[:, None])
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """Negative coordinates become 0."""
+        return np.asarray(np.maximum(X, 0.0))
 
 
 @dataclass(frozen=True)
@@ -166,12 +174,13 @@ class Cube:
         At the root of 3 coordinates vary as standard normal ones do.
     nearest, farthest : float
         Lines end between these shares of the way from the middle to a corner and to its opposite,
-        coordinate by coordinate: of all chords the longest meet most hyperplanes.
+        coordinate by coordinate: the longest chords meet most hyperplanes, and short of the faces
+        there is room for differences.
     """
 
     bound: float = 3.0**0.5
-    nearest: float = 0.7
-    farthest: float = 1.0
+    nearest: float = 0.93
+    farthest: float = 0.99
 
     def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
         """Uniform points, shape (n, d)."""
@@ -183,27 +192,41 @@ class Cube:
         """Points of the cube, where a hyperplane has some, else points outside of it."""
         return points_on_hyperplanes(rng, W, b, bound=self.bound)
 
-    def line(
-        self, rng: np.random.Generator, d: int, through: FloatArray | None = None
-    ) -> Line:
-        """A line from near a corner to near the opposite one, or to a point, for ``|t| <= 1``."""
-        corner = rng.choice([-1.0, 1.0], d) if through is None else np.where(through < 0, -1.0, 1.0)
-        ends = self.bound * rng.uniform(self.nearest, self.farthest, (2, d))
-        ends *= np.stack([-corner, corner])
-        ends[1] = ends[1] if through is None else through
-        return Line(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]))
+    def line(self, rng: np.random.Generator, d: int) -> Line:
+        """The chord from near a corner to near the opposite one."""
+        corner = self.near_corners(rng, rng.choice([-1.0, 1.0], (1, d)))[0]
+        return self.chord(corner, self.near_corners(rng, -corner[None])[0])
+
+    def chord(self, start: FloatArray, end: FloatArray) -> Line:
+        """The line between two points for ``|t| <= 1``."""
+        return segment(self.clip(start), self.clip(end))[0]
+
+    def near_corners(self, rng: np.random.Generator, X: FloatArray) -> FloatArray:
+        """Points near the corners that others are nearest to, shape (n, d)."""
+        shares = rng.uniform(self.nearest, self.farthest, X.shape)
+        return np.asarray(np.where(X < 0.0, -1.0, 1.0) * self.bound * shares)
 
     def interval(self, line: Line) -> tuple[float, float]:
         """From end to end."""
         del line
         return -1.0, 1.0
 
-    def room(self, X: FloatArray) -> FloatArray:
-        """The way to the nearest face."""
-        return np.asarray(self.bound - np.abs(X).max(axis=1))
+    def shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Of each move, or of its opposite where that has more room."""
+        rooms = np.stack([self._room(x, moves), self._room(x, -moves)])
+        turned = np.where(rooms[0] >= np.minimum(rooms[1], 1.0), 1.0, -1.0)
+        return np.asarray(turned * np.clip(rooms.max(axis=0), 0.0, 1.0))
 
     def inside(self, X: FloatArray, moves: FloatArray) -> FloatArray:
         """Shorten moves where they would end beyond a face."""
+        return np.asarray(moves * np.clip(self._room(X, moves), 0.0, 1.0)[:, None])
+
+    def _room(self, X: FloatArray, moves: FloatArray) -> FloatArray:
+        """How many times each move fits, shape (n,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
-        return np.asarray(moves * np.clip(room.min(axis=1), 0.0, 1.0)[:, None])
+            fits = np.where(moves != 0.0, (self.bound - np.sign(moves) * X) / np.abs(moves), np.inf)
+        return np.asarray(fits.min(axis=1))
+
+    def clip(self, X: FloatArray) -> FloatArray:
+        """Coordinates end at the faces."""
+        return np.asarray(np.clip(X, -self.bound, self.bound))

@@ -53,7 +53,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
                                              ``deep``
     anywhere     rounded, random             ``fit``
     in a box     float64, with their digits  ``one_hidden``, then ``deep``
-    in a box     others                      ``one_hidden``, whose ``obstacle`` says what lacks
+    in a box     float32, rounded, random    ``fit``
     ===========  ==========================  ================================================
 
     Parameters

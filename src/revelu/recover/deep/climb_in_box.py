@@ -7,6 +7,8 @@ end at the faces, random inputs are moved to them, and what would be asked outsi
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+import numpy as np
+
 from revelu.oracle import Oracle
 from revelu.recover.deep.climb import Climb
 from revelu.recover.in_box import OracleInBox

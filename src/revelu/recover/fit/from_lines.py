@@ -12,8 +12,9 @@
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -150,7 +151,7 @@ class FromLines:
     crossings: Crossings = field(default_factory=Crossings)
     region: Region = field(default_factory=Everywhere)
 
-    def within(self, region: Region) -> "FromLines":
+    def within(self, region: Region) -> Self:
         """The same where every question is asked in a region."""
         rows, crossings = replace(self.rows, region=region), replace(self.crossings, region=region)
         return replace(self, rows=rows, crossings=crossings, region=region)
@@ -336,9 +337,14 @@ class FromLines:
         return (found.network, samples) if is_explained else None
 
     def _weak_inputs(
-        self, network: Network, samples: Samples, most: float, rng: np.random.Generator
+        self,
+        network: Network,
+        samples: Samples,
+        most: float,
+        rng: np.random.Generator,
+        others: Sequence[FloatArray] = (),
     ) -> FloatArray:
-        """Inputs whose answers the samples determine least.
+        """Inputs whose answers the samples determine least; ``others`` are looked at, too.
 
         An answer's standard error, in units of its own, is the norm of ``L^-1 j`` for its
         derivative ``j`` and the Cholesky factor of the samples' normal equations.
@@ -350,15 +356,14 @@ class FromLines:
         on, normals = self.region.points_on_hyperplanes(
             rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
         )
-        moves = self.beside * np.vstack([normals, -normals])
-        on = np.vstack([on, on])
         pool = np.vstack(
             [
                 self.region.points(rng, self.n_foretold // network.dim_out, d),
-                on + self.region.inside(on, moves),
+                self.region.clip(on + self.beside * normals),
+                self.region.clip(on - self.beside * normals),
+                *others,
             ]
         )
-        pool = pool[self.region.room(pool) >= 0]
         inverse = 1.0 / samples.evenly().sigma
         at = Arrays.of(network)
         normal = NetworkDerivative(at, samples.X, inverse).normal()

@@ -1,18 +1,17 @@
-"""Neurons that rows of lines lack, one after another, while the rows are held.
+"""Rows of lines held to their errors, while all weights are fitted.
 
 Where neurons are missing, a free fit of the others bends all of them to what is missing, and
 nothing of either is left to find.  A row from a line comes with its error, though: with the rows
-held to within their errors (a Gaussian prior), what answers leave is what is missing, and
-the one neuron that explains most of it is added, time and again.  The prior of a row ``(w, b)``
-that bends at ``x`` holds ``w`` to its error, and ``w' x + b`` more closely: where a kink is shows
-more exactly than which way it faces.
+held to within their errors (a Gaussian prior), what answers leave is what is missing.  The prior
+of a row ``(w, b)`` that bends at ``x`` holds ``w`` to its error, and ``w' x + b`` more closely:
+where a kink is shows more exactly than which way it faces.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.network import Network, add_networks
+from revelu.network import Network
 from revelu.numerics.gauss_newton import (
     Coordinates,
     Damping,
@@ -21,37 +20,27 @@ from revelu.numerics.gauss_newton import (
     minimise,
     summed_normal_equations,
 )
-from revelu.recover.fit.growth import random_start
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
-from revelu.recover.refine.network_fit import Fit, Samples, fit
+from revelu.recover.refine.network_fit import Fit, Samples
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
 class FromRows:
-    """How a network is completed whose first neurons are rows from lines.
+    """How rows from lines are held that are a network's neurons.
 
     Attributes
     ----------
     tight : float
         The place of a kink is known by so much better than its row.
-    n_starts : int
-        Random starts of a neuron, of which the best is added.
-    neuron_stop, stop : Stop
-        Of its fit to what is left, and of the fit of all.
+    stop : Stop
     damping : Damping
-    gain, patience : float, int
-        A neuron that leaves more than this share of the cost is idle, and so many in a row end it.
     """
 
     tight: float = 0.1
-    n_starts: int = 6
-    neuron_stop: Stop = field(default_factory=lambda: Stop(25, rtol=1e-2))
     stop: Stop = field(default_factory=lambda: Stop(6, rtol=5e-3, patience=1))
     damping: Damping = field(default_factory=lambda: Damping(1e-8))
-    gain: float = 0.9
-    patience: int = 4
 
     def held(self, network: Network, rows: Rows, samples: Samples) -> Fit:
         """Fit all weights, the first neurons being held to rows.
@@ -64,18 +53,6 @@ class FromRows:
         solver = summed_normal_equations
         found = network.like(minimise(problem, start, solver, self.damping, self.stop)[0])
         return Fit(found, samples.cost(found))
-
-    def with_one_more(
-        self, network: Network, rows: Rows, samples: Samples, rng: np.random.Generator
-    ) -> Fit:
-        """Add the neuron that explains most of what is left, and fit all."""
-        rest = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
-        starts = [
-            fit(random_start(rng, rest, 1), rest, self.neuron_stop, damping=Damping(1e-2))
-            for _ in range(self.n_starts)
-        ]
-        neuron = min(starts, key=lambda found: found.cost).network
-        return self.held(add_networks(network, neuron), rows, samples)
 
 
 class _Held:

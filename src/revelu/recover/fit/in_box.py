@@ -8,7 +8,10 @@ whose hyperplane misses the box is affine in it, and part of the affine rest.
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.numerics.interruption import interruptible
 from revelu.oracle import Oracle
+from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.in_box import OracleInBox
 from revelu.recover.method import Candidate, Disagreement, Why
@@ -23,21 +26,49 @@ class FitInBox(FitSearch):
     Attributes
     ----------
     inside : OracleInBox
+    how : FromChords
+    n_mended : int
+        Repairs that looked for neurons.
     """
 
     inside: OracleInBox = field(init=False)
+    how: FromChords = field(init=False)
+    n_mended: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        how = self.method.from_chords
-        self.inside = OracleInBox(self.oracle, how.cube.bound)
+        self.how = self.method.from_chords.in_cube()
+        self.inside = OracleInBox(self.oracle, self.how.cube.bound)
         self.inside.dim_out = len(self.noise.unit)
         self.oracle = cast("Oracle", self.inside)
-        self.method = replace(self.method, from_lines=how.in_cube())
+        self.method = replace(self.method, from_lines=self.how)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Look for neurons on chords to inputs where the network was wrong, and fit again."""
+        """Add neurons that chords to wrong inputs show; where there are none, fit to more."""
         X, worst = (self.inside.coordinates(x) for x in (seen.X, seen.worst))
-        return super().repair(replace(seen, X=X, worst=worst))
+        seen = replace(seen, X=self.how.cube.clip(X), worst=worst)
+        if self.samples is None or self.n_mended == self.how.max_mended:
+            return super().repair(seen)
+        self.n_mended += 1
+        self.tell("looking for neurons on chords to inputs where the network was wrong")
+        try:
+            with interruptible(self.oracle.check_time):
+                found = self.how.mended(
+                    self._best(),
+                    self.samples,
+                    seen.X,
+                    self._answers,
+                    self._answered,
+                    self.noise,
+                    self.limit,
+                    self.rng,
+                )
+        except (LimitReachedError, SaturatedError) as error:
+            self.obstacles.append(str(error))
+            return self._candidate(Why.of(error))
+        if found is None:
+            return super().repair(seen)
+        self.best, self.samples = found
+        return self._candidate(Why.EXPLAINED)
 
     @property
     def _where(self) -> str:

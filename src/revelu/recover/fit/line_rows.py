@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
-from revelu.probe.line import Ask
+from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
@@ -93,7 +93,7 @@ class LineRows:
         noise: NoiseFloor,
         known: Rows,
         rng: np.random.Generator,
-        through: FloatArray | None = None,
+        line: Line | None = None,
     ) -> tuple[Rows, float] | None:
         """Measure new rows, and say what share of the line's kinks known rows make.
 
@@ -102,8 +102,8 @@ class LineRows:
         ask : callable, (n, d) -> (n, k)
         d : int
             Number of inputs.
-        through : ndarray, shape (d,), optional
-            An input that the line is to go through.
+        line : Line, optional
+            Drawn from the region by default.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class LineRows:
         SaturatedError
             If the target is saturated somewhere on the line.
         """
-        scan = self.scan(ask, d, noise, rng, through)
+        scan = self.scan(ask, d, noise, rng, line)
         if scan is None:
             return None
         is_new = self.known_of_kinks(scan, known, self.error(noise)) < 0
@@ -132,10 +132,10 @@ class LineRows:
         d: int,
         noise: NoiseFloor,
         rng: np.random.Generator,
-        through: FloatArray | None = None,
+        line: Line | None = None,
     ) -> LineScan | None:
-        """Find the kinks of a line; None where it has no affine pieces."""
-        line = self.region.line(rng, d, through)
+        """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
+        line = self.region.line(rng, d) if line is None else line
         interval, nu = self.region.interval(line), self.error(noise)
         scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
         return scan if scan.complete else None
@@ -303,8 +303,6 @@ class _Measurement:
         row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
         wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
-        # The check takes twice a step.
-        steps = np.minimum(steps, 0.5 * self.how.region.room(X))
         G, used = self._differences(X, sigma, steps)
         return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
 
@@ -324,21 +322,32 @@ class _Measurement:
             if not todo:
                 break
             mixes = [self.rng.choice([-1.0, 1.0], len(p)) / np.sqrt(len(p)) for _, p in todo]
-            moves = [
-                np.vstack([self.basis[p], 2.0 * mix @ self.basis[p]])
-                for (_, p), mix in zip(todo, mixes, strict=True)
-            ]
+            moves, sizes = [], []
+            for n, (i, p) in enumerate(todo):
+                shares = self._shares(X[i], steps[i] * self.basis[p])
+                if (shares != 1.0).any():
+                    # So that the mix of directions stays inside, too.
+                    mixes[n] = np.abs(mixes[n]) * np.sign(shares)
+                mix = 2.0 * mixes[n] @ self.basis[p]
+                share = self._shares(X[i], steps[i] * mix[None])
+                moves.append(np.vstack([shares[:, None] * self.basis[p], share * mix]))
+                sizes.append((steps[i] * shares, steps[i] * share[0]))
             points = [X[i] + steps[i] * move for (i, _), move in zip(todo, moves, strict=True)]
             ends = np.cumsum([len(p) for p in points])[:-1]
             left = []
             answers = np.split(self.ask(np.concatenate(points)), ends)
-            for (i, part), mix, Y in zip(todo, mixes, answers, strict=True):
-                slopes = (Y[:-1] - values[i]) / steps[i]
-                apart = np.abs(Y[-1] - values[i] - 2.0 * steps[i] * (mix @ slopes))
+            for (i, part), mix, (size, mixed), Y in zip(todo, mixes, sizes, answers, strict=True):
+                slopes = (Y[:-1] - values[i]) / size[:, None]
+                apart = np.abs(Y[-1] - values[i] - 2.0 * mixed * (mix @ slopes))
                 # Two answers, and twice the error of a unit combination of differences.
                 if (apart <= SIGMAS * np.sqrt(2.0 + 8.0) * sigma[i]).all():
-                    G[i, part], used[i, part] = slopes, steps[i]
+                    G[i, part], used[i, part] = slopes, np.abs(size)
                 else:
                     left.append((i, part))
             todo, steps = left, steps / self.how.shrink
         return G, used
+
+    def _shares(self, x: FloatArray, moves: FloatArray) -> FloatArray:
+        """Signed shares of moves that end inside; of none a trace, which errs beyond use."""
+        shares = self.how.region.shares(x, moves)
+        return np.where(shares == 0.0, 1e-12, shares)

@@ -75,7 +75,7 @@ def extract(
         missing there are looked for there.
     box : (lo, hi), optional
         No coordinate of any query leaves it; what is recovered, and certified, is the
-        function inside.  One hidden layer, exact answers.
+        function inside.
     checks : int
         Size of the certificate.
     executor : concurrent.futures.Executor, optional
