@@ -66,7 +66,8 @@ class Missing:
             Of the found ones alone.
         """
         d, k = samples.X.shape[1], samples.Y.shape[1]
-        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k)
+        # Of each output the held features' weights, and its share of the spare neurons'.
+        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / k
         n = min(len(samples.X), int(np.ceil(self.equations * n_unknown)))
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[:n]
         some = Samples(samples.X[:n], samples.Y[:n], sigma)
