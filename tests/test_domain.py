@@ -105,6 +105,8 @@ def test_constant_and_discrete_columns_are_told_of() -> None:
     assert domain.of(6).dim_in == 5
     assert any("column 2 of the data is" in note and "constant" in note for note in domain.notes)
     assert any("column 4 of the data is" in note and "few values" in note for note in domain.notes)
+    named = Domain.like(rows, names=["age", "sex", "unit", "dose", "smoker", "bmi"])
+    assert named.notes[0].startswith("column unit of the data is constant")
     assert Domain.like(rows, keep_discrete=True).of(6).dim_in == 4
     found = revelu.extract(truth, dim_in=6, domain=domain)
     assert found.status is revelu.Status.RECOVERED

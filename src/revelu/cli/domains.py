@@ -30,7 +30,7 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
     FormatError
         If a file cannot be read.
     """
-    from revelu.formats.tables import read_table
+    from revelu.formats.tables import read_named_table
 
     is_gaussian = options.mean is not None or options.std is not None
     if options.like is None and (options.columns is not None or options.keep_discrete):
@@ -39,8 +39,9 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
         raise InputError("--like DATA has a mean and a std of its own: leave out --mean and --std")
     if options.like is not None:
         chosen = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
-        table = read_table(options.like, chosen)
-        domain = Domain.like(table, name=options.like.name, keep_discrete=options.keep_discrete)
+        names, table = read_named_table(options.like, chosen)
+        name, keep = options.like.name, options.keep_discrete
+        domain = Domain.like(table, name=name, names=names, keep_discrete=keep)
     elif is_gaussian:
         domain = Domain.gaussian(_numbers(options.mean, 0.0), _numbers(options.std, 1.0))
     else:

@@ -27,6 +27,10 @@ def extract(
     inputs: Annotated[
         Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
     ] = None,
+    elsewhere: Annotated[
+        bool,
+        flag("Look for the place where a target bends that is affine on N(0, I).", "--elsewhere"),
+    ] = False,
     like_input: Annotated[
         bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
     ] = False,
@@ -68,6 +72,7 @@ def extract(
             seed=asking.seed,
             inputs=rows,
             checks=checks,
+            elsewhere=elsewhere,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)

@@ -8,7 +8,7 @@ from revelu.errors import FormatError
 from revelu.formats.columns import SUFFIXES, read_table_of
 from revelu.types import FloatArray
 
-__all__ = ["SUFFIXES", "read_table"]
+__all__ = ["SUFFIXES", "read_named_table", "read_table"]
 
 
 def read_table(path: str | PathLike[str], columns: Sequence[str] = ()) -> FloatArray:
@@ -28,8 +28,18 @@ def read_table(path: str | PathLike[str], columns: Sequence[str] = ()) -> FloatA
     FormatError
         If there is no such file, it is none of these, or a number is missing or none.
     """
+    return read_named_table(path, columns)[1]
+
+
+def read_named_table(
+    path: str | PathLike[str], columns: Sequence[str] = ()
+) -> tuple[list[str], FloatArray]:
+    """Read a table of numbers, and what its columns are called, or their numbers.
+
+    Parameters and errors are those of :func:`read_table`.
+    """
     table = read_table_of(Path(path))
     if len(set(columns)) < len(columns):
         raise FormatError(f"{table.path}: a column is named twice")
-    chosen = [table.place(column) for column in columns] if columns else range(len(table.arrays))
-    return table.numbers(list(chosen))
+    chosen = [table.place(column) for column in columns] or list(range(len(table.arrays)))
+    return [table.name(place) for place in chosen], table.numbers(chosen)

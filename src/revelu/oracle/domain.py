@@ -7,6 +7,7 @@ written in the target's own units by folding the map into the first layer, exact
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -99,6 +100,7 @@ class Domain:
         data: ArrayLike,
         *,
         name: str = "the data",
+        names: Sequence[str] = (),
         keep_discrete: bool = False,
         rows_for_covariance: int = 10,
         most_values: int = 10,
@@ -110,6 +112,8 @@ class Domain:
         data : array_like, shape (n, d)
         name : str
             What messages call it.
+        names : sequence of str
+            What they call its columns: those of a data frame, or numbers from 0, by default.
         keep_discrete : bool
             Hold columns of few values at the one that is most frequent.
         rows_for_covariance : int
@@ -125,6 +129,7 @@ class Domain:
         """
         X = _table(name, data)
         n, d = X.shape
+        called = _names(data, names, d)
         held = np.ptp(X, axis=0) == 0
         discrete = ~held & _are_discrete(X, min(most_values, max(n // 10, 2)))
         # The mean of a constant column may be off by a rounding.
@@ -132,13 +137,15 @@ class Domain:
         if held.all():
             raise InputError(f"{name}: every column is constant")
         if held.any():
-            notes.append(f"{_columns(held, name)} constant: held as in the data")
+            notes.append(f"{_columns(held, name, called)} constant: held as in the data")
         if discrete.any() and keep_discrete:
-            notes.append(f"{_columns(discrete, name)} of few values: held at the most frequent")
+            notes.append(
+                f"{_columns(discrete, name, called)} of few values: held at the most frequent"
+            )
             center[discrete] = [_most_frequent(X[:, j]) for j in np.flatnonzero(discrete)]
             held |= discrete
         elif discrete.any():
-            notes.append(f"{_columns(discrete, name)} of few values: asked as real numbers")
+            notes.append(f"{_columns(discrete, name, called)} of few values: asked as real numbers")
         if held.all():
             raise InputError(f"{name}: every column is constant, or of few values")
         free = np.flatnonzero(~held)
@@ -325,11 +332,18 @@ def _most_frequent(column: FloatArray) -> float:
     return float(values[counts.argmax()])
 
 
-def _columns(chosen: BoolArray, name: str) -> str:
-    """Columns of a table by number, with their verb."""
-    numbers = np.flatnonzero(chosen)
-    shown = ", ".join(str(j) for j in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
-    if len(numbers) == 1:
+def _names(data: ArrayLike, given: Sequence[str], d: int) -> list[str]:
+    """What the columns of a table are called."""
+    own = getattr(data, "columns", None)
+    names = [str(name) for name in (given or ([] if own is None else own))]
+    return names if len(names) == d else [str(j) for j in range(d)]
+
+
+def _columns(chosen: BoolArray, name: str, names: Sequence[str]) -> str:
+    """Columns of a table by name, with their verb."""
+    meant = [names[j] for j in np.flatnonzero(chosen).tolist()]
+    shown = ", ".join(meant[:8]) + (", ..." if len(meant) > 8 else "")
+    if len(meant) == 1:
         return f"column {shown} of {name} is"
     return f"columns {shown} of {name} are"
 
