@@ -76,7 +76,7 @@ class FromLines:
         How rows are measured.
     max_lines : int
     new : float
-        A line that adds no more than this share of the rows, or one, ends the first lines.
+        A line that adds no more than this share of the rows, or two, ends the first lines.
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
         hyperplanes are followed.
@@ -211,7 +211,7 @@ class FromLines:
                     is_checked = self._go_on(ask, noise, known.rows.take(np.arange(n_first)), rng)
                 if met < self.met:
                     raise NoRowsError
-            if not n_known or n_new > max(1.0, self.new * n_known):
+            if not n_known or n_new > max(2.0, self.new * n_known):
                 continue
             rows = known.confirmed()
             for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
