@@ -228,8 +228,9 @@ class FromLines:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-            first = known.rows.take(np.arange(n_first))
-            is_checked = is_checked or self._go_on(ask, noise, first, rng)
+                if not is_checked:
+                    # Neurons beside the rows take queries, which another layer makes vain.
+                    is_checked = self._go_on(ask, noise, known.rows.take(np.arange(n_first)), rng)
         return None
 
     def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
