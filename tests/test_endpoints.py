@@ -1,11 +1,13 @@
 """Any address that answers JSON: what is asked, what is understood, what is refused at once."""
 
+import html
 import json
 import pickle
 import shutil
 import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -559,6 +561,33 @@ def test_secrets_are_sent_and_never_told(invoke, tmp_path, monkeypatch, caplog):
     told += [path.read_bytes().decode(errors="replace") for path in tmp_path.iterdir()]
     assert "***" in "".join(told)
     assert not [text for text in told if "do-not-tell" in text]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda key: json.dumps({"bad key": key}),
+        lambda key: json.dumps(json.dumps({"bad key": key})),
+        lambda key: json.dumps({"bad key": key}).replace("/", "\\/"),
+        lambda key: f"bad key {quote(key, safe='')}",
+        lambda key: f"<html><title>bad key {html.escape(key)}</title></html>",
+    ],
+    ids=["JSON", "JSON in JSON", "slashes", "address", "page"],
+)
+def test_secrets_are_known_as_servers_write_them(server, invoke, monkeypatch, write):
+    key = 's3"cr/et+K<ey=='
+    monkeypatch.setenv("SOME_KEY", key)
+    server.script = [f"json {write(key)}"] * 20
+    done = invoke("extract", server.url, "--request", ROWS, "--dim-in", 6, "--key-env", "SOME_KEY")
+    assert done.exit_code == ExitCode.TARGET
+    assert "***" in done.stderr
+    assert "s3" not in done.stderr
+
+
+def test_names_that_change_are_no_numbers(server):
+    server.write = lambda Y: {"y": [{"cat" if y[0] > 0 else "dog": y[0]} for y in Y.tolist()]}
+    with pytest.raises(TargetError, match="other names from row to row"):
+        opened(server)(X)
 
 
 def test_secret_of_the_shell_is_refused_untold(server, invoke):

@@ -69,6 +69,33 @@ def test_a_model_of_a_dataframe_is_asked_without_a_warning(frame):
     )
 
 
+@pytest.mark.parametrize("way", ["data", "inputs", "like"])
+def test_columns_of_a_table_are_told_by_their_names(frame, way):
+    table, y = frame
+    model = MLPRegressor(hidden_layer_sizes=[6], random_state=0, max_iter=60, tol=1.0)
+    pipeline = make_pipeline(StandardScaler(), model).fit(table[NUMBERS], y)
+    turned = table[NUMBERS[::-1]]
+    given = {
+        "data": {"data": turned},
+        "inputs": {"inputs": turned},
+        "like": {"domain": revelu.Domain.like(turned)},
+    }[way]
+    recovery = revelu.extract(pipeline, checks=300, **given)
+    assert recovery.status is Status.RECOVERED
+    found = recovery.network(table[NUMBERS].to_numpy())[:, 0]
+    np.testing.assert_allclose(found, pipeline.predict(table[NUMBERS]), atol=1e-8)
+
+
+def test_a_table_that_has_some_of_the_columns_is_refused(frame):
+    table, y = frame
+    model = LogisticRegression(max_iter=50, tol=1.0).fit(table[NUMBERS], y)
+    some = table[NUMBERS[:3]].assign(other=1.0 * np.arange(len(table)))
+    with pytest.raises(InputError, match="the target reads the columns"):
+        revelu.extract(model, data=some)
+    with pytest.raises(InputError, match="the target reads the columns"):
+        revelu.extract(model, inputs=some)
+
+
 def test_numbers_vary_and_words_stay(frame, mixed):
     table, _ = frame
     oracle = revelu.open_oracle(mixed, suggested=True, budget=1000)

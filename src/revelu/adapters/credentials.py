@@ -1,8 +1,11 @@
 """Secrets: read from the environment where they are sent, and struck out of what is shown."""
 
+import html
+import json
 import os
 import re
 import string
+from urllib.parse import quote, quote_plus
 
 from revelu.errors import InputError
 
@@ -90,11 +93,20 @@ def shown(text: object, most: int = 200) -> str:
 def struck_out(text: str) -> str:
     """Return a text without the secrets that this process has read."""
     secrets = {os.environ.get(name, "").strip() for name in _SECRET}
-    words = {word for secret in secrets for word in (secret, *secret.split())}
+    plain = {word for secret in secrets for word in (secret, *secret.split())} - {""}
+    words = {form for word in plain for form in _written(word)}
     # The longest first: a secret may begin like another one.
-    for word in sorted(words - {""}, key=len, reverse=True):
+    for word in sorted(words, key=len, reverse=True):
         text = text.replace(word, "***")
     return text
+
+
+def _written(secret: str) -> set[str]:
+    """Return a secret as servers write it that repeat it: in JSON, addresses and pages."""
+    as_json = json.dumps(secret)[1:-1]
+    forms = {secret, as_json, json.dumps(as_json)[1:-1], as_json.replace("/", "\\/")}
+    forms |= {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    return forms | {html.escape(secret), html.escape(secret, quote=False)}
 
 
 def _checked(variable: str, value: str) -> str:

@@ -92,6 +92,13 @@ class EstimatorTarget:
         return tuple(found)
 
     @property
+    def column_names(self) -> list[str]:
+        """What the columns that vary are called; nothing where it was fitted on arrays."""
+        if self.columns.names is None:
+            return []
+        return [self.columns.name(place) for place in self.columns.varying]
+
+    @property
     def suggested_domain(self) -> Domain | None:
         """Where a pipeline's own scaler says that its inputs are."""
         if not getattr(self.model, "steps", None) and inner_model(self.model) is None:

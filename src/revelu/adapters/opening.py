@@ -149,6 +149,8 @@ def open_oracle(
             opened = _wrapped(target, dim_in, ports)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
+    elif isinstance(domain, Domain):
+        options["domain"] = domain.in_order_of(getattr(opened, "column_names", ()))
     rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
         RemoteTarget(opened, rate) if remote and endpoint is None else opened,

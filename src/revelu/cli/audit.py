@@ -36,11 +36,12 @@ def audit(
     130  interrupted
     After 3 and 4 the rows that are done are printed.
     """
-    from revelu.formats.tables import read_table
+    from revelu.formats.tables import read_named_table
+    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
 
     asking.reserve([], {inputs: "holds the inputs"})
-    X = None if inputs is None else read_table(inputs)
+    X = None if inputs is None else NamedRows(*read_named_table(inputs))
     with asking.opened() as oracle:
         found = examine(oracle, inputs=X, price=price, seed=asking.seed, progress=asking.line)
         found = asking.with_pictures(oracle, found, found.copy)

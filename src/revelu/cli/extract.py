@@ -58,11 +58,12 @@ def extract(
     uncertified.
     """
     from revelu.formats import check_writable
-    from revelu.formats.tables import read_table
+    from revelu.formats.tables import read_named_table
+    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
-    rows = None if inputs is None else read_table(inputs)
+    rows = None if inputs is None else NamedRows(*read_named_table(inputs))
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(

@@ -52,14 +52,17 @@ def obfuscate(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
-    from revelu.formats.tables import read_table
+    from revelu.formats.tables import read_named_table
     from revelu.oracle import checked_inputs
+    from revelu.oracle.column_names import NamedRows, in_order_of
     from revelu.tasks.obfuscate import obfuscate_target
 
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
     with asking.opened() as oracle:
-        X = checked_inputs(read_table(inputs), oracle.dim_target, box)
+        given = NamedRows(*read_named_table(inputs))
+        ordered = in_order_of(given, getattr(oracle.target, "column_names", ()), f"{inputs}")
+        X = checked_inputs(ordered, oracle.dim_target, box)
         done = obfuscate_target(
             oracle,
             X,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revelu.errors import InputError
+from revelu.oracle.column_names import names_of, order_of
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["Domain"]
@@ -40,6 +41,8 @@ class Domain:
         What is drawn, in words that follow "inputs".
     notes : tuple of str
         What was seen in the data.
+    names : tuple of str
+        What the columns are called; empty where they have no names.
     """
 
     center: FloatArray
@@ -48,6 +51,7 @@ class Domain:
     is_uniform: bool = False
     words: str = ""
     notes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     @classmethod
     def gaussian(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0) -> "Domain":
@@ -129,7 +133,8 @@ class Domain:
         """
         X = _table(name, data)
         n, d = X.shape
-        called = _names(data, names, d)
+        own = [str(column) for column in names] or names_of(data)
+        called = own if len(own) == d else [str(j) for j in range(d)]
         held = np.ptp(X, axis=0) == 0
         discrete = ~held & _are_discrete(X, min(most_values, max(n // 10, 2)))
         # The mean of a constant column may be off by a rounding.
@@ -155,7 +160,7 @@ class Domain:
             root, words = _shrunk_root((X[:, free] - center[free]) / std)
         moved[:, free] = root * std
         said = f"drawn like {name} (normal with its {words})"
-        return cls(center, moved, words=said, notes=tuple(notes))
+        return cls(center, moved, words=said, notes=tuple(notes), names=tuple(own))
 
     def within(self, lo: ArrayLike, hi: ArrayLike) -> "Domain":
         """Return the part of a Gaussian that lies between bounds, asked as a box is.
@@ -182,7 +187,8 @@ class Domain:
         if not inside.all():
             raise InputError("a column that is held has no place in a box: leave it out")
         cut = Domain.box(low, high)
-        return replace(cut, notes=self.notes, words="uniform in the box given, where the data are")
+        said = "uniform in the box given, where the data are"
+        return replace(cut, notes=self.notes, names=self.names, words=said)
 
     def of(self, dim_in: int, name: str = "the target") -> "Domain":
         """Return the domain with every column written out.
@@ -206,6 +212,30 @@ class Domain:
             lo, hi = (np.broadcast_to(bound, dim_in) for bound in bounds)
             bounds = (lo, hi)
         return replace(self, center=center, spread=spread, bounds=bounds)
+
+    def in_order_of(self, wanted: Sequence[str]) -> "Domain":
+        """Return the domain with its columns in the order in which a target reads its own.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            The target's names; none where it does not know any.
+
+        Raises
+        ------
+        InputError
+            If names say that the columns are not the target's.
+        """
+        order = order_of(self.names, wanted, f"inputs {self.words}")
+        if order is None:
+            return self
+        if len(order) != len(self.names):
+            chosen, others = ", ".join(wanted), len(self.names) - len(order)
+            raise InputError(f"the data have {others} columns more than {chosen}: choose those")
+        names = tuple(self.names[j] for j in order)
+        bounds = self.bounds and (self.bounds[0][order], self.bounds[1][order])
+        center, spread = self.center[order], self.spread[..., order]
+        return replace(self, center=center, spread=spread, bounds=bounds, names=names)
 
     @property
     def dim_target(self) -> int | None:
@@ -330,13 +360,6 @@ def _are_discrete(X: FloatArray, most: int) -> BoolArray:
 def _most_frequent(column: FloatArray) -> float:
     values, counts = np.unique(column, return_counts=True)
     return float(values[counts.argmax()])
-
-
-def _names(data: ArrayLike, given: Sequence[str], d: int) -> list[str]:
-    """What the columns of a table are called."""
-    own = getattr(data, "columns", None)
-    names = [str(name) for name in (given or ([] if own is None else own))]
-    return names if len(names) == d else [str(j) for j in range(d)]
 
 
 def _columns(chosen: BoolArray, name: str, names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
+from revelu.oracle.column_names import in_order_of
 from revelu.recovery import Result, Status
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
@@ -88,6 +89,8 @@ def given_inputs(inputs: Any, oracle: Oracle) -> FloatArray | None:
     """
     if inputs is None:
         return None
+    # A table names its columns, and a model that was fitted on one knows them by name.
+    inputs = in_order_of(inputs, getattr(oracle.target, "column_names", ()), "inputs")
     if oracle.domain is None:
         rows = checked_inputs(inputs, oracle.dim_in, oracle.box)
     else:

@@ -68,6 +68,8 @@ class Answers:
         # Whether answers are names; what comes after the first one must be alike.
         self._are_names: bool | None = None
         self._member: str | None = None
+        # The names in a row that is an object, or has objects.
+        self._names: object = None
 
     def read(self, content: bytes, n: int) -> FloatArray:
         """Return the answer to n rows, shape (n, k).
@@ -137,6 +139,11 @@ class Answers:
         widths = list(dict.fromkeys(map(len, read)))
         if len(widths) != 1 or not widths[0]:
             raise AnswerError(f"answers rows of {widths} numbers: {_short(rows)}")
+        for row in rows:
+            names = _names_of(row)
+            if self._names not in {None, names}:
+                raise AnswerError(f"answers other names from row to row: {_short(rows)}")
+            self._names = names
         texts = {type(leaf) is str and not _is_number(leaf) for row in read for leaf in row}
         if True in texts and (len(texts) > 1 or widths != [1]) and not self.places:
             raise AnswerError(f"answers numbers and text together: {_short(rows)}")
@@ -203,6 +210,15 @@ def _leaves(value: Any, row: int) -> Any:
             yield from _leaves(value[name], row)
     else:
         yield value
+
+
+def _names_of(value: Any) -> tuple[Any, ...]:
+    """Return the names of an object, and of those in it, in the order of its numbers."""
+    if isinstance(value, list):
+        return tuple(_names_of(part) for part in value)
+    if isinstance(value, dict):
+        return tuple((name, _names_of(value[name])) for name in sorted(value, key=_order))
+    return ()
 
 
 def _order(name: str) -> tuple[float, str]:

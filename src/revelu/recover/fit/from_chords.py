@@ -106,7 +106,9 @@ class FromChords(FromLines):
     def shown(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, line: Line, rng: np.random.Generator
     ) -> Rows:
-        """New rows of a chord; none of one without affine pieces."""
+        """New rows of a chord; none of one without affine pieces, or length."""
+        if not line.v.any():
+            return rows.take(np.arange(0))
         seen = self.rows.look(ask, rows.W.shape[1], noise, rows, rng, line)
         return rows.take(np.arange(0)) if seen is None else seen[0]
 

@@ -66,7 +66,8 @@ class _Held:
         places = weights.start + np.arange(m * d).reshape(m, d)
         self.places = np.column_stack([places, biases.start + np.arange(m)])
         # Of each row, equations for (w, b): shape (m, d + 1, d + 1).
-        precision = np.sqrt(d) / rows.errors
+        # Of one input there is no direction to err in.
+        precision = np.sqrt(d) / np.maximum(rows.errors, np.finfo(np.float64).eps)
         reach = how.tight * np.sqrt(1.0 + (rows.X**2).sum(axis=1))
         prior = np.zeros((m, d + 1, d + 1))
         prior[:, range(d), range(d)] = precision[:, None]

@@ -301,7 +301,9 @@ class _Measurement:
         room = np.minimum(half_gaps[pieces], np.median(half_gaps)) * length * np.hypot(1.0, t)
         # A jump's slope along the line is about the norm of its row over sqrt(d).
         row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
-        wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
+        wanted = np.full(len(errors), np.inf)
+        if row > 0:
+            wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
         G, used = self._differences(X, sigma, steps)
         return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
