@@ -333,6 +333,8 @@ class FromLines:
             # A few such inputs are asked; after that, fewer still are.
             if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
                 break
+        # More answers tell neurons that chance explains, which few could not.
+        found = prune(found, samples, price)
         # Where fresh answers still disagree, the certificate says so, and more are fitted.
         is_explained = price.is_explained(found.network, samples)
         return (found.network, samples) if is_explained else None
