@@ -69,7 +69,7 @@ def test_a_model_of_a_dataframe_is_asked_without_a_warning(frame):
     )
 
 
-@pytest.mark.parametrize("way", ["data", "inputs", "like"])
+@pytest.mark.parametrize("way", ["data", "inputs", "like", "remote"])
 def test_columns_of_a_table_are_told_by_their_names(frame, way):
     table, y = frame
     model = MLPRegressor(hidden_layer_sizes=[6], random_state=0, max_iter=60, tol=1.0)
@@ -79,6 +79,7 @@ def test_columns_of_a_table_are_told_by_their_names(frame, way):
         "data": {"data": turned},
         "inputs": {"inputs": turned},
         "like": {"domain": revelu.Domain.like(turned)},
+        "remote": {"data": turned, "remote": True},
     }[way]
     recovery = revelu.extract(pipeline, checks=300, **given)
     assert recovery.status is Status.RECOVERED

@@ -128,7 +128,7 @@ def test_a_description_that_is_no_text_is_damaged(tmp_path):
         ("m.json", '{"learner": {"gradient_booster": {}}}', "an XGBoost model"),
         ("m.txt", "tree\nversion=v4\n", "a LightGBM model"),
         ("m.cbm", "", "a CatBoost model"),
-        ("m.gguf", "", "a language model"),
+        ("m.gguf", "", "a model of llama.cpp"),
     ],
 )
 def test_files_of_other_programs_are_named_with_what_to_write(tmp_path, name, content, words):

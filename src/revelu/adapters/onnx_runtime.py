@@ -159,6 +159,12 @@ class OnnxTarget:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_session": None}
 
+    @property
+    def column_names(self) -> list[str]:
+        """What its inputs are called, where each is a column of a table; else nothing."""
+        are_columns = len(self._inputs) > 1 and all(one.size == 1 for one in self._inputs)
+        return [one.name for one in self._inputs] if are_columns else []
+
     def __call__(self, X: FloatArray) -> Any:
         """Run the file on the rows of ``X``.
 

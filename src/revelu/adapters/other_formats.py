@@ -62,7 +62,7 @@ _BY_SUFFIX = {
     ".mlmodel": Kind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
     ".mlpackage": Kind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
     ".pmml": Kind("a PMML model", "model = pypmml.Model.load(FILE); f = model.predict"),
-    ".gguf": Kind("a language model of llama.cpp, which takes no rows of numbers", ""),
+    ".gguf": Kind("a model of llama.cpp, which takes text and no rows of numbers", ""),
 }
 
 # Flavours of MLflow, whose names are those of packages.

@@ -19,6 +19,11 @@ class RemoteTarget:
     def __init__(self, ask: Callable[..., Any], rate: str | None = None) -> None:
         self._ask, self._pace = ask, Pace(rate)
 
+    @property
+    def column_names(self) -> list[str]:
+        """What its columns are called, where it knows."""
+        return list(getattr(self._ask, "column_names", ()))
+
     def __call__(self, X: Any) -> Any:
         """Ask it for the rows of ``X``."""
         self._pace.wait()

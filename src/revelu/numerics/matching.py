@@ -37,3 +37,24 @@ def match_rows(
     rows[j] = i
     signs[j] = np.where(negated[i, j] < cost[i, j], -1.0, 1.0)
     return rows, signs
+
+
+def match_within(cost: FloatArray) -> IntArray:
+    """Pair as many rows with columns as go together, and those at the least sum of costs.
+
+    Parameters
+    ----------
+    cost : ndarray, shape (m, n)
+        At most 1 where a row and a column may be a pair.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        The column of each row; -1 where none is left.
+    """
+    found = np.full(len(cost), -1, dtype=np.intp)
+    # A pair that fits is worth more than any number of pairs that do not.
+    i, j = linear_sum_assignment(np.where(cost <= 1.0, cost - len(found), 0.0))
+    fits = cost[i, j] <= 1.0
+    found[i[fits]] = j[fits]
+    return found

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.matching import match_within
 from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, Line
@@ -197,12 +197,7 @@ class LineRows:
         jump = self.same_jump * np.linalg.norm(jumps, axis=1) + self.matching * along * columns
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / angle
         differ = np.linalg.norm(scan.jumps[:, None] - jumps, axis=2) / jump
-        cost = np.maximum(apart, differ)
-        # A pair that fits is worth more than any number of pairs that do not.
-        i, j = linear_sum_assignment(np.where(cost <= 1.0, cost - len(found), 0.0))
-        fits = cost[i, j] <= 1.0
-        found[i[fits]] = j[fits]
-        return found
+        return match_within(np.maximum(apart, differ))
 
 
 def _joined_blocks(

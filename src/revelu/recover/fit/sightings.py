@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import linear_sum_assignment
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.matching import match_within
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
@@ -158,12 +158,7 @@ class Sightings:
         like += same * np.linalg.norm(columns, axis=1)
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
-        cost = np.maximum(apart, differ)
-        # A pair that fits is worth more than any number of pairs that do not.
-        i, j = linear_sum_assignment(np.where(cost <= 1.0, cost - len(found), 0.0))
-        fits = cost[i, j] <= 1.0
-        found[i[fits]] = j[fits]
-        return found
+        return match_within(np.maximum(apart, differ))
 
     def take(self, kinks: Kinks, made_by: IntArray) -> None:
         """Take in what a line says of the rows that make its kinks.
