@@ -127,8 +127,8 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate, **options}
-        own = {**own, **names, **filed}
+        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
+        own |= {**options, **names, **filed}
         given = [name for name, value in own.items() if value is not None]
         if given or remote:
             raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
@@ -142,11 +142,7 @@ def open_oracle(
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
         _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
-        ports = Ports.said(**filed, **names)
-        if is_named:
-            opened = open_target(name, dim_in, trust=trust, ports=ports)
-        else:
-            opened = _wrapped(target, dim_in, ports)
+        opened = _opened(target, dim_in, Ports.said(**filed, **names), trust=trust)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
     elif isinstance(domain, Domain):
@@ -207,6 +203,13 @@ def open_target(
         f"{', '.join(SUFFIXES)} or .toml, a folder of MLflow's or Hugging Face's, "
         "module:attribute, or an address http(s)://..."
     )
+
+
+def _opened(target: Any, dim_in: int | None, ports: Ports, *, trust: bool) -> Any:
+    """What is behind a name other than an address, or an object."""
+    if isinstance(target, str | os.PathLike):
+        return open_target(str(target), dim_in, trust=trust, ports=ports)
+    return _wrapped(target, dim_in, ports)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
