@@ -1,37 +1,49 @@
 """What people have, opened: each way in from an empty folder, by one command.
 
-    python benchmarks/targets.py                 print the table (some five minutes)
-    python benchmarks/targets.py --way onnx      lines whose name has this
-    python benchmarks/targets.py --write         and keep the table on its page
+    python benchmarks/targets.py                          print the table (some ten minutes)
+    python benchmarks/targets.py --way onnx               lines whose name has this
+    python benchmarks/targets.py --environments FOLDER    servers of others, too
+    python benchmarks/targets.py --part figures           what a template costs, and an audit
+    python benchmarks/targets.py --part faults            what comes of a server's faults
+    python benchmarks/targets.py --write                  and keep tables on their page
 
 Ways need packages of those who make such files (skl2onnx, skops, pandas, onnxscript,
-mlflow-skinny); a way whose packages are not there is listed as not tried.  A target is
-recovered if the command certifies it and the file that it writes gives the answers of what was
-saved on 1,000 fresh inputs; or it is named as what it is, in one line with exit code 2.
-Everything follows from the seed.
+mlflow-skinny); a way whose packages are not there is listed as not tried.  Servers (MLflow,
+FastAPI, KServe, BentoML) are installed once, each in an environment of its own in FOLDER, which
+takes a minute each.  A target is recovered if the command certifies it and the file that it
+writes gives the answers of what was saved on 1,000 fresh inputs; or it is named as what it is, in
+one line with exit code 2 or 4.  Everything follows from the seed.
 """
 
 import argparse
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import program_serving as programs
+import targets_figures as figures
+import targets_made
+import targets_served
 from page import keep
-from targets_made import WAYS
-from targets_way import Made, Way
+from targets_way import HOST, Made, Way
 
 import revelu
+from revelu import Span
 from revelu.types import FloatArray
+
+WAYS = (*targets_made.WAYS, *targets_served.WAYS)
 
 N_POINTS = 1_000
 LIMIT = 120.0
@@ -69,32 +81,50 @@ def main() -> None:
     """Try the ways, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--way", default="", help="only those whose name has this")
+    parser.add_argument("--part", default="ways", choices=["ways", "figures", "faults"])
+    parser.add_argument("--environments", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true", help="keep the table on its page")
     options = parser.parse_args()
-    rows = []
-    for way in WAYS:
-        if options.way in way.name:
-            found = tried(way)
-            rows.append((way, found))
-            print(way.name, found, flush=True)
-    text = table(rows)
+    if options.part == "figures":
+        text, is_right = figures.table()
+    elif options.part == "faults":
+        text, is_right = figures.faults()
+    else:
+        text, is_right = ways(options.way, options.environments)
     print(f"\n{text}")
     if options.write:
-        keep("targets", text)
-    if not all(found.is_right for _, found in rows):
+        keep("targets" if options.part == "ways" else f"targets-{options.part}", text)
+    if not is_right:
         raise SystemExit(1)
 
 
-def tried(way: Way) -> Found:
+def ways(words: str, environments: Path | None) -> tuple[str, bool]:
+    """Return the table of the ways whose names have these words, and whether all is right."""
+    rows = []
+    for way in WAYS:
+        if words in way.name:
+            found = tried(way, environments)
+            rows.append((way, found))
+            print(way.name, found, flush=True)
+    return table(rows), all(found.is_right for _, found in rows)
+
+
+def tried(way: Way, environments: Path | None = None) -> Found:
     """Try a way in from an empty folder."""
     if missing := [name for name in way.needs if importlib.util.find_spec(name) is None]:
         return Found("not tried", f"needs {', '.join(missing)}")
+    python = Path(sys.executable)
+    if way.program:
+        if environments is None:
+            return Found("not tried", f"needs an environment of {way.program}")
+        python = programs.environment(way.program, environments.absolute() / way.program)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with warnings.catch_warnings(), inside(folder):
             warnings.simplefilter("ignore")
             made = way.make(np.random.default_rng(way.seed))
-        return judged(folder, made)
+        with nullcontext(HOST) if made.serve is None else made.serve(python) as host:
+            return judged(folder, made, host)
 
 
 class inside:  # noqa: N801 - reads as the phrase that it is
@@ -110,30 +140,38 @@ class inside:  # noqa: N801 - reads as the phrase that it is
         os.chdir(self.before)
 
 
-def judged(folder: Path, made: Made) -> Found:
+def judged(folder: Path, made: Made, host: str) -> Found:
     """Run the command, and hold what it wrote to what was saved."""
-    arguments = made.command.split()
+    command = f"revelu {made.command}"
+    arguments = shlex.split(made.command.replace(HOST, host))
     if made.truth is not None:
         arguments += ["-o", "found.npz", "--json"]
     started = time.monotonic()
     done = subprocess.run(  # noqa: S603 - this program
         [sys.executable, "-m", "revelu", *arguments],
         cwd=folder,
+        env={**os.environ, **made.environment},
         capture_output=True,
         text=True,
         check=False,
         timeout=LIMIT,
     )
-    seconds, command = time.monotonic() - started, f"revelu {made.command}"
+    seconds = time.monotonic() - started
+    if secrets := [word for word in made.environment.values() if word in done.stdout + done.stderr]:
+        return Found(f"told {len(secrets)} secrets", command)
     if made.truth is None:
         line = done.stderr.strip()
-        is_named = done.returncode == 2 and "\n" not in line and made.words in line
+        is_named = done.returncode in {2, 4} and "\n" not in line and made.words in line
         return Found("named" if is_named else f"{done.returncode}: {line}", command)
     if done.returncode != 0:
         return Found(f"{done.returncode}: {done.stderr.strip()[-200:]}", command)
     account = json.loads(done.stdout)
-    tolerance = account["certificate"]["tolerance"]
-    error = largest_error(folder / "found.npz", made.truth, made.inputs)
+    if made.rows is None:
+        tolerance = account["certificate"]["tolerance"]
+        error = largest_error(folder / "found.npz", made.truth, made.inputs)
+    else:
+        tolerance = account["expected_angle"]
+        error = float(Span.load(folder / "found.npz").angles(made.rows).max())
     # A classifier's certificate is of its log-ratios, and so is the error here.
     outcome = "recovered" if error <= max(10.0 * tolerance, made.rounding) else "wrong"
     return Found(outcome, command, error, tolerance, account["queries"], seconds)

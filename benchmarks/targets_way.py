@@ -1,7 +1,9 @@
 """A way in, and what is right of it; for benchmarks/targets.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ from revelu.types import FloatArray
 Rng = np.random.Generator
 
 D, HIDDEN, CLASSES = 12, 6, 3
+
+# Stands in commands for the address of a server that runs while they do.
+HOST = "http://HOST"
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,12 @@ class Made:
         Where it is judged.
     rounding : float
         By how much what was saved errs itself.
+    rows : ndarray or None
+        What the span of a first layer should be the span of.
+    serve : callable or None
+        The Python of an environment to a server, which gives its address.
+    environment : mapping of str to str
+        Variables that the user has set.
     """
 
     command: str
@@ -37,6 +48,9 @@ class Made:
     words: str = ""
     inputs: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     rounding: float = 0.0
+    rows: FloatArray | None = None
+    serve: Callable[[Path], AbstractContextManager[str]] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,12 +64,15 @@ class Way:
     needs : tuple of str
         Packages that make it.
     seed : int
+    program : str
+        The environment of its server, of those that ``program_serving`` makes.
     """
 
     name: str
     make: Callable[[Rng], Made]
     needs: tuple[str, ...] = ()
     seed: int = 0
+    program: str = ""
 
 
 def points(rng: Rng, d: int = D) -> FloatArray:

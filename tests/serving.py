@@ -10,21 +10,10 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from json_serving import running
+
 from conftest import PATIENCE_SECONDS
 from revelu.tasks.serve import ModelServer
-
-
-@contextlib.contextmanager
-def running(server):
-    """A server that works on a thread."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def serving(target, name="model", **options):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from json_serving import JsonServer
 from typer.testing import CliRunner
 
 import revelu
-from json_serving import JsonServer
 from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.opening import open_endpoint
 from revelu.adapters.endpoints.template import Template

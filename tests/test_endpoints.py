@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from json_serving import JsonServer
 from typer.testing import CliRunner
 
 import revelu
 from conftest import one_object
-from json_serving import JsonServer
 from revelu.adapters.endpoints.opening import open_endpoint
 from revelu.adapters.endpoints.presets import preset_of
 from revelu.adapters.endpoints.template import Template

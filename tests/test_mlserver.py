@@ -2,17 +2,13 @@
 
 import contextlib
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
-import venv
 from pathlib import Path
 
 import numpy as np
 import pytest
+from program_serving import bare, environment, free_ports, wait_for
 from typer.testing import CliRunner
 
 import revelu
@@ -22,8 +18,6 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.errors import TargetError
 
 pytestmark = pytest.mark.slow
-
-PACKAGES = ("mlserver==1.7.1", "mlserver-sklearn==1.7.1")
 
 # Fits two models and writes them, with the weights that they have.
 FIT = """
@@ -52,31 +46,10 @@ for name, model in models.items():
 """
 
 
-def make_environment(folder):
-    """A virtual environment with MLServer, made once; its Python."""
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    done = folder / "complete"
-    if not done.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        done.write_text("\n".join(PACKAGES))
-    return python
-
-
-def free_ports(n):
-    """Ports that nobody listens at."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
 @contextlib.contextmanager
 def mlserver(python, folder, seed=0, ports=None):
     """Serve a regressor and a classifier; gives the address of all models."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    subprocess.run([python, "-c", FIT, str(seed)], cwd=folder, env=environment, check=True)
+    subprocess.run([python, "-c", FIT, str(seed)], cwd=folder, env=bare(), check=True)
     for name in ("regressor", "classifier"):
         settings = {
             "name": name,
@@ -92,7 +65,7 @@ def mlserver(python, folder, seed=0, ports=None):
         process = subprocess.Popen(
             [python, "-c", "from mlserver.cli import main; main()", "start", "."],
             cwd=folder,
-            env=environment,
+            env=bare(),
             stdout=log,
             stderr=log,
         )
@@ -105,21 +78,10 @@ def mlserver(python, folder, seed=0, ports=None):
         process.wait(PATIENCE_SECONDS)
 
 
-def wait_for(url, process, log):
-    """Wait until a server is ready."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310
-            return
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def python(request):
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return make_environment(Path(request.config.cache.mkdir(f"mlserver-1.7.1-{version}")))
+    return environment("mlserver", Path(request.config.cache.mkdir(f"mlserver-{version}")))
 
 
 @pytest.fixture(scope="module")

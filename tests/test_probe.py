@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from json_serving import JsonServer
 from typer.testing import CliRunner
 
 import revelu
 from conftest import one_object
-from json_serving import JsonServer
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import TargetError

@@ -1,27 +1,23 @@
-"""Real servers of JSON: MLflow's scoring server, and FastAPI under uvicorn."""
+"""Real servers of JSON: MLflow's and KServe's scoring servers, and FastAPI under uvicorn."""
 
-import contextlib
 import json
-import os
+import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import numpy as np
 import pytest
+from program_serving import bare, environment, fastapi, kserve, mlflow
 from typer.testing import CliRunner
 
 import revelu
-from conftest import PATIENCE_SECONDS, one_object
+from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from test_mlserver import free_ports, wait_for
 
 pytestmark = pytest.mark.slow
 
-# FastAPI and uvicorn come with MLflow, whose server is made of them.
-PACKAGES = ("mlflow==3.17.2",)
 COLUMNS = [f"pixel {i}" for i in range(64)]
 ROWS = '{"inputs": $rows}'
 
@@ -52,102 +48,20 @@ for name, (model, more) in models.items():
     np.savez(f"{name}.npz", **arrays)
 """
 
-# What someone who serves a model writes first.
-APPLICATION = """
-import numpy as np
-from fastapi import FastAPI, Header, HTTPException
-from pydantic import BaseModel
-
-with np.load("regressor.npz") as arrays:
-    (W, A), (b, c) = (
-        [arrays[f"{kind}_{i}"] for i in range(2)] for kind in ("weights", "biases")
-    )
-app = FastAPI()
-
-
-def answers(X):
-    return np.maximum(np.asarray(X) @ W.T + b, 0) @ A.T + c
-
-
-class Batch(BaseModel):
-    features: list[list[float]]
-
-
-class Row(BaseModel):
-    x: list[float]
-
-
-@app.post("/predict")
-def predict(batch: Batch, x_api_key: str = Header()):
-    if x_api_key != "ff-do-not-tell":
-        raise HTTPException(403, "who are you?")
-    return {"prediction": answers(batch.features).tolist(), "model": "digits"}
-
-
-@app.post("/row")
-def row(one: Row):
-    scores = answers([one.x])[0]
-    return {"scores": {f"digit {i}": v for i, v in enumerate(scores.tolist())}}
-"""
-
-
-def make_environment(folder):
-    """A virtual environment with MLflow, made once; its Python."""
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    done = folder / "complete"
-    if not done.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        done.write_text("\n".join(PACKAGES))
-    return python
-
 
 @pytest.fixture(scope="module")
 def python(request):
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return make_environment(Path(request.config.cache.mkdir(f"mlflow-3.17.2-{version}")))
+    return environment("mlflow", Path(request.config.cache.mkdir(f"mlflow-{version}")))
 
 
 @pytest.fixture(scope="module")
 def folder(python, tmp_path_factory):
-    """Models and an application."""
+    """Models, and the weights that they have."""
     folder = tmp_path_factory.mktemp("models")
-    (folder / "service.py").write_text(APPLICATION)
     subprocess.run([python, "-c", FIT], cwd=folder, env=bare(), check=True, capture_output=True)
+    shutil.copy(folder / "regressor.npz", folder / "network.npz")  # what services answer with
     return folder
-
-
-def bare(**more):
-    return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | more
-
-
-@contextlib.contextmanager
-def uvicorn(python, folder, application, ready, **environment):
-    """Serve an application; gives its address."""
-    (port,) = free_ports(1)
-    command = [python, "-m", "uvicorn", application, "--host", "127.0.0.1", "--port", f"{port}"]
-    log = folder / f"{port}.log"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            command, cwd=folder, env=bare(**environment), stdout=out, stderr=out
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_for(f"{url}{ready}", process, log)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-
-
-@contextlib.contextmanager
-def mlflow_of(python, folder, model):
-    """MLflow's own scoring server, as `mlflow models serve` starts it."""
-    application = "mlflow.pyfunc.scoring_server.app:app"
-    with uvicorn(
-        python, folder, application, "/ping", __pyfunc_model_path__=str(folder / model)
-    ) as url:
-        yield f"{url}/invocations"
 
 
 @pytest.fixture
@@ -167,7 +81,8 @@ def assert_found(path, folder, name, *, logits=False):
 
 def test_mlflow_by_its_address(python, folder, invoke):
     for name in ("regressor", "classifier"):
-        with mlflow_of(python, folder, name) as url:
+        with mlflow(python, folder, name) as host:
+            url = f"{host}/invocations"
             done = invoke("extract", url, "--dim-in", 64, "-o", "a.npz", "--json")
             assert done.exit_code == 0, done.stderr
             assert one_object(done.stdout)["queries"] < 5000
@@ -179,7 +94,8 @@ def test_mlflow_by_its_address(python, folder, invoke):
 
 def test_mlflow_with_the_columns_of_a_table(python, folder, invoke):
     request = json.dumps({"dataframe_split": {"columns": COLUMNS, "data": "@"}})
-    with mlflow_of(python, folder, "table") as url:
+    with mlflow(python, folder, "table") as host:
+        url = f"{host}/invocations"
         done = invoke("extract", url, "--dim-in", 64)
         assert done.exit_code == ExitCode.TARGET
         assert "schema" in done.stderr
@@ -192,7 +108,8 @@ def test_mlflow_with_the_columns_of_a_table(python, folder, invoke):
 
 
 def test_span_from_mlflows_labels(python, folder, invoke):
-    with mlflow_of(python, folder, "labels") as url:
+    with mlflow(python, folder, "labels") as host:
+        url = f"{host}/invocations"
         done = invoke("probe", url, "--dim-in", 64)
         assert "whole numbers" in done.stdout
         done = invoke(
@@ -206,7 +123,7 @@ def test_fastapi_by_a_template(python, folder, invoke, monkeypatch):
     monkeypatch.setenv("SOME_KEY", "ff-do-not-tell")
     batch = ["--request", '{"features": $rows}', "--answer", "$.prediction", "--dim-in", 64]
     key = ["--header", "X-Api-Key: $SOME_KEY"]
-    with uvicorn(python, folder, "service:app", "/openapi.json") as url:
+    with fastapi(python, folder) as url:
         done = invoke("extract", f"{url}/predict", *batch, *key, "-o", "a.npz", "--json")
         assert done.exit_code == 0, done.stderr
         assert "do-not-tell" not in done.stdout + done.stderr
@@ -221,4 +138,21 @@ def test_fastapi_by_a_template(python, folder, invoke, monkeypatch):
         assert "Field required" in done.stderr
         done = invoke("extract", f"{url}/predict", *batch)
         assert done.exit_code == ExitCode.TARGET
+        assert done.stderr.count("\n") == 1
+
+
+def test_kserve_by_its_address(request, folder, invoke):
+    """KServe's own server, version 1 of its protocol; the address is TensorFlow Serving's."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    own = environment("kserve", Path(request.config.cache.mkdir(f"kserve-{version}")))
+    with kserve(own, folder) as host:
+        url = f"{host}/v1/models/model:predict"
+        for preset in ((), ("--preset", "kserve-v1")):
+            done = invoke("extract", url, *preset, "--dim-in", 64, "-o", "a.npz", "--json")
+            assert done.exit_code == 0, done.stderr
+            assert one_object(done.stdout)["queries"] < 5000
+            assert_found("a.npz", folder, "regressor")
+        done = invoke("extract", url.replace("model:", "other:"), "--dim-in", 64)
+        assert done.exit_code == ExitCode.TARGET
+        assert "other" in done.stderr
         assert done.stderr.count("\n") == 1

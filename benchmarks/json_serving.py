@@ -1,24 +1,44 @@
-"""A server of JSON for the tests, on loopback: it reads and answers as it is told, and fails so."""
+"""A server of JSON on loopback: it reads and answers as it is told, and fails so."""
 
 import contextlib
 import json
 import socket
 import struct
+import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
+from revelu.types import FloatArray
+
+S = TypeVar("S", bound=ThreadingHTTPServer)
+
 HTML = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body>sorry</body></html>"
 
 
-def features(asked):
+@contextlib.contextmanager
+def running(server: S) -> Iterator[S]:
+    """Run a server on a thread for a while."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def features(asked: Any) -> Any:
     """Rows of ``{"features": [[...], ...]}``."""
     return asked["features"]
 
 
-def prediction(Y):
+def prediction(Y: FloatArray) -> Any:
     """Answers as ``{"prediction": [[...], ...]}``."""
     return {"prediction": Y.tolist()}
 
@@ -33,19 +53,27 @@ class JsonServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, target, read=features, write=prediction, script=(), path="/predict"):
+    def __init__(
+        self,
+        target: Callable[[FloatArray], FloatArray],
+        read: Callable[[Any], Any] = features,
+        write: Callable[[FloatArray], Any] = prediction,
+        script: Sequence[str | None] = (),
+        path: str = "/predict",
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.target, self.read, self.write = target, read, write
-        self.script = list(script)
+        self.script, self.path = list(script), path
         self.url = f"http://127.0.0.1:{self.server_address[1]}{path}"
         self.n_requests = self.n_rows = 0
-        self.asked = []
-        self.headers_seen = []
+        self.asked: list[Any] = []
+        self.headers_seen: list[dict[str, str]] = []
+        self.paths: list[str] = []
 
-    def handle_error(self, request, client_address):
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients may break off."""
 
-    def answer(self, asked):
+    def answer(self, asked: Any) -> bytes:
         """What is answered, as bytes."""
         self.asked.append(asked)
         X = np.atleast_2d(np.array(self.read(asked), dtype=np.float64))
@@ -57,21 +85,25 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
+    server: JsonServer
 
-    def log_message(self, *_):
+    def log_message(self, *_: Any) -> None:
         """Be quiet."""
 
-    def do_GET(self):
+    def do_GET(self) -> None:
+        """Answer what an address asks."""
         query = parse_qs(urlsplit(self.path).query)
         self._respond({name: json.loads(values[0]) for name, values in query.items()})
 
-    def do_POST(self):
+    def do_POST(self) -> None:
+        """Answer what a body asks."""
         self._respond(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
-    def _respond(self, asked):
+    def _respond(self, asked: Any) -> None:
         server = self.server
         server.n_requests += 1
         server.headers_seen.append(dict(self.headers))
+        server.paths.append(self.path)
         fault = server.script.pop(0) if server.script else None
         if fault is None:
             self._send(200, server.answer(asked))
@@ -79,18 +111,22 @@ class _Handler(BaseHTTPRequestHandler):
             name, *arguments = fault.split(" ", 1)
             getattr(self, f"fault_{name}")(asked, *arguments)
 
-    def fault_reset(self, _):
+    def fault_reset(self, _: Any) -> None:
+        """A connection that breaks."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
 
-    def fault_status(self, _, status):
+    def fault_status(self, _: Any, status: str) -> None:
+        """Another status."""
         self._send(int(status), b'{"error": "not now"}', ("Retry-After", "0"))
 
-    def fault_html(self, _, status="200"):
+    def fault_html(self, _: Any, status: str = "200") -> None:
+        """A page."""
         self._send(int(status), HTML, ("Content-Type", "text/html"))
 
-    def fault_drip(self, _):
+    def fault_drip(self, _: Any) -> None:
+        """An answer that does not end."""
         self.send_response(200)
         self.send_header("Content-Length", "1000")
         self.end_headers()
@@ -101,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(0.1)
         self.close_connection = True
 
-    def fault_cut(self, asked):
+    def fault_cut(self, asked: Any) -> None:
         """A connection that ends before the answer does."""
         answer = self.server.answer(asked)
         self.send_response(200)
@@ -110,16 +146,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer[: len(answer) // 2])
         self.close_connection = True
 
-    def fault_truncated(self, asked):
+    def fault_truncated(self, asked: Any) -> None:
         """An answer of the right length that is no JSON."""
         answer = self.server.answer(asked)
         self._send(200, answer[: len(answer) // 2])
 
-    def fault_json(self, _, text):
+    def fault_json(self, _: Any, text: str) -> None:
         """Another answer."""
         self._send(200, text.encode())
 
-    def _send(self, status, content, *headers):
+    def _send(self, status: int, content: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
