@@ -177,6 +177,38 @@ def test_class_names_are_numbers_that_all_runs_agree_on():
             opened(server, classes=("class 0",))(X)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        named,
+        lambda Y: {"text": ["The answer is 42."] * len(Y)},
+        lambda Y: {"id": ["9f8a"] * len(Y)},
+    ],
+    ids=["class names", "prose", "an identifier"],
+)
+def test_text_is_no_network_however_constant_it_is(tmp_path, write):
+    with running(JsonServer(NETWORK, write=write)) as server:
+        endpoint = revelu.Endpoint(server.url, ROWS, dim_in=6)
+        for most in (200, 5000):  # a journal does not tell that its answers were text
+            with revelu.open_oracle(endpoint, journal=tmp_path / "run.db", budget=most) as oracle:
+                found = revelu.extract(oracle)
+            assert server.n_rows <= most
+            assert found.network is None
+            if write is named and most == 5000:  # steps, which take more than that to tell
+                continue
+            assert found.status is revelu.Status.NOT_IN_CLASS
+            assert "the answers are text, such as class names" in found.evidence[0]
+
+
+def test_numbers_that_never_change_are_said_to():
+    with running(JsonServer(NETWORK, write=lambda Y: {"y": ["3.25"] * len(Y)})) as server:
+        found = revelu.extract(revelu.Endpoint(server.url, ROWS, dim_in=6))
+    assert found.status is revelu.Status.RECOVERED
+    assert "every answer is the same" in found.warnings[0]
+    affine = revelu.extract(lambda X: X @ np.ones(6) + 1.0, dim_in=6)
+    assert not affine.warnings
+
+
 def test_span_comes_from_class_names():
     network = revelu.zoo.random_network([5, 2, 3], seed=4)
     with running(JsonServer(network, write=named)) as server:
@@ -339,7 +371,15 @@ def test_templates_that_are_none_are_refused(text, words):
     [
         ({"url": "host/predict"}, "an endpoint is http"),
         ({"url": "https://me:secret@host/predict"}, "REVELU_AUTHORIZATION"),
-        ({"url": "https://host/predict?key=secret"}, "REVELU_AUTHORIZATION"),
+        ({"url": "https://host/predict?key=secret"}, "parameter key may be secret: name an env"),
+        ({"url": "https://host/predict?sig=secret&v=1"}, "parameter sig may be secret"),
+        ({"url": "https://host/predict?api-code=secret"}, "parameter api-code may be secret"),
+        ({"url": f"https://host/predict?v={'secret01' * 3}"}, "parameter v may be secret"),
+        ({"url": "https://host/predict?secret"}, "a parameter of an address is NAME=VALUE"),
+        ({"url": "https://host/predict?key=$NOT_SET"}, "variable NOT_SET is not set"),
+        ({"url": "https://host/predict?v=$"}, "begins no name"),
+        ({"url": "https://host/predict?x=$row"}, "rows go into the request, not into the addr"),
+        ({"url": "https://host/predict#secret=1"}, "REVELU_AUTHORIZATION"),
         ({"request": None}, "does not tell how it is asked: give a request"),
         ({"preset": "other"}, "preset must be one of v2, tfserving"),
         ({"method": "PUT"}, "method must be POST or GET"),
@@ -527,6 +567,39 @@ def test_html_is_named_before_the_second_query(server, invoke):
         assert "502 Bad Gateway" in done.stderr
         assert len(server.script) == 8
         assert done.stderr.count("\n") == 1
+
+
+def test_parameters_of_addresses_are_sent_and_their_values_not_told(
+    server, invoke, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("SOME_KEY", "ff/do-not-tell")
+    caplog.set_level(0)
+    url = f"{server.url}?version=nine%20lives&key=$SOME_KEY"
+    options = ["--request", ROWS, "--dim-in", 6, "--json", "-vv"]
+    told = []
+    for command, more in (
+        ("extract", ["--journal", "run.db", "--report", "page.html", "-o", "a.npz"]),
+        ("probe", []),
+        ("extract", ["--answer", "$.none"]),
+    ):
+        done = invoke(command, url, *options, *more)
+        assert done.exit_code == (ExitCode.TARGET if "$.none" in more else 0), done.stderr
+        told += [done.stdout, done.stderr]
+    assert set(server.paths) == {"/predict?version=nine%20lives&key=ff%2Fdo-not-tell"}
+    assert one_object(told[0])["target"] == f"{server.url}?version=...&key=..."
+    told += [caplog.text, *(p.read_bytes().decode(errors="replace") for p in tmp_path.iterdir())]
+    assert not [text for text in told if "nine" in text or "do-not-tell" in text]
+    done = invoke("extract", url.replace("nine", "ten"), *options, "--journal", "run.db")
+    assert done.exit_code == ExitCode.USAGE
+    assert "parameters" in done.stderr
+
+
+def test_parameters_go_with_those_of_the_request_and_to_served_models(server):
+    server.url += "?version=3"
+    alike(opened(server, method="GET")(X), NETWORK(X))
+    assert all(path.startswith("/predict?version=3&features=") for path in server.paths)
+    with serving(NETWORK) as v2:
+        alike(revelu.open_oracle(f"{v2.url}?version=3")(X), NETWORK(X))
 
 
 # -- what is kept secret -----------------------------------------------------------------

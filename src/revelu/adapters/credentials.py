@@ -55,7 +55,7 @@ def keep_secret(variables: list[str]) -> None:
 
 
 def variables_in(template: str) -> list[str]:
-    """Return the variables that a header's value names, ``$NAME`` or ``${NAME}``.
+    """Return the variables that a value names, ``$NAME`` or ``${NAME}``.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def variables_in(template: str) -> list[str]:
     """
     form = string.Template(template)
     if not form.is_valid():
-        raise InputError("a header's value has a $ that begins no name; write $$ for a dollar")
+        raise InputError("a value has a $ that begins no name; write $$ for a dollar")
     return form.get_identifiers()
 
 

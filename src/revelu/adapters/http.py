@@ -104,12 +104,12 @@ class HttpTarget:
         timeout: float = 60.0,
         attempts: int = 3,
     ) -> None:
-        self.url, self._attempts = url.rstrip("/"), attempts
         # The client comes first: it refuses addresses with a password, which no message may show.
-        self.client = Client(self.url, rate, timeout, connection)
+        self.client = Client(url, rate, timeout, connection)
+        self.url, self._attempts = self.client.address.base.rstrip("/"), attempts
         found = _MODEL.fullmatch(self.url)
         if found is None:
-            raise InputError(f"{shown(url)}: a served model is http(s)://HOST/v2/models/NAME")
+            raise InputError(f"{shown(self.url)}: a served model is http(s)://HOST/v2/models/NAME")
         metadata = self._metadata(unquote(found["model"]), said=dim_in is not None)
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
@@ -119,6 +119,7 @@ class HttpTarget:
         self.facts = {
             "input": f"{self._input.name} {self._input.datatype} {list(self._input.row)}",
             "output": self._output or "the only one",
+            **self.client.address.facts,
         }
 
     def __call__(self, X: FloatArray) -> np.ndarray:

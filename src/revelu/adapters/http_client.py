@@ -12,8 +12,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
+from revelu.adapters.addresses import Address, WithoutParameters, origin_of
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.open_inference import ProtocolError, read_object
@@ -22,6 +23,9 @@ from revelu.errors import InputError, TargetError
 from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
+
+# httpx has whole addresses in its own log.
+_without_parameters = WithoutParameters()
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 # Statuses after which a request is sent again; servers answer 500 under load, too.
@@ -90,7 +94,7 @@ class Client:
     Parameters
     ----------
     address : str
-        Whatever is asked for must have its scheme, host and port.
+        Whatever is asked for must have its scheme, host and port, and gets its parameters.
     rate : str, optional
         Most requests, such as ``"50/s"``, ``"600/min"`` or ``"1000/h"``.
     timeout : float
@@ -131,19 +135,23 @@ class Client:
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
-        parts = checked_address(address)
-        self.address = address
+        self.address = Address.read(address)
+        parts = urlsplit(address)
         self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
         self.connection = Connection() if connection is None else connection
         self.listener: Callable[[Exchange], None] | None = None
         self._pace = Pace(rate)
-        self._origin = _origin(address)
+        self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
         self._libraries()
-        if self.connection.has_secret and parts.scheme == "http" and not self._is_local:
-            log.warning("the authorisation header travels to %s unencrypted", parts.hostname)
+        if self._has_secret and parts.scheme == "http" and not self._is_local:
+            log.warning("the authorisation travels to %s unencrypted", parts.hostname)
         self._open()
+
+    @property
+    def _has_secret(self) -> bool:
+        return self.connection.has_secret or bool(self.address.variables)
 
     def __getstate__(self) -> dict[str, Any]:
         return {n: v for n, v in self.__dict__.items() if n not in {"listener", "_client"}}
@@ -171,7 +179,7 @@ class Client:
         headers : mapping of str to str, optional
             Those of the connection come before them.
         query : str
-            Of the address; no message shows it.
+            Parameters besides those of the address; no message shows them.
         patient : bool
             Try again where there is no connection, too.
 
@@ -226,18 +234,21 @@ class Client:
         own = self.connection.sent()
         named = {name.lower() for name in own}
         headers = {name: value for name, value in given.items() if name.lower() not in named} | own
+        sent = _joined(self.address.query(), query)
+        told = _joined(self.address.told.partition("?")[2], query)
         for _ in range(self.max_redirects + 1):
             self._pace.wait()
-            began, full = time.monotonic(), f"{url}?{query}" if query else url
-            reply = self._exchange(method, full, content, headers)
+            began = time.monotonic()
+            reply = self._exchange(method, f"{url}?{sent}" if sent else url, content, headers)
             if self.listener is not None:
-                told, seconds = self.connection.told(), time.monotonic() - began
-                self.listener(Exchange(method, full, told, content, reply, seconds))
+                seconds, shown_url = time.monotonic() - began, f"{url}?{told}" if told else url
+                listened = self.connection.told(), content, reply, seconds
+                self.listener(Exchange(method, shown_url, *listened))
             if reply.status not in _REDIRECTS:
-                return _judged(url, reply, has_secret=self.connection.has_secret)
+                return _judged(url, reply, has_secret=self._has_secret)
             try:
                 there = urljoin(url, reply.headers.get("location", ""))
-                is_same = _origin(there) == self._origin
+                is_same = origin_of(there) == self._origin
             except ValueError:
                 raise TargetError(f"{url}: redirects to what is no address") from None
             if not is_same:
@@ -245,7 +256,9 @@ class Client:
                     f"{url}: redirects to another host, {shown(_named(there))}, which is asked "
                     "nothing: if you trust it, name its address"
                 )
-            url = there
+            # It has the parameters that it is to be asked with.
+            url, _, sent = there.partition("?")
+            told = "..." if sent else ""
         raise TargetError(f"{url}: redirects in circles")
 
     def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
@@ -265,6 +278,8 @@ class Client:
 
     def _open(self) -> None:
         httpx, _ = self._libraries()
+        _without_parameters.origins.add(self._origin)
+        logging.getLogger("httpx").addFilter(_without_parameters)
         # Of the environment only the proxies are used, and those not for this machine itself;
         # httpx reads passwords of a .netrc file only where it is told to.
         self._client = httpx.Client(
@@ -287,26 +302,6 @@ class Client:
         return httpx, stamina
 
 
-def checked_address(address: str) -> SplitResult:
-    """Return the parts of an address.
-
-    Raises
-    ------
-    InputError
-        If it is none, or holds what may be secret; the message does not show that.
-    """
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise InputError(f"{shown(address)}: is no address: {error}") from None
-    if parts.username is not None or parts.query or parts.fragment:
-        raise InputError(
-            "an address holds scheme, host, port and path alone; authorisation goes into the "
-            f"environment variable {AUTHORIZATION}"
-        )
-    return parts
-
-
 def error_of(reply: Reply) -> str:
     """Return what a server says went wrong."""
     try:
@@ -325,6 +320,10 @@ def page_title(content: bytes) -> str:
     text = content[:65_536].decode(errors="replace")
     found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL)
     return found[2].strip() if found is not None else text
+
+
+def _joined(*queries: str) -> str:
+    return "&".join(filter(None, queries))
 
 
 def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
@@ -355,19 +354,8 @@ def _pause(text: str | None) -> float | None:
     return max(date.timestamp() - time.time(), 0.0)
 
 
-def _origin(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        raise InputError(f"{url}: has no such port") from None
-    default = 443 if parts.scheme == "https" else 80
-    return parts.scheme, parts.hostname or "", default if port is None else port
-
-
 def _named(url: str) -> str:
-    scheme, host, port = _origin(url)
+    scheme, host, port = origin_of(url)
     return f"{scheme}://{host}:{port}"
 
 

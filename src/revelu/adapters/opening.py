@@ -135,7 +135,7 @@ def open_oracle(
         return target
     endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
-    name = endpoint.url if endpoint else str(target) if is_named else type(target).__name__
+    name = endpoint.name if endpoint else str(target) if is_named else type(target).__name__
     if endpoint is not None:
         _refuse(filed, f"is for files and modules, which {name} is not")
         size = domain.dim_target if dim_in is None and domain is not None else dim_in

@@ -351,6 +351,7 @@ class Asking(Command):
             Inputs of a target of which neither it nor the user says how many.
         """
         from revelu.adapters import open_oracle
+        from revelu.adapters.addresses import told
         from revelu.adapters.executors import executor
         from revelu.cli.domains import domain_of
 
@@ -379,6 +380,7 @@ class Asking(Command):
                 remote=self.remote,
             ) as oracle,
         ):
+            self.target = told(self.target)
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
 

@@ -71,6 +71,11 @@ class Answers:
         # The names in a row that is an object, or has objects.
         self._names: object = None
 
+    @property
+    def are_names(self) -> bool:
+        """Whether what was answered are class names, which the numbers stand for."""
+        return bool(self.places or self._are_names)
+
     def read(self, content: bytes, n: int) -> FloatArray:
         """Return the answer to n rows, shape (n, k).
 

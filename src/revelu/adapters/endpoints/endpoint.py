@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from revelu.adapters.addresses import Address
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import shown
 from revelu.adapters.endpoints.presets import PRESETS, preset_of
 from revelu.adapters.endpoints.template import Template
-from revelu.adapters.http_client import checked_address
 from revelu.errors import InputError
 
 
@@ -19,7 +19,7 @@ class Endpoint:
     Parameters
     ----------
     url : str
-        ``http(s)://...``.
+        ``http(s)://...``; ``$NAME`` in a parameter stands for an environment variable.
     request : str, optional
         What is sent, in JSON: ``$rows`` stands for the rows of a batch, ``$row`` for one row a
         request, ``$row[I]`` for one of its numbers.
@@ -83,8 +83,8 @@ class Endpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.url, str):
             raise InputError(f"url must be text, got {type(self.url).__name__}")
-        if checked_address(self.url).scheme not in {"http", "https"}:
-            raise InputError(f"{shown(self.url)}: an endpoint is http(s)://HOST/PATH")
+        if not self.name.startswith(("http://", "https://")):
+            raise InputError(f"{shown(self.name)}: an endpoint is http(s)://HOST/PATH")
         if self.method not in {"POST", "GET"}:
             raise InputError(f"method must be POST or GET, got {shown(self.method)!r}")
         if not isinstance(self.timeout, int | float) or not 0 < self.timeout < float("inf"):
@@ -100,9 +100,14 @@ class Endpoint:
         object.__setattr__(self, "headers", dict(self.headers))
         object.__setattr__(self, "classes", tuple(self.classes))
         self._complete()
-        _ = self.connection
+        _ = self.connection, Address.read(self.url).query()
         if self.request is not None:
             self.template()
+
+    @property
+    def name(self) -> str:
+        """What it is called: its address without the values of parameters."""
+        return Address.read(self.url).told
 
     @property
     def is_v2(self) -> bool:
@@ -127,7 +132,7 @@ class Endpoint:
         name = self.preset or (preset_of(self.url) if self.request is None else None)
         if name is None and self.request is None:
             raise InputError(
-                f"{shown(self.url)} does not tell how it is asked: give a request, such as "
+                f"{shown(self.name)} does not tell how it is asked: give a request, such as "
                 """'{"features": $rows}', or a preset: """ + ", ".join(PRESETS)
             )
         if name is None:

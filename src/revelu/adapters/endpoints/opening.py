@@ -31,5 +31,5 @@ def open_endpoint(
             **names,
         )
     if given := [name for name, value in names.items() if value is not None]:
-        raise InputError(f"{given[0]} is for the preset v2, and {endpoint.url} is asked otherwise")
+        raise InputError(f"{given[0]} is for the preset v2, and {endpoint.name} is asked otherwise")
     return EndpointTarget(endpoint, dim_in, rate=rate)

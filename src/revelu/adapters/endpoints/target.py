@@ -55,10 +55,10 @@ class EndpointTarget:
         attempts: int = 5,
         one_by_one_rows: int = 32,
     ) -> None:
-        self.url, self._attempts = endpoint.url, attempts
         # The client comes first: it refuses addresses with a password, which no message may show.
         rate = endpoint.rate if rate is None else rate
-        self.client = Client(self.url, rate, endpoint.timeout, endpoint.connection)
+        self.client = Client(endpoint.url, rate, endpoint.timeout, endpoint.connection)
+        self.url, self._attempts = self.client.address.base, attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
         self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
@@ -73,7 +73,12 @@ class EndpointTarget:
         self.batch_rows = one_by_one_rows if self._template.one_by_one else None
         if endpoint.batch is not None:
             self.batch_rows = endpoint.batch
-        self.facts = _facts(endpoint)
+        self.facts = {**_facts(endpoint), **self.client.address.facts}
+
+    @property
+    def answers_names(self) -> bool:
+        """Whether it has answered class names, which its numbers stand for."""
+        return self._answers.are_names
 
     def __call__(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)``, shape (n, k).

@@ -16,7 +16,12 @@ from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.polish import polished
-from revelu.tasks.extract.precision import refusal, without_invention
+from revelu.tasks.extract.precision import (
+    refusal,
+    saying_constant,
+    text_refusal,
+    without_invention,
+)
 from revelu.tasks.extract.where import run_where_it_bends
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
@@ -169,13 +174,16 @@ def _run(job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool) -> R
     def run(noise: NoiseFloor | Refusal) -> Recovery:
         if isinstance(noise, Refusal):
             return _refused(job, method, noise)
-        if (refused := refusal(noise)) is not None:
+        if (refused := text_refusal(job.oracle.target) or refusal(noise)) is not None:
             return _refused(job, method, refused)
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
         methods = select_methods(noise, job.oracle, method)
         _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
         recovery, candidate = recover(job, noise, methods)
-        recovery = without_invention(recovery, noise)
+        # Answers of a journal do not tell what they were; those that are asked for later do.
+        if (refused := text_refusal(job.oracle.target)) is not None:
+            return _refused(job, method, refused)
+        recovery = saying_constant(without_invention(recovery, noise))
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
         return polished(job, recovery, candidate, noise) if polishes else recovery

@@ -59,6 +59,29 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
     return Refusal(Status.UNVERIFIED, reason)
 
 
+def text_refusal(target: object) -> Refusal | None:
+    """Class names are no numbers, though numbers stand for them; one name alone is no network."""
+    if not getattr(target, "answers_names", False):
+        return None
+    reason = (
+        "the answers are text, such as class names, in which no weights show; class names show "
+        "what the first layer depends on (revelu span --labels)"
+    )
+    return Refusal(Status.NOT_IN_CLASS, reason)
+
+
+def saying_constant(recovery: Recovery) -> Recovery:
+    """An answer that is always the same is a network, but hardly the one that was meant."""
+    network = recovery.network
+    if network is None or recovery.certificate is None or any(network.architecture[1:-1]):
+        return recovery
+    V, _ = network.affine
+    if np.abs(V).max(initial=0.0) > recovery.certificate.tolerance:
+        return recovery
+    note = "every answer is the same: where it is asked, the target depends on no input"
+    return replace(recovery, warnings=(*recovery.warnings, note))
+
+
 def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
     """Noise that no network explains to within its own size follows no law.
 
