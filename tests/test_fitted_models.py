@@ -18,9 +18,12 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
+from typer.testing import CliRunner
 
 import revelu
 from revelu import Network, Status
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode
 from revelu.errors import InputError, UntrustedError
 
 NUMBERS = ["a", "b", "c", "d"]
@@ -131,6 +134,37 @@ def test_a_word_that_the_model_does_not_know_is_refused(mixed):
         revelu.open_oracle(mixed, fixed={"port": "X"})
     with pytest.raises(InputError, match=r"no column to be fixed.*it has sex, port, ignored"):
         revelu.open_oracle(mixed, fixed={"prot": "S"})
+
+
+def test_a_table_that_says_of_a_column_not_where_it_stays_is_refused(tmp_path, frame, mixed):
+    table, _ = frame
+    table.drop(columns=["port"]).to_csv(tmp_path / "lacks.csv", index=False)
+    with pytest.raises(InputError, match=r"lacks.csv: has no column 'port'.*it has .*sex"):
+        revelu.open_oracle(mixed, fixed=tmp_path / "lacks.csv")
+    table.assign(port=np.nan).to_csv(tmp_path / "empty.csv", index=False)
+    table.assign(port=None).to_parquet(tmp_path / "empty.parquet")
+    for given in (tmp_path / "empty.csv", tmp_path / "empty.parquet", {"port": np.nan}):
+        with pytest.raises(InputError, match=r"column 'port' is empty.*it has C, Q, S"):
+            revelu.open_oracle(mixed, fixed=given)
+    some = table.copy()
+    some.loc[:3, "port"] = None
+    some.to_parquet(tmp_path / "some.parquet")
+    oracle = revelu.open_oracle(mixed, fixed=tmp_path / "some.parquet")
+    assert "port at 'S'" in oracle.target.notes[0]
+
+
+def test_words_in_a_table_of_a_domain_are_named_with_the_columns_of_numbers(
+    tmp_path, frame, mixed, monkeypatch
+):
+    table, _ = frame
+    monkeypatch.chdir(tmp_path)
+    joblib.dump(mixed, "model.joblib")
+    table.to_csv("table.csv", index=False)
+    arguments = ["extract", "model.joblib", "--trust", "--like", "table.csv"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == ExitCode.USAGE
+    assert done.stderr.count("\n") == 1
+    assert f"choose those of numbers: --columns {','.join(NUMBERS)}" in done.stderr
 
 
 def test_columns_are_told_apart_without_names(cancer):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
@@ -212,6 +213,13 @@ def test_other_inputs_stay_at_zero_or_where_they_are_put(sides, tmp_path):
         ({"input_name": "middle"}, "has the inputs left, right, not the input_name middle"),
         ({"input_name": "left", "fixed": {"wrong": [1.0]}}, "nothing to be fixed is in wrong"),
         ({"input_name": "left", "fixed": {"right": [1.0, 2.0]}}, "takes tensor.double. of shape"),
+        (
+            {"input_name": "left", "fixed": {"right": [np.nan] * 7}},
+            "'right' is to stay where it is",
+        ),
+        ({"input_name": "left,left"}, "names an input twice"),
+        ({"input_name": "left,"}, "not the input_name"),
+        ({"input_name": "left", "output_name": "logits,logits"}, "names an output twice"),
         ({"input_name": "left", "activation": "relu"}, "activation is not for ONNX files"),
     ],
 )
@@ -221,23 +229,53 @@ def test_what_cannot_be_asked_is_refused_in_a_line(sides, options, words):
     assert "\n" not in str(caught.value)
 
 
-def test_an_input_for_each_column_of_a_table_varies_where_it_is_of_numbers(tmp_path):
-    network = zoo.random_network([2, 4, 1], seed=1)
-    nodes, tensors = chain(network, np.float32)
-    inputs = [("age", np.float32, ["N", 1]), ("fare", np.float32, ["N", 1]), ("sex", str, ["N", 1])]
-    path = write(
+NUMBERS = zoo.random_network([2, 4, 1], seed=1)
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """A network of two columns of numbers, in a file that has an input for each column."""
+    nodes, tensors = chain(NUMBERS, np.float64)
+    inputs = [("age", np.float64, ["N", 1]), ("fare", np.float64, ["N", 1]), ("sex", str, ["N", 1])]
+    return write(
         tmp_path / "n.onnx",
         [("Concat", "age fare", "x", {"axis": 1}), *nodes, ("Identity", "sex", "said", {})],
         inputs,
-        [("logits", np.float32, ["N", 1]), ("said", str, ["N", 1])],
+        [("logits", np.float64, ["N", 1]), ("said", str, ["N", 1])],
         tensors,
     )
+
+
+def test_an_input_for_each_column_of_a_table_varies_where_it_is_of_numbers(columns, tmp_path):
     with pytest.raises(InputError, match="'sex' takes words"):
-        revelu.open_oracle(path)
+        revelu.open_oracle(columns)
     (tmp_path / "table.csv").write_text("sex,age\nf,1\nm,2\nm,3\n")
-    oracle = revelu.open_oracle(path, fixed=tmp_path / "table.csv")
-    np.testing.assert_allclose(oracle(rows(2)), network(rows(2)), atol=1e-4)
+    oracle = revelu.open_oracle(columns, fixed=tmp_path / "table.csv")
+    np.testing.assert_allclose(oracle(rows(2)), NUMBERS(rows(2)), atol=1e-4)
     assert oracle.target._fixed["sex"][0].tolist() == ["m"]
+    (tmp_path / "lacks.csv").write_text("sex,age\nf,1\n")
+    with pytest.raises(InputError, match=r"lacks.csv: has no column 'fare'.*it has sex, age"):
+        revelu.open_oracle(columns, input_name="age", fixed=tmp_path / "lacks.csv")
+
+
+def test_inputs_of_a_number_each_are_columns_of_a_table_by_name(columns):
+    """Tables with their columns in another order are put in the file's."""
+    X = 3.0 + rows(2, n=300)
+    turned = revelu.open_oracle(columns, fixed={"sex": "f"}).target
+    assert turned.column_names == ["age", "fare"]
+    table = pd.DataFrame({"fare": X[:, 1], "age": X[:, 0]})
+    for given in ({"data": table}, {"domain": revelu.Domain.like(table), "inputs": table}):
+        found = revelu.extract(turned, checks=300, **given)
+        assert found.status is Status.RECOVERED
+        assert found.ledger.n_queries < 3000
+        np.testing.assert_allclose(found.network(X), NUMBERS(X), atol=1e-4)
+    with pytest.raises(InputError, match="the target reads the columns age, fare"):
+        revelu.extract(turned, data=table.assign(other=1.0 * np.arange(300))[["fare", "other"]])
+
+
+def test_an_input_of_several_numbers_has_no_names(tmp_path):
+    path = image_classifier(tmp_path / "n.onnx", ["N", 12])
+    assert revelu.open_oracle(path).target.column_names == []
 
 
 # --- short and whole numbers

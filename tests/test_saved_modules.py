@@ -225,6 +225,15 @@ def test_what_is_no_chain_is_shown_as_far_as_it_was_read(tmp_path, kind):
         revelu.open_oracle(path)
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_state_dict_of_what_is_no_number_is_named_with_its_tensor(tmp_path, wrong):
+    state = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1)).state_dict()
+    state["2.weight"][0, 1] = wrong
+    torch.save(state, tmp_path / "state.pt")
+    with pytest.raises(FormatError, match=rf"state.pt: 2.weight holds {wrong}"):
+        revelu.open_oracle(tmp_path / "state.pt", activation="relu")
+
+
 def test_an_order_that_no_name_says_is_not_guessed(tmp_path):
     # Sorted by name, as safetensors does, square layers fit in any order.
     state = named(last=(4, 4), begin=(4, 4), middle=(4, 4))

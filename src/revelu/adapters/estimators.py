@@ -64,7 +64,7 @@ class EstimatorTarget:
         if getattr(model, "n_features_in_", None) is None:
             raise InputError(f"{kind} is not fitted")
         self.method, self._part = _asked(kind, model, ports.output_name)
-        self.columns = columns_of(kind, model, ports.fixed)
+        self.columns = columns_of(kind, model, ports)
         self.dim_in = len(self.columns.varying)
         self.model = model
 

@@ -2,6 +2,7 @@
 
 import importlib
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.adapters.ports import Ports
 from revelu.errors import InputError
 from revelu.extras import import_extra
 from revelu.types import FloatArray
@@ -102,36 +104,40 @@ def _pandas(*, needed: bool) -> Any:
         return None
 
 
-def columns_of(kind: str, model: Any, given: Mapping[str, np.ndarray] | None) -> MixedColumns:
+def columns_of(kind: str, model: Any, ports: Ports) -> MixedColumns:
     """Tell which columns of a fitted model vary.
 
     Parameters
     ----------
     kind : str
         Begins every message.
-    given : mapping of str to ndarray, optional
-        Columns of a row, or of several, where the others stay: at what is there most often.
+    ports : Ports
+        Of which columns of a row, or of several, are fixed: at what is there most often.
 
     Raises
     ------
     InputError
         If none varies, or a value given is none that the model knows.
     """
-    d = int(model.n_features_in_)
+    d, given = int(model.n_features_in_), ports.fixed
     found = getattr(model, "feature_names_in_", None)
     names = None if found is None else [str(name) for name in found]
     table = MixedColumns(d, names, {})
     held: dict[int, Any] = {}
+    dropped: dict[int, Any] = {}
     for _, step, columns in getattr(first_step(model), "transformers_", ()):
         known = _known_values(step)
         for i, place in enumerate(table.places(columns)):
             if known is not None:
                 held[place] = _value(kind, table.name(place), known[i], given)
             elif isinstance(step, str) and step == "drop":
-                held.setdefault(place, 0.0)
+                dropped[place] = 0.0
+    read = [table.name(place) for place in held]
+    held |= {place: value for place, value in dropped.items() if place not in held}
     if given and not {table.name(place) for place in held} & set(given):
         words = ", ".join(table.name(place) for place in held) or "none"
         raise InputError(f"{kind}: no column to be fixed is among those given; it has {words}")
+    ports.check_columns(read)
     if len(held) == d:
         raise InputError(f"{kind} takes no column of numbers that could vary")
     return MixedColumns(d, names, dict(sorted(held.items())))
@@ -189,13 +195,22 @@ def _value(kind: str, name: str, known: list[Any], given: Mapping[str, np.ndarra
     column = None if given is None else given.get(name)
     if column is None:
         return known[0]
-    values, counts = np.unique(np.atleast_1d(column), return_counts=True)
-    value = values[counts.argmax()]
+    value = _commonest(column)
     # A number of a file may be a category that the model knows as another type of number.
     for category in known:
         if category == value or f"{category}" == f"{value}":
             return category
+    if f"{value}".strip().lower() in {"", "nan", "none"} and known != [""]:
+        listed = ", ".join(map(str, known[:12]))
+        raise InputError(f"{kind}: column {name!r} is empty where it is to stay; it has {listed}")
     if known in ([""], []) or isinstance(known[0], float):
         return value
     listed = ", ".join(map(str, known[:12]))
     raise InputError(f"{kind}: column {name!r} has no {value!s}; it has {listed}")
+
+
+def _commonest(column: np.ndarray) -> Any:
+    """What is there most often; of several the least, as far as they can be compared."""
+    values = np.atleast_1d(column).tolist()
+    counts = Counter(values)
+    return min(counts, key=lambda value: (-counts[value], f"{value}"))

@@ -1,6 +1,6 @@
 """Inputs and outputs of an ONNX file: what rows become, and what answers are read as."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -96,6 +96,8 @@ def _chosen_inputs(path: Any, values: Sequence[Any], given: str | None) -> list[
         names = [name.strip() for name in given.split(",")]
         if missing := [name for name in names if name not in by_name]:
             raise InputError(f"{path} has the inputs {listed}, not the input_name {missing[0]}")
+        if len(set(names)) < len(names):
+            raise InputError(f"input_name {given} names an input twice")
         return [by_name[name] for name in names]
     if len(values) == 1:
         return list(values)
@@ -108,21 +110,22 @@ def _chosen_inputs(path: Any, values: Sequence[Any], given: str | None) -> list[
 
 
 def fixed_inputs(
-    path: Any, values: Sequence[Any], varying: Sequence[OnnxInput], given: Mapping[str, Any] | None
+    path: Any, values: Sequence[Any], varying: Sequence[OnnxInput], ports: Ports
 ) -> dict[str, tuple[np.ndarray, bool]]:
     """Return where the other inputs stay, each with whether it is one row of many.
 
     Raises
     ------
     InputError
-        If an array is of none of them, or fits no row of it.
+        If an array is of none of them, or fits no row of it, or a table lacks one of them.
     """
     others = {value.name: value for value in values if value.name not in {v.name for v in varying}}
-    given = dict(given or {})
+    given = dict(ports.fixed or {})
     # A table may have other columns, too, but an array that is meant for none is a mistake.
     if given and not set(given) & set(others):
         names = ", ".join(others) or "none"
         raise InputError(f"{path}: nothing to be fixed is in {', '.join(given)}; that is: {names}")
+    ports.check_columns(list(others))
     return {name: _fixed(path, value, given.get(name)) for name, value in others.items()}
 
 
@@ -144,6 +147,10 @@ def _fixed(path: Any, value: Any, given: Any) -> tuple[np.ndarray, bool]:
     array = np.asarray(given)
     if by_row and array.ndim and array.size > prod(shape):  # of several rows the commonest
         array = _commonest(array.astype(str) if dtype is None else array)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(
+            f"{path}: input {value.name!r} is to stay where it is {array[~np.isfinite(array)][0]}"
+        )
     try:
         return array.astype(dtype or object).reshape(shape or array.shape), by_row
     except (TypeError, ValueError):
@@ -179,6 +186,8 @@ def read_outputs(path: Any, values: Sequence[Any], given: str | None) -> tuple[l
         chosen = list(names)
     others = [v.name for v in values if v.name not in names]
     found = [chosen_output(f"{path}", names, others, name) for name in chosen]
+    if len(set(found)) < len(found):
+        raise InputError(f"output_name {given} names an output twice")
     by_name = {v.name: v.type for v in values}
     for name in found:
         if by_name[name] not in known:

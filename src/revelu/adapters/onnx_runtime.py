@@ -65,7 +65,7 @@ class OnnxTarget:
             self._session, self._whole = _open_session(self.path, model)
             sources, answers = self.session.get_inputs(), self.session.get_outputs()
             self._inputs = varying_inputs(path, sources, ports, dim_in)
-            self._fixed = fixed_inputs(path, sources, self._inputs, ports.fixed)
+            self._fixed = fixed_inputs(path, sources, self._inputs, ports)
             self._outputs, self._output_dtype = read_outputs(path, answers, ports.output_name)
         except UnicodeDecodeError as error:  # names and dimensions of a damaged file
             raise FormatError(f"{path}: a name is not text: {error}") from None

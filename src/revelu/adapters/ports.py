@@ -38,6 +38,8 @@ class Ports:
         What is between the layers of a state dict.
     fixed : mapping of str to ndarray, optional
         Where the inputs that do not vary stay.
+    table : str, optional
+        The table that they were read of, which is to have all of them.
     """
 
     input_name: str | None = None
@@ -45,6 +47,7 @@ class Ports:
     input_shape: tuple[int, ...] | None = None
     activation: str | None = None
     fixed: Mapping[str, np.ndarray] | None = None
+    table: str | None = None
 
     @classmethod
     def said(
@@ -69,7 +72,27 @@ class Ports:
             If it makes none.
         """
         shape = None if input_shape is None else _shape(input_shape)
-        return cls(input_shape=shape, fixed=_arrays(fixed), **names)
+        is_table = fixed is not None and not isinstance(fixed, Mapping)
+        # An archive of arrays may have some of them; the others stay at zero.
+        is_table = is_table and not f"{fixed}".lower().endswith(".npz")
+        table = f"{fixed}" if is_table else None
+        return cls(input_shape=shape, fixed=_arrays(fixed), table=table, **names)
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse a table that lacks a column that stays.
+
+        Raises
+        ------
+        InputError
+            If it does; the message says which it has.
+        """
+        lacking = [name for name in names if name not in (self.fixed or {})]
+        if self.table is not None and lacking:
+            listed = ", ".join(list(self.fixed or {})[:12])
+            raise InputError(
+                f"{self.table}: has no column {lacking[0]!r}, which the model reads and which is "
+                f"to stay; it has {listed}"
+            )
 
     def only(self, where: str, *known: str) -> None:
         """Refuse what a target of this kind has no use for.
@@ -80,7 +103,7 @@ class Ports:
             If anything is given but what is ``known``.
         """
         for field in fields(self):
-            if field.name not in known and getattr(self, field.name) is not None:
+            if field.name not in {*known, "table"} and getattr(self, field.name) is not None:
                 raise InputError(f"{field.name} is not for {where}")
 
 

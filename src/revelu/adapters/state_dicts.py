@@ -81,6 +81,7 @@ def open_state(path: Path, dim_in: int | None, ports: Ports) -> Any:
         ports.only("networks that revelu wrote")
         return load(path)
     ports.only("state dicts", "activation")
+    _check_finite(path, named)
     if ports.activation is None:
         raise FormatError(f"{path}: {_without_activation(path, named)}")
     if ports.activation not in _ACTIVATIONS:
@@ -90,6 +91,13 @@ def open_state(path: Path, dim_in: int | None, ports: Ports) -> Any:
     agreed_dim_in(f"{path}", chain.arrays.weights[0].shape[1], dim_in)
     weights, biases, _ = chain.arrays
     return StateTarget(Network(weights, biases), chain.words, ports.activation)
+
+
+def _check_finite(path: Path, named: dict[str, np.ndarray]) -> None:
+    for name, array in named.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            wrong = array[~np.isfinite(array)][0]
+            raise FormatError(f"{path}: {name} holds {wrong}, which no network has")
 
 
 def _chain(path: Path, named: dict[str, np.ndarray]) -> Chain:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from revelu.errors import InputError
+from revelu.errors import FormatError, InputError
 from revelu.oracle import Domain
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
     FormatError
         If a file cannot be read.
     """
-    from revelu.formats.tables import read_named_table
-
     is_gaussian = options.mean is not None or options.std is not None
     if options.like is None and (options.columns is not None or options.keep_discrete):
         raise InputError("--columns and --keep-discrete are for --like DATA")
@@ -39,7 +37,7 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
         raise InputError("--like DATA has a mean and a std of its own: leave out --mean and --std")
     if options.like is not None:
         chosen = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
-        names, table = read_named_table(options.like, chosen)
+        names, table = _table(options.like, chosen)
         name, keep = options.like.name, options.keep_discrete
         domain = Domain.like(table, name=name, names=names, keep_discrete=keep)
     elif is_gaussian:
@@ -47,6 +45,22 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
     else:
         return None
     return domain if box is None else domain.within(*box)
+
+
+def _table(path: Path, chosen: list[str]) -> "tuple[list[str], FloatArray]":
+    """A table of numbers, by the columns chosen; all of one with words in it is refused."""
+    from revelu.formats.columns import read_table_of
+    from revelu.formats.tables import read_named_table
+
+    try:
+        return read_named_table(path, chosen)
+    except FormatError as error:
+        table = read_table_of(path)
+        numbers = [table.name(i) for i, a in enumerate(table.arrays) if a.dtype.kind in "biuf"]
+        if chosen or not numbers:
+            raise
+        listed = ",".join(numbers[:12]) + (",..." if len(numbers) > 12 else "")
+        raise FormatError(f"{error}; choose those of numbers: --columns {listed}") from None
 
 
 def _numbers(given: str | None, default: float) -> "FloatArray | float":
