@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -150,6 +151,14 @@ class _Handler(BaseHTTPRequestHandler):
         """An answer of the right length that is no JSON."""
         answer = self.server.answer(asked)
         self._send(200, answer[: len(answer) // 2])
+
+    def fault_nan(self, asked: Any) -> None:
+        """An answer with a NaN in it."""
+        self._send(200, re.sub(rb"-?\d[\d.e+-]*", b"NaN", self.server.answer(asked), count=1))
+
+    def fault_renamed(self, asked: Any) -> None:
+        """An answer of another schema."""
+        self._send(200, self.server.answer(asked).replace(b'"prediction"', b'"result"'))
 
     def fault_json(self, _: Any, text: str) -> None:
         """Another answer."""

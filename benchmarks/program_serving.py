@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import socket
 import subprocess
 import time
@@ -25,13 +26,39 @@ PACKAGES = {
 
 def environment(name: str, folder: Path) -> Path:
     """Make the virtual environment of a server in a folder, once; its Python."""
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    done, packages = folder / "complete", PACKAGES[name]
-    if not done.exists() or done.read_text() != "\n".join(packages):
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)  # noqa: S603
-        done.write_text("\n".join(packages))
+    here = folder / name
+    python = here / ("Scripts" if os.name == "nt" else "bin") / "python"
+    done, packages = here / "complete", PACKAGES[name]
+    holds = "\n".join((platform.python_version(), *packages))
+    with alone(folder / f"{name}.lock"):
+        if not done.exists() or done.read_text() != holds:
+            venv.create(here, with_pip=True, clear=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)  # noqa: S603
+            done.write_text(holds)
     return python
+
+
+@contextlib.contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process is here; a folder is made by one of them alone.
+
+    Raises
+    ------
+    TimeoutError
+        If it is there for too long; a process that was killed has left it.
+    """
+    deadline = time.monotonic() + 10 * PATIENCE_SECONDS
+    while True:
+        with contextlib.suppress(FileExistsError):
+            lock.mkdir()
+            break
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{lock} is there: remove it if nobody is at work")
+        time.sleep(0.5)
+    try:
+        yield
+    finally:
+        lock.rmdir()
 
 
 def free_ports(n: int) -> list[int]:

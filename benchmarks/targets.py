@@ -1,7 +1,8 @@
 """What people have, opened: each way in from an empty folder, by one command.
 
     python benchmarks/targets.py                          print the table (some ten minutes)
-    python benchmarks/targets.py --way onnx               lines whose name has this
+    python benchmarks/targets.py --way onnx               lines whose name has this; the others
+                                                          stay on the page
     python benchmarks/targets.py --environments FOLDER    servers of others, too
     python benchmarks/targets.py --part figures           what a template costs, and an audit
     python benchmarks/targets.py --part faults            what comes of a server's faults
@@ -36,7 +37,7 @@ import program_serving as programs
 import targets_figures as figures
 import targets_made
 import targets_served
-from page import keep
+from page import keep, kept
 from targets_way import HOST, Made, Way
 
 import revelu
@@ -92,8 +93,10 @@ def main() -> None:
     else:
         text, is_right = ways(options.way, options.environments)
     print(f"\n{text}")
-    if options.write:
-        keep("targets" if options.part == "ways" else f"targets-{options.part}", text)
+    if options.write and options.part == "ways":
+        keep("targets", beside_others(text, kept("targets")) if options.way else text)
+    elif options.write:
+        keep(f"targets-{options.part}", text)
     if not is_right:
         raise SystemExit(1)
 
@@ -117,7 +120,7 @@ def tried(way: Way, environments: Path | None = None) -> Found:
     if way.program:
         if environments is None:
             return Found("not tried", f"needs an environment of {way.program}")
-        python = programs.environment(way.program, environments.absolute() / way.program)
+        python = programs.environment(way.program, environments.absolute())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with warnings.catch_warnings(), inside(folder):
@@ -185,7 +188,7 @@ def largest_error(path: Path, truth: Callable[[FloatArray], Any], X: FloatArray)
 
 def table(rows: list[tuple[Way, Found]]) -> str:
     """The rows in Markdown."""
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    lines = []
     for way, found in rows:
         cells = [way.name, f"`{found.command}`", found.outcome]
         if np.isfinite(found.error):
@@ -194,9 +197,25 @@ def table(rows: list[tuple[Way, Found]]) -> str:
         else:
             cells += [""] * 4
         lines.append(f"| {' | '.join(cells)} |")
-    tried_rows = [found for _, found in rows if found.outcome != "not tried"]
-    right = sum(found.is_right for found in tried_rows)
-    return "\n".join([*lines, "", f"{right} of {len(tried_rows)} recovered or named."])
+    return counted(lines)
+
+
+def counted(lines: list[str]) -> str:
+    """Rows under their head, and how many of them are right."""
+    outcomes = [line.split(" | ")[2] for line in lines]
+    tried_ones = [outcome for outcome in outcomes if outcome != "not tried"]
+    right = sum(outcome in {"recovered", "named"} for outcome in tried_ones)
+    head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    return "\n".join([*head, *lines, "", f"{right} of {len(tried_ones)} recovered or named."])
+
+
+def beside_others(text: str, before: str) -> str:
+    """A table with these rows in it, in place of those of the same name, in the ways' order."""
+    rows = {
+        line.split(" | ")[0].removeprefix("| "): line
+        for line in (*before.splitlines(), *text.splitlines())
+    }
+    return counted([rows[way.name] for way in WAYS if way.name in rows])
 
 
 if __name__ == "__main__":

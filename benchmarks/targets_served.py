@@ -65,12 +65,13 @@ def answered(
     read: Callable[[Any], Any] | None = None,
     truth: Callable[[Network], Callable[[FloatArray], Any]] = lambda network: network,
     rounding: float = 0.0,
+    d: int = D,
 ) -> Made:
     """A network behind a server of JSON."""
-    network = small_network(rng)
+    network = small_network(rng, d)
     server = JsonServer(network, read or (lambda asked: asked[member]), write, path=path)
     serve = held(server)
-    return Made(command, truth(network), inputs=points(rng), rounding=rounding, serve=serve)
+    return Made(command, truth(network), inputs=points(rng, d), rounding=rounding, serve=serve)
 
 
 def held(server: JsonServer) -> Callable[[Path], AbstractContextManager[str]]:
@@ -180,7 +181,7 @@ _PROGRAMS: tuple[tuple[str, str, Any, str], ...] = (
         "FastAPI: GET",
         "mlflow",
         programs.fastapi,
-        asks(f"--get --request '{{\"x\": \"[$row]\"}}' {SIZE} --workers 4", "/ask"),
+        asks(f'--get --request \'{{"x": "[$row]"}}\' {SIZE} --workers 4', "/ask"),
     ),
     ("MLflow's server: by its address", "mlflow", mlflow, asks(SIZE, "/invocations")),
     (
@@ -188,7 +189,7 @@ _PROGRAMS: tuple[tuple[str, str, Any, str], ...] = (
         "mlflow",
         mlflow,
         asks(
-            f"--preset mlflow --request '{{\"dataframe_split\": {{\"data\": $rows}}}}' {SIZE}",
+            f'--preset mlflow --request \'{{"dataframe_split": {{"data": $rows}}}}\' {SIZE}',
             "/invocations",
         ),
     ),
@@ -252,16 +253,15 @@ _FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "JSON: a number in each member",
         {
-            "command": asks(
-                "--request '{" + ", ".join(f'"x{i}": $row[{i}]' for i in range(D)) + "}'"
-            ),
-            "read": lambda asked: [[asked[f"x{i}"] for i in range(D)]],
+            "command": asks('--request \'{"a": $row[0], "b": $row[1], "c": $row[2]}\''),
+            "read": lambda asked: [[asked[name] for name in "abc"]],
+            "d": 3,
         },
     ),
     (
         "JSON: a row as text",
         {
-            "command": asks(f"--request '{{\"csv\": \"$row\"}}' {SIZE}"),
+            "command": asks(f'--request \'{{"csv": "$row"}}\' {SIZE}'),
             "read": lambda asked: [[float(x) for x in asked["csv"].split(",")]],
         },
     ),
@@ -314,25 +314,51 @@ WAYS = (
     ),
     Way("JSON: a profile", by_profile),
     Way("JSON: class names", with_(labelled, write=names)),
-    Way("JSON: class names in their order", with_(
-        labelled, write=names, options=" --classes 'class 0,class 1,class 2'")),
+    Way(
+        "JSON: class names in their order",
+        with_(labelled, write=names, options=" --classes 'class 0,class 1,class 2'"),
+    ),
     Way("JSON: one-hot", with_(labelled, write=one_hot)),
     *(
         Way(f"named: {name}", with_(refused, command=command, words=words, **more))
         for name, command, words, more in (
-            ("a page of HTML", asks(BATCH), "answers HTML, not JSON: 502 Bad Gateway",
-             {"script": ("html 200",)}),
-            ("a path that matches nothing", asks(f"{BATCH} --answer '$.score'"),
-             "has nothing at $.score; it answers", {}),
-            ("no place for rows", asks(f"--request '{{\"features\": []}}' {SIZE}"),
-             "no place for rows", {}),
+            (
+                "a page of HTML",
+                asks(BATCH),
+                "answers HTML, not JSON: 502 Bad Gateway",
+                {"script": ("html 200",)},
+            ),
+            (
+                "a path that matches nothing",
+                asks(f"{BATCH} --answer '$.score'"),
+                "has nothing at $.score; it answers",
+                {},
+            ),
+            (
+                "no place for rows",
+                asks(f"--request '{{\"features\": []}}' {SIZE}"),
+                "no place for rows",
+                {},
+            ),
             ("an address that tells nothing", asks(SIZE), "does not tell how it is asked", {}),
-            ("a key that is not set", asks(f"{BATCH} --key-env NOT_SET"),
-             "variable NOT_SET is not set", {}),
-            ("a key in the address", asks(BATCH, "/predict?key=ff-do-not-tell"), "may be secret",
-             {}),
-            ("an error as an answer", asks(BATCH), "answers an error",
-             {"script": ('json {"error": "no model"}',)}),
+            (
+                "a key that is not set",
+                asks(f"{BATCH} --key-env NOT_SET"),
+                "variable NOT_SET is not set",
+                {},
+            ),
+            (
+                "a key in the address",
+                asks(BATCH, "/predict?key=ff-do-not-tell"),
+                "may be secret",
+                {},
+            ),
+            (
+                "an error as an answer",
+                asks(BATCH),
+                "answers an error",
+                {"script": ('json {"error": "no model"}',)},
+            ),
         )
     ),
 )

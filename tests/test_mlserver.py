@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -80,8 +79,7 @@ def mlserver(python, folder, seed=0, ports=None):
 
 @pytest.fixture(scope="module")
 def python(request):
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return environment("mlserver", Path(request.config.cache.mkdir(f"mlserver-{version}")))
+    return environment("mlserver", Path(request.config.cache.mkdir("environments")))
 
 
 @pytest.fixture(scope="module")

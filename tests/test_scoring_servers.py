@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +50,7 @@ for name, (model, more) in models.items():
 
 @pytest.fixture(scope="module")
 def python(request):
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return environment("mlflow", Path(request.config.cache.mkdir(f"mlflow-{version}")))
+    return environment("mlflow", Path(request.config.cache.mkdir("environments")))
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +141,7 @@ def test_fastapi_by_a_template(python, folder, invoke, monkeypatch):
 
 def test_kserve_by_its_address(request, folder, invoke):
     """KServe's own server, version 1 of its protocol; the address is TensorFlow Serving's."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    own = environment("kserve", Path(request.config.cache.mkdir(f"kserve-{version}")))
+    own = environment("kserve", Path(request.config.cache.mkdir("environments")))
     with kserve(own, folder) as host:
         url = f"{host}/v1/models/model:predict"
         for preset in ((), ("--preset", "kserve-v1")):

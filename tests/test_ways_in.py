@@ -1,46 +1,37 @@
 """Every way in of benchmarks/targets.py, from an empty folder by one command."""
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
-
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-
-
-def imported(name):
-    """A script of benchmarks/."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FOLDER))
-
-
-TARGETS, WAYS = imported("targets"), imported("targets_made").WAYS
+import targets
 
 # Those that take no other package, and no longer than a test may.
-QUICK = ("onnx: images in", "onnx: uint8", "table: probabilities", "table: a column that")
+QUICK = (
+    *("onnx: images in", "onnx: uint8", "table: probabilities", "table: a column that"),
+    *("JSON: a profile", "JSON: a parameter", "JSON: class names", "revelu serve: version 1"),
+    *("named: a page of HTML", "named: a path that", "named: a key in the address"),
+)
 
 
 def test_ways_have_names_of_their_own():
-    assert len({way.name for way in WAYS}) == len(WAYS) >= 24
+    assert len({way.name for way in targets.WAYS}) == len(targets.WAYS) >= 24
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_way_in_ends_as_it_should(name):
-    [way] = [way for way in WAYS if way.name.startswith(name)]
-    found = TARGETS.tried(way)
+    way = next(way for way in targets.WAYS if way.name.startswith(name))
+    found = targets.tried(way)
     assert found.outcome in {"recovered", "named"}, found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-def test_every_way_in_ends_as_it_should(way):
+@pytest.mark.parametrize("way", targets.WAYS, ids=lambda way: way.name)
+def test_every_way_in_ends_as_it_should(way, request):
     if missing := [name for name in way.needs if importlib.util.find_spec(name) is None]:
         pytest.skip(f"needs {', '.join(missing)}")
-    found = TARGETS.tried(way)
+    environments = Path(request.config.cache.mkdir("environments"))
+    found = targets.tried(way, environments)
     assert found.outcome in {"recovered", "named"}, found
 
 
@@ -52,12 +43,23 @@ def test_a_wrong_file_is_called_wrong(tmp_path):
     network = revelu.zoo.random_network([3, 2, 1], seed=0)
     network.save(tmp_path / "found.npz")
     X = np.ones((2, 3))
-    assert TARGETS.largest_error(tmp_path / "found.npz", network, X) == 0.0
-    assert TARGETS.largest_error(tmp_path / "found.npz", lambda X: network(X) + 1.0, X) == 1.0
+    assert targets.largest_error(tmp_path / "found.npz", network, X) == 0.0
+    assert targets.largest_error(tmp_path / "found.npz", lambda X: network(X) + 1.0, X) == 1.0
 
 
 def test_the_table_counts_what_was_tried():
-    recovered = TARGETS.Found("recovered", "revelu extract x", 1e-9, 1e-8, 100, 1.0)
-    named, missing = TARGETS.Found("named", "revelu extract y"), TARGETS.Found("not tried")
-    rows = list(zip(WAYS, (recovered, named, missing, TARGETS.Found("wrong")), strict=False))
-    assert TARGETS.table(rows).endswith("2 of 3 recovered or named.")
+    recovered = targets.Found("recovered", "revelu extract x", 1e-9, 1e-8, 100, 1.0)
+    named, missing = targets.Found("named", "revelu extract y"), targets.Found("not tried")
+    rows = list(
+        zip(targets.WAYS, (recovered, named, missing, targets.Found("wrong")), strict=False)
+    )
+    assert targets.table(rows).endswith("2 of 3 recovered or named.")
+
+
+def test_rows_that_were_tried_again_stand_beside_the_others():
+    one, other, third = targets.WAYS[:3]
+    before = targets.table([(one, targets.Found("wrong")), (third, targets.Found("named", "a"))])
+    again = targets.table([(one, targets.Found("named", "b")), (other, targets.Found("wrong"))])
+    found = targets.beside_others(again, before).splitlines()
+    assert [line.split(" | ")[2] for line in found[2:5]] == ["named", "wrong", "named"]
+    assert found[-1] == "2 of 3 recovered or named."
