@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer what an address asks."""
         query = parse_qs(urlsplit(self.path).query)
-        self._respond({name: json.loads(values[0]) for name, values in query.items()})
+        self._respond({name: _value(values[0]) for name, values in query.items()})
 
     def do_POST(self) -> None:
         """Answer what a body asks."""
@@ -121,6 +121,10 @@ class _Handler(BaseHTTPRequestHandler):
     def fault_status(self, _: Any, status: str) -> None:
         """Another status."""
         self._send(int(status), b'{"error": "not now"}', ("Retry-After", "0"))
+
+    def fault_redirect(self, _: Any, location: str) -> None:
+        """Another address."""
+        self._send(307, b"", ("Location", location))
 
     def fault_html(self, _: Any, status: str = "200") -> None:
         """A page."""
@@ -171,3 +175,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+
+def _value(text: str) -> Any:
+    """What a parameter is, where it is JSON; else its text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -602,6 +602,22 @@ def test_parameters_go_with_those_of_the_request_and_to_served_models(server):
         alike(revelu.open_oracle(f"{v2.url}?version=3")(X), NETWORK(X))
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_redirect_has_the_parameters_that_it_is_to_be_asked_with(server, method):
+    server.url += "?version=nine"
+    target = opened(server, method=method)
+    row = "features=[[1,2,3,4,5,6]]&" if method == "GET" else ""
+    server.script = [f"redirect /there?{row}version=ten"]
+    found = target(np.array([[1.0, 2, 3, 4, 5, 6]]))
+    alike(found, NETWORK([[1.0, 2, 3, 4, 5, 6]]))
+    assert server.paths[-1] == f"/there?{row}version=ten"
+    server.script = ["redirect http://elsewhere.invalid/p?version=ten"]
+    with pytest.raises(TargetError, match="redirects to another host") as caught:
+        target(X)
+    assert "ten" not in str(caught.value)
+    assert "nine" not in str(caught.value)
+
+
 # -- what is kept secret -----------------------------------------------------------------
 
 
