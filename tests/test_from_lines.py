@@ -62,6 +62,21 @@ def test_networks_that_compute_in_float32_come_back(widths, queries, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_a_neuron_that_few_inputs_fire_is_determined_by_as_many_as_it_has_weights(seed):
+    # An input says one thing about a row, however many outputs there are: four of 64 inputs
+    # that fire the neuron determine its column, and not its row.
+    drawn = zoo.random_network([64, 12, 4], seed=seed)
+    bias = -2.6 * np.linalg.norm(drawn.weights[0][0])
+    first = np.concatenate([[bias], drawn.biases[0][1:]])
+    target = InFloat32(revelu.Network(drawn.weights, [first, drawn.biases[1]]))
+    recovery = revelu.extract(target, dim_in=64, seed=seed)
+    rows = [n.weights[0] for n in (target.truth, recovery.network)]
+    w, W = (R / np.linalg.norm(R, axis=1)[:, None] for R in rows)
+    assert 1.0 - np.abs(W @ w[0]).max() < 1e-10
+    assert recovery.ledger.n_recovery < 5.0 * target.truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_of_a_line_are_as_good_as_their_errors_say(seed):
     target = InFloat32(zoo.random_network([10, 16, 1], seed=seed))
     truth, oracle = target.truth, Oracle(target, 10)

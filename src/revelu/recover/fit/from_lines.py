@@ -87,6 +87,8 @@ class FromLines:
         Equations a parameter of the joint fit, of one output or two and of several, where they
         take few queries and spare many iterations.
         Neurons beside the rows take as many equations as several outputs do.
+    n_sided : int
+        Answers on either side of each hyperplane: of fewer the fit may do without its neuron.
     n_spare, spare : int, float
         Neurons that are fitted to what rows leave unexplained, or this share of the rows,
     missing : Missing
@@ -112,7 +114,7 @@ class FromLines:
     n_foretold : int
         Answers to Gaussian inputs that are looked at for such,
     n_beside : int
-        and inputs on either side of each hyperplane.
+        and inputs on either side of each hyperplane, besides those that are lacking there.
     beside : float
         How far from it, in standard deviations of the inputs.
     max_checks : int
@@ -131,6 +133,7 @@ class FromLines:
     met: float = 0.1
     equations: float = 1.3
     several_equations: float = 1.8
+    n_sided: int = 8
     n_spare: int = 4
     spare: float = 0.14
     missing: Missing = field(default_factory=Missing)
@@ -221,6 +224,8 @@ class FromLines:
                 elif n > len(samples.X):
                     more_X = self.region.points(rng, n - len(samples.X), d)
                     samples = samples.joined(sample(more_X))
+                if len(X := self._beside(rows.W, rows.b, samples.X, self.n_sided, rng)):
+                    samples = samples.joined(sample(X))
                 found = self._fitted(rows, samples, n_spare, limit, rng)
                 cost = samples.reduced_cost(found.network)
                 log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
@@ -347,26 +352,45 @@ class FromLines:
         rng: np.random.Generator,
         others: Sequence[FloatArray] = (),
     ) -> FloatArray:
-        """Inputs whose answers the samples determine least; ``others`` are looked at, too.
+        """Inputs whose answers the samples determine least; ``others`` are looked at, too."""
+        X, errors = self.foretell(network, samples, most, rng, others)
+        worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 8, 16)]
+        return np.asarray(X[worst[errors[worst] > self.undetermined]])
+
+    def foretell(
+        self,
+        network: Network,
+        samples: Samples,
+        most: float,
+        rng: np.random.Generator,
+        others: Sequence[FloatArray] = (),
+    ) -> tuple[FloatArray, FloatArray]:
+        """Foretell how a network errs at inputs of the region and beside its hyperplanes.
 
         An answer's standard error, in units of its own, is the norm of ``L^-1 j`` for its
         derivative ``j`` and the Cholesky factor of the samples' normal equations.
+
+        Parameters
+        ----------
+        most : float
+            Multiplications that it may take.
+        others : sequence of ndarray, shape (n, d)
+            Inputs that are looked at, too.
+
+        Returns
+        -------
+        (X, errors) : ndarray, shape (n, d) and (n,)
+            None of them where it would take more.
         """
         d, p = network.dim_in, network.n_parameters
-        (W, _), (b, _) = network.weights, network.biases
-        if samples.n_equations * p**2 > most or not len(W):
-            return np.empty((0, d))
-        on, normals = self.region.points_on_hyperplanes(
-            rng, np.repeat(W, self.n_beside, axis=0), np.repeat(b, self.n_beside)
-        )
-        pool = np.vstack(
-            [
-                self.region.points(rng, self.n_foretold // network.dim_out, d),
-                self.region.clip(on + self.beside * normals),
-                self.region.clip(on - self.beside * normals),
-                *others,
-            ]
-        )
+        if samples.n_equations * p**2 > most or not len(network.weights[0]):
+            return np.empty((0, d)), np.empty(0)
+        # However many outputs there are, an input says one thing about a row and its bias, for
+        # all outputs change with the neuron's value alone.
+        W, b, wanted = network.weights[0], network.biases[0], int(np.ceil(self.equations * (d + 1)))
+        drawn = self.region.points(rng, self.n_foretold // network.dim_out, d)
+        beside = self._beside(W, b, samples.X, wanted, rng, self.n_beside)
+        pool = np.vstack([drawn, beside, *others])
         inverse = 1.0 / samples.evenly().sigma
         at = Arrays.of(network)
         normal = NetworkDerivative(at, samples.X, inverse).normal()
@@ -377,9 +401,28 @@ class FromLines:
         factor = scipy.linalg.cholesky(normal, check_finite=False)
         J = NetworkDerivative(at, pool, inverse).matrix() / sizes
         errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
-        error = np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
-        worst = np.argsort(-error, kind="stable")[: max(p // 8, 16)]
-        return np.asarray(pool[worst[error[worst] > self.undetermined]])
+        return pool, np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
+
+    def _beside(
+        self,
+        W: FloatArray,
+        b: FloatArray,
+        X: FloatArray,
+        wanted: int,
+        rng: np.random.Generator,
+        n_more: int = 0,
+    ) -> FloatArray:
+        """Inputs beside hyperplanes: what ``X`` lacks of ``wanted`` on either side, and more.
+
+        Of a hyperplane that is far away few Gaussian inputs lie beyond.
+        """
+        found, Z = [np.empty((0, W.shape[1]))], X @ W.T + b
+        for side in (-1.0, 1.0):
+            lacking = np.maximum(wanted - (side * Z > 0.0).sum(axis=0), 0)
+            which = np.repeat(np.arange(len(W)), lacking + n_more)
+            at, normals = self.region.points_on_hyperplanes(rng, W[which], b[which])
+            found.append(self.region.clip(at + side * self.beside * normals))
+        return np.vstack(found)
 
 
 def network_of(rows: Rows, samples: Samples) -> Network:

@@ -134,10 +134,10 @@ class FitSearch(Search):
             return None
         self.n_repairs += 1
         n = int(np.ceil(self.method.more_answers * len(self.samples.X)))
-        X = np.vstack([seen.X, self._region.points(self.rng, n, self.oracle.dim_in)])
+        X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
-                self.samples = self.samples.joined(self._answered(X))
+                self.samples = self.samples.joined(self._answered_far_out(X))
                 self.best = refine(self._best(), self.samples).network
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
@@ -145,6 +145,19 @@ class FitSearch(Search):
         if not is_explained(self._best(), self.samples, self.limit):
             return None
         return self._candidate(Why.EXPLAINED)
+
+    def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
+        """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""
+        how, network = self.method.from_lines, self._best()
+        X, errors = how.foretell(network, samples, how.most_foretold, self.rng)
+        X = X[np.argsort(-errors, kind="stable")[:n]]
+        return np.vstack([X, self._region.points(self.rng, n - len(X), network.dim_in)])
+
+    def _answered_far_out(self, X: FloatArray) -> Samples:
+        """Answers at inputs of any size: their errors grow as their terms do."""
+        samples = self._answered(X)
+        growth = np.maximum(self.noise.growth(samples.X) / np.sqrt(2.0), 1.0)[:, None]
+        return replace(samples, sigma=samples.sigma * growth)
 
     @property
     def _region(self) -> Region:
