@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
 from revelu.oracle import Ledger
+from revelu.status import Status
 from revelu.types import BoolArray, FloatArray
 
 __all__ = [
@@ -28,23 +28,6 @@ __all__ = [
     "SpanRecovery",
     "Status",
 ]
-
-
-class Status(StrEnum):
-    """How a recovery ended."""
-
-    RECOVERED = "recovered"
-    """Found, and certified by fresh queries."""
-    PARTIAL = "partial"
-    """Some of it was found, marked as such."""
-    NOT_IN_CLASS = "not_in_class"
-    """The target is not such a network; the evidence says why."""
-    NOT_DETERMINISTIC = "not_deterministic"
-    """The same query gets different answers, without a law."""
-    BUDGET_EXHAUSTED = "budget_exhausted"
-    """Queries or seconds ran out; what was found so far is kept."""
-    UNVERIFIED = "unverified"
-    """Finished, but the certificate failed."""
 
 
 @dataclass(frozen=True)

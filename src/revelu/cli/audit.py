@@ -9,7 +9,6 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import optional
 from revelu.report.sections import audit_table
-from revelu.tasks.audit.rows import document_rows
 
 
 @command
@@ -39,6 +38,7 @@ def audit(
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
+    from revelu.tasks.audit.rows import document_rows
 
     asking.reserve([], {inputs: "holds the inputs"})
     X = None if inputs is None else NamedRows(*read_named_table(inputs))

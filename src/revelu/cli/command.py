@@ -54,15 +54,15 @@ from revelu.cli.options import (
 from revelu.cli.output import Rows, account_of, print_account, print_json
 from revelu.cli.progress import ProgressLine
 from revelu.errors import FormatError, InputError
-from revelu.recovery import Result
 from revelu.report.sections import Table
 
 if TYPE_CHECKING:
     from revelu.network import Network
     from revelu.network.span import Span
     from revelu.oracle import Oracle
+    from revelu.recovery import Result
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound="Result")
 
 
 def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
@@ -202,7 +202,7 @@ class Command:
             self.figures = ReportData().of(found)
 
     def account(
-        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
+        self, target: str, result: "Result", own: Mapping[str, Any], *warnings: str
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)

@@ -2,16 +2,18 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.cli.options import optional
 from revelu.errors import InputError
-from revelu.network.regularity import Regularity
 from revelu.report.sections import conditions_table, facts
-from revelu.tasks.diagnose.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from revelu.network.regularity import Regularity
+    from revelu.tasks.diagnose.diagnosis import Diagnosis
 
 
 @command
@@ -58,7 +60,7 @@ def diagnose(
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)
 
 
-def _fields_of(found: Diagnosis) -> dict[str, Any]:
+def _fields_of(found: "Diagnosis") -> dict[str, Any]:
     """What an account says of a diagnosis."""
     network, noise, risk = found.network, found.noise, found.at_risk
     top, digits = found.top_layers, found.precision
@@ -80,7 +82,7 @@ def _fields_of(found: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _regularity(found: Regularity | None) -> dict[str, Any] | None:
+def _regularity(found: "Regularity | None") -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -92,7 +94,7 @@ def _regularity(found: Regularity | None) -> dict[str, Any] | None:
     }
 
 
-def _perturbation(found: Diagnosis) -> dict[str, Any] | None:
+def _perturbation(found: "Diagnosis") -> dict[str, Any] | None:
     if found.perturbed is None or found.exact is None:
         return None
     return {

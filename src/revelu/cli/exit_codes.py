@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from revelu.errors import LimitReachedError, ReveluError, TargetError
-from revelu.recovery import Status
+from revelu.status import Status
 
 
 class ExitCode(IntEnum):

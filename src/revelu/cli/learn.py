@@ -1,7 +1,7 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,7 +9,10 @@ from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.networks import fields_of, rows_of, save_network
 from revelu.cli.options import Outputs, optional
-from revelu.recovery import Recovery, Status
+from revelu.status import Status
+
+if TYPE_CHECKING:
+    from revelu.recovery import Recovery
 
 
 @command
@@ -96,7 +99,7 @@ def _columns(given: str | None) -> list[str]:
     return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
-def _fields_of(recovery: Recovery) -> dict[str, Any]:
+def _fields_of(recovery: "Recovery") -> dict[str, Any]:
     """What an account says of what was learned.
 
     The fields of an extraction, and ``samples``, ``exact``, ``noise``, ``standard_errors``
@@ -117,7 +120,7 @@ def _fields_of(recovery: Recovery) -> dict[str, Any]:
     }
 
 
-def _rows_of(recovery: Recovery) -> list[tuple[str, str]]:
+def _rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     """What people are told of it: samples instead of queries, error bars."""
     details = recovery.details
     rows = [*rows_of(recovery), ("samples", f"{details.get('n_samples', 0):,}")]

@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from revelu.cli.command import Asking, command
@@ -14,10 +13,10 @@ from revelu.cli.options import flag, optional
 from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
-from revelu.types import FloatArray
 
 if TYPE_CHECKING:
     from revelu.tasks.obfuscate import Answers, Obfuscation
+    from revelu.types import FloatArray
 
 
 @command
@@ -102,7 +101,9 @@ def _check_outputs(output: Path, png: Path | None) -> None:
         check_picture(png)
 
 
-def _write(path: Path, Y: FloatArray) -> None:
+def _write(path: Path, Y: "FloatArray") -> None:
+    import numpy as np
+
     from revelu.formats.arrays import replace_file
 
     buffer = io.BytesIO()
@@ -111,6 +112,8 @@ def _write(path: Path, Y: FloatArray) -> None:
 
 
 def _figures(done: "Obfuscation") -> dict[str, Any]:
+    import numpy as np
+
     answers = done.answers
     if answers is None:
         return {"changed_labels": None, "largest_change": None, "largest_correlation": None}
@@ -123,7 +126,7 @@ def _figures(done: "Obfuscation") -> dict[str, Any]:
 
 
 def _draw(
-    path: Path, X: FloatArray, Y: FloatArray, answers: "Answers", most_columns: int = 10
+    path: Path, X: "FloatArray", Y: "FloatArray", answers: "Answers", most_columns: int = 10
 ) -> None:
     """Originals above, changed ones below, each with its label and confidence."""
     from revelu.formats.pictures import draw_grid

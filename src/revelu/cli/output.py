@@ -8,16 +8,19 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from revelu._version import __version__
-from revelu.recovery import Result, Status
 from revelu.report import sections
 from revelu.report.verdicts import verdict
+from revelu.status import Status
+
+if TYPE_CHECKING:
+    from revelu.recovery import Result
 
 SCHEMA = 1
 
@@ -28,7 +31,7 @@ Rows = Sequence[tuple[str, str]]
 
 
 def account_of(
-    target: str, result: Result, own: Mapping[str, Any], seconds: float, seed: int
+    target: str, result: "Result", own: Mapping[str, Any], seconds: float, seed: int
 ) -> dict[str, Any]:
     """Return the JSON-able account of a result.
 

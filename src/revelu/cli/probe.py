@@ -3,8 +3,6 @@
 import sys
 from typing import Any
 
-import numpy as np
-
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode
 
@@ -49,6 +47,8 @@ def probe(*, asking: Asking) -> ExitCode:
 
 def _rows(account: dict[str, Any]) -> list[tuple[str, str]]:
     """What was sent, what came back, what was taken of it."""
+    import numpy as np
+
     rows = []
     if account["request"] is not None:
         rows.append(("request", account["request"]))

@@ -2,7 +2,7 @@
 
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, RenderableType
 from rich.progress import Progress as Display
@@ -10,7 +10,8 @@ from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeE
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from revelu.tasks.progress import Progress
+if TYPE_CHECKING:
+    from revelu.tasks.progress import Progress
 
 
 class _Bar(ProgressColumn):
@@ -62,7 +63,7 @@ class ProgressLine:
     ) -> None:
         self._display.stop()
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: "Progress") -> None:
         """Show a moment of the task."""
         self.n_queries = event.n_queries
         figures = []

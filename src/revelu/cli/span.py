@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +10,10 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import FormatError
-from revelu.recovery import SpanRecovery
 from revelu.report.sections import facts
+
+if TYPE_CHECKING:
+    from revelu.recovery import SpanRecovery
 
 
 @command
@@ -76,7 +78,7 @@ def span(
     return of_status(found.status)
 
 
-def fields_of(found: SpanRecovery) -> dict[str, Any]:
+def fields_of(found: "SpanRecovery") -> dict[str, Any]:
     """Return what an account says of a span."""
     return {
         "rank": found.span.rank,
