@@ -168,8 +168,10 @@ def test_summary_says_what_a_user_must_know(invoke, outcome):
     outcome(recovery(certificate=CERTIFICATE, warnings=("careful",)))
     text = invoke("extract", "anything", "-o", "a.npz").stdout
     assert text.splitlines()[0] == "anything: recovered and certified"
-    rate = f"{15 / TRUTH.n_parameters:.2f} per parameter"
-    for words in ("5-4-1", "20 in 3 rounds", rate, "recover 15, verify 5", "careful", "a.npz"):
+    rate = (
+        f"20 in 3 rounds (15 to recover, {15 / TRUTH.n_parameters:.2f} a parameter; 5 to certify)"
+    )
+    for words in ("5-4-1", rate, "careful", "a.npz"):
         assert words in text
     assert "said [in] brackets" in text
 

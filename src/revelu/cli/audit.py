@@ -23,6 +23,9 @@ def audit(
 ) -> ExitCode:
     """Find out what TARGET gives away, as it is and under each defence.
 
+    Example:
+      revelu audit model.onnx --inputs X.csv --price 1.5 --report audit.html
+
     Without --max-seconds an audit ends after some eight minutes: the rows share the time,
     and say where they were cut.  Of a served model only the answers as they are are
     attacked; other rows are extrapolated.

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.models import ArgumentInfo
 
 from revelu.cli.endpoints import (
     Answer,
@@ -29,9 +28,11 @@ from revelu.cli.endpoints import (
 )
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
+from revelu.cli.groups import in_groups
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     Activation,
+    AsCsv,
     AsJson,
     Columns,
     DimIn,
@@ -51,8 +52,9 @@ from revelu.cli.options import (
     flag,
     optional,
 )
-from revelu.cli.output import Rows, account_of, print_account, print_json
+from revelu.cli.output import account_of, print_account, print_csv, print_json
 from revelu.cli.progress import ProgressLine
+from revelu.cli.tables import Rows
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import Table
 
@@ -77,8 +79,7 @@ def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
     """
     *own, last = inspect.signature(work).parameters.values()
     shared = inspect.signature(last.annotation).parameters
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *shared.values())]
-    parameters.sort(key=lambda p: not isinstance(get_args(p.annotation)[-1], ArgumentInfo))
+    parameters = in_groups(p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *shared.values()))
 
     def run(**given: Any) -> None:
         options = last.annotation(**{name: given.pop(name) for name in shared})
@@ -113,6 +114,7 @@ class Command:
 
     report: Path | None
     as_json: bool
+    as_csv: bool
     quiet: bool
     verbose: int = 0
     seed: int = 0
@@ -132,6 +134,7 @@ class Command:
         """Log, and report what is raised inside."""
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
         with logs(self.verbose), failures(as_json=self.as_json, n_queries=asked, dim_in=dim_in):
+            check_form(as_json=self.as_json, as_csv=self.as_csv)
             yield
 
     @contextmanager
@@ -233,8 +236,21 @@ class Command:
             replace_file(self.report, page(self.name, account).encode("utf-8"))
         if self.as_json:
             print_json(account)
+        elif self.as_csv:
+            print_csv(self.name, account, *parts)
         else:
             print_account(self.name, account, *parts, verdict_only=self.quiet)
+
+
+def check_form(*, as_json: bool, as_csv: bool) -> None:
+    """Refuse two forms of one output.
+
+    Raises
+    ------
+    InputError
+    """
+    if as_json and as_csv:
+        raise InputError("--json and --csv are two forms of one output: leave one out")
 
 
 def _check_report(path: Path, taken: Iterable[Path]) -> None:
@@ -255,6 +271,7 @@ class Reading(Command):
 
     report: Report = None
     as_json: AsJson = False
+    as_csv: AsCsv = False
     quiet: Quiet = False
 
 
@@ -265,6 +282,7 @@ class Learning(Command):
     report: Report = None
     seed: Seed = 0
     as_json: AsJson = False
+    as_csv: AsCsv = False
     verbose: Verbose = 0
     quiet: Quiet = False
 
@@ -317,6 +335,7 @@ class Asking(Command):
     std: Std = None
     keep_discrete: KeepDiscrete = False
     as_json: AsJson = False
+    as_csv: AsCsv = False
     verbose: Verbose = 0
     quiet: Quiet = False
 

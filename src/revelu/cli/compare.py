@@ -32,6 +32,9 @@ def compare(
 ) -> ExitCode:
     """Compare the weights of A and B up to permutation, scales and free signs.
 
+    Example:
+      revelu compare found.onnx model.onnx --tolerance 1e-4
+
     Exit codes:
       0  they agree
       1  they differ

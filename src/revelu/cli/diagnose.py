@@ -36,6 +36,9 @@ def diagnose(
 ) -> ExitCode:
     """Measure how regular TARGET is: which assumptions of the theorems hold.
 
+    Example:
+      revelu diagnose model.onnx
+
     Exit codes:
       0  finished
       1  finished without figures: the target does not allow them

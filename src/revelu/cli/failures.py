@@ -62,10 +62,15 @@ def failures(
         status, code = "interrupted", ExitCode.INTERRUPTED
     else:
         return
+    refuse(message, as_json=as_json, status=status)
+    raise typer.Exit(code)
+
+
+def refuse(message: str, *, as_json: bool, status: str = "error") -> None:
+    """Say why there is no result: a line on standard error, and the JSON object if wanted."""
     sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
     if as_json:
         print_json({"schema": SCHEMA, "status": status, "error": message})
-    raise typer.Exit(code)
 
 
 @contextmanager

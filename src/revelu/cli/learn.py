@@ -58,6 +58,9 @@ def learn(
 ) -> ExitCode:
     """Recover the network behind samples (x, f(x)), without a query.
 
+    Example:
+      revelu learn measured.csv --target y -o learned.onnx
+
     Exit codes:
       0  recovered, and samples kept apart agree
       1  finished, not certified

@@ -43,6 +43,9 @@ def obfuscate(
 ) -> ExitCode:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 
+    Example:
+      revelu obfuscate model.onnx --inputs X.csv -o Y.npy
+
     Exit codes:
       0  finished, and every label is as before
       1  finished, but a label changed, or the span was found in part

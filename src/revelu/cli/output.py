@@ -6,15 +6,14 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from revelu._version import __version__
+from revelu.cli.tables import STYLES, Rows, show, show_csv
 from revelu.report import sections
 from revelu.report.verdicts import verdict
 from revelu.status import Status
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from revelu.recovery import Result
 
 SCHEMA = 1
-
-STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
-
-Rows = Sequence[tuple[str, str]]
-"""Label and text of each line."""
 
 
 def account_of(
@@ -84,58 +78,27 @@ def print_account(
     verdict_only : bool
         Leave out all but the first line.
     """
-    console = Console(highlight=False, soft_wrap=verdict_only)
     said = verdict(command, account)
     subject = account["target"] if "target" in account else ", ".join(account["files"])
-    console.print(Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone])))
-    if verdict_only:
-        return
-    rows: list[tuple[str, str]] = []
-    for part in parts:
-        if isinstance(part, sections.Table):
-            if rows:
-                console.print(grid(rows))
-            console.print(_drawn(part))
-            rows = []
-        else:
-            rows += part or ()
-    console.print(grid([*rows, *_ending(account)]))
+    first = Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone]))
+    show(*((first,) if verdict_only else (first, *parts, _ending(account))))
 
 
-def _drawn(table: sections.Table, prose: int = 40) -> Table:
-    """Draw a table; a column of texts longer than ``prose`` is wrapped."""
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading, *cells in zip(table.columns, *table.rows, strict=True):
-        is_short = all(len(cell.text) <= prose for cell in cells)
-        drawn.add_column(
-            heading,
-            justify="right" if cells[0].number else "left",
-            no_wrap=is_short,
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(f"{c.text}{c.mark}", STYLES.get(c.tone, "")) for c in row))
-    return drawn
-
-
-def grid(rows: Rows) -> Table:
-    """Return a table of labels and texts, which may hold brackets."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows:
-        table.add_row(label, Text(text))
-    return table
+def print_csv(
+    command: str, account: Mapping[str, Any], *parts: sections.Table | Rows | None
+) -> None:
+    """Print the tables of an account as CSV; without one, a line a figure, the verdict first."""
+    words = verdict(command, account).words
+    show_csv([("verdict", words)], *parts, _ending(account))
 
 
 def _ending(account: Mapping[str, Any]) -> Rows:
     """What an account cost, what is to be said of it, and what was written."""
     rows = []
     if "queries" in account and "samples" not in account:
-        rate = _rate(account)
-        rows.append(("queries", f"{account['queries']:,} in {account['rounds']:,} rounds{rate}"))
-        by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
-        rows += [("by phase", by_phase)] if by_phase else []
+        asked = f"{account['queries']:,} in {account['rounds']:,} rounds"
+        purposes = _purposes(account)
+        rows.append(("queries", f"{asked} ({purposes})" if purposes else asked))
     rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
     rows += [("note", text) for text in account.get("notes", ())]
     rows += [("evidence", text) for text in account.get("evidence", ())]
@@ -144,12 +107,19 @@ def _ending(account: Mapping[str, Any]) -> Rows:
     return rows + [("written", f"{path}{mark}") for path in account.get("outputs", ())]
 
 
-def _rate(account: Mapping[str, Any]) -> str:
-    """Queries per parameter, as every table counts them."""
-    n = sum(account["by_phase"].get(phase, 0) for phase in ("recover", "repair", "polish"))
-    if not n or not account.get("certified") or not account.get("parameters"):
-        return ""
-    return f", {n / account['parameters']:.2f} per parameter"
+def _purposes(account: Mapping[str, Any]) -> str:
+    """What the queries of each phase were for; of those that find it, how many a parameter."""
+    spent = {phase: n for phase, n in account["by_phase"].items() if n}
+    words = {"recover": "to recover", "repair": "to repair", "polish": "to refine"}
+    searching = [f"{spent[phase]:,} {text}" for phase, text in words.items() if phase in spent]
+    parts = [f"{spent['noise']:,} to measure the noise"] if "noise" in spent else []
+    if searching:
+        n = sum(spent.get(phase, 0) for phase in words)
+        known = account.get("certified") and account.get("parameters")
+        rate = f", {n / account['parameters']:.2f} a parameter" if known else ""
+        parts.append(", ".join(searching) + rate)
+    parts += [f"{spent['verify']:,} to certify"] if "verify" in spent else []
+    return "; ".join(parts)
 
 
 def versions() -> dict[str, str]:

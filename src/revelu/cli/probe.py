@@ -11,6 +11,9 @@ from revelu.cli.exit_codes import ExitCode
 def probe(*, asking: Asking) -> ExitCode:
     """Ask TARGET for three rows, and show request, answer, and what was taken of it.
 
+    Example:
+      revelu probe https://HOST/v2/models/NAME
+
     Exit codes:
       0  the answer was understood
       2  usage or bad input

@@ -46,6 +46,9 @@ def serve(
 ) -> None:
     """Serve MODEL by the Open Inference Protocol (version 2), until interrupted.
 
+    Example:
+      revelu serve demo:digits --round 4
+
     Exit codes:
       2  usage or bad input
       4  the model answers nonsense

@@ -36,6 +36,9 @@ def span(
 ) -> ExitCode:
     """Recover the row span of the first layer of TARGET, of any depth and activation.
 
+    Example:
+      revelu span model.onnx -o span.npz
+
     Exit codes:
       0  finished: fresh moves inside the null space change no answer
       1  finished, with a part of it or nothing; the evidence says why

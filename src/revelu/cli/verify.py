@@ -27,6 +27,9 @@ def verify(
 ) -> ExitCode:
     """Certify RECOVERED against TARGET by fresh queries.
 
+    Example:
+      revelu verify found.onnx model.onnx
+
     Exit codes:
       0  every check agrees
       1  they disagree
