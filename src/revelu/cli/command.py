@@ -29,6 +29,7 @@ from revelu.cli.endpoints import (
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.groups import in_groups
+from revelu.cli.heard import Heard
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     Activation,
@@ -102,6 +103,8 @@ class Command:
     name : str
     line : ProgressLine
         What a task is to tell its progress.
+    heard : Heard
+        What was warned of.
     seconds : float
         Of the work that is done.
     figures : mapping
@@ -122,6 +125,7 @@ class Command:
     name: str = ""
 
     def __post_init__(self) -> None:
+        self.heard = Heard()
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
         self.seconds = 0.0
         self.figures: Mapping[str, Any] = {}
@@ -133,8 +137,9 @@ class Command:
     def guarded(self) -> Iterator[None]:
         """Log, and report what is raised inside."""
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
-        with logs(self.verbose), failures(as_json=self.as_json, n_queries=asked, dim_in=dim_in):
-            check_form(as_json=self.as_json, as_csv=self.as_csv)
+        form, heard = {"as_json": self.as_json}, self.heard
+        with logs(self.verbose), failures(**form, n_queries=asked, dim_in=dim_in, heard=heard):
+            check_form(**form, as_csv=self.as_csv)
             yield
 
     @contextmanager
@@ -210,7 +215,7 @@ class Command:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)
         found["notes"] = self.notes
-        found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
+        found["warnings"] = [*result.warnings, *self.unwritten, *warnings, *self.heard.take()]
         return found | {"outputs": self.written}
 
     def show(self, account: dict[str, Any], *parts: Table | Rows | None) -> None:

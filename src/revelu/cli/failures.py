@@ -10,6 +10,7 @@ from typing import NoReturn
 import typer
 
 from revelu.cli.exit_codes import ExitCode, of_error
+from revelu.cli.heard import Heard, told
 from revelu.cli.output import SCHEMA, print_json
 from revelu.cli.signals import raised_interrupts
 from revelu.errors import InputError, ReveluError, TargetError
@@ -29,6 +30,7 @@ def failures(
     as_json: bool,
     n_queries: Callable[[], int] = lambda: 0,
     dim_in: int | None = None,
+    heard: Heard | None = None,
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -40,6 +42,8 @@ def failures(
         Queries answered so far.
     dim_in : int, optional
         Inputs that the user says the target has.
+    heard : Heard, optional
+        What was warned of inside, told at the end if nobody took it before.
 
     Raises
     ------
@@ -48,7 +52,7 @@ def failures(
         exception is a defect and keeps its traceback.
     """
     try:
-        with raised_interrupts():
+        with told(heard or Heard()), raised_interrupts():
             yield
     except ReveluError as error:
         message, status, code = f"{error}", "error", of_error(error)
