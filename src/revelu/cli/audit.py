@@ -41,25 +41,13 @@ def audit(
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
-    from revelu.tasks.audit.rows import document_rows
 
     asking.reserve([], {inputs: "holds the inputs"})
     X = None if inputs is None else NamedRows(*read_named_table(inputs))
     with asking.opened() as oracle:
         found = examine(oracle, inputs=X, price=price, seed=asking.seed, progress=asking.line)
         found = asking.with_pictures(oracle, found, found.copy)
-    own = {
-        "error": found.error or None,
-        "inputs": found.dim_in,
-        "domain": found.domain,
-        "answers": found.dim_out,
-        "served": found.served,
-        "facts": found.facts,
-        "rows": document_rows(found.rows),
-        "missing": list(found.missing),
-        "advice": list(found.advice),
-    }
-    account = asking.account(asking.target, found, own)
+    account = asking.account(asking.target, found, found.fields())
     if found.error:
         account["status"] = "error"
         sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")

@@ -15,9 +15,10 @@ from revelu.cli.command import check_form
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
 from revelu.cli.options import AsCsv, AsJson, flag
-from revelu.cli.output import SCHEMA, machine, print_json, versions
+from revelu.cli.output import machine, print_json, versions
 from revelu.cli.tables import show_csv, table
 from revelu.errors import InputError
+from revelu.shown import SCHEMA
 
 # Names, and the scripts of benchmarks/ that make them.
 TABLES = {

@@ -6,8 +6,8 @@ import typer
 
 from revelu.cli.command import Reading, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.output import SCHEMA
 from revelu.report.sections import facts
+from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison

@@ -3,8 +3,9 @@
 from revelu.cli.command import check_form
 from revelu.cli.failures import failures
 from revelu.cli.options import AsCsv, AsJson
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import print_json
 from revelu.cli.tables import show, show_csv, table
+from revelu.shown import SCHEMA
 
 
 def demos(

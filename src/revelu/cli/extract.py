@@ -9,7 +9,7 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import fields_of, frame_of, rows_of, save_network
+from revelu.cli.networks import frame_of, rows_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
 
 
@@ -93,6 +93,6 @@ def extract(
         asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
     elif outputs:
         missing.append("nothing to write: no network was found")
-    account = asking.account(asking.target, recovery, fields_of(recovery), *missing)
+    account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)

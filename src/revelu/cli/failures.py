@@ -11,9 +11,10 @@ import typer
 
 from revelu.cli.exit_codes import ExitCode, of_error
 from revelu.cli.heard import Heard, told
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import print_json
 from revelu.cli.signals import raised_interrupts
 from revelu.errors import InputError, ReveluError, TargetError
+from revelu.shown import SCHEMA
 
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ class Heard(logging.Handler):
         category: type[Warning],
         filename: str,
         lineno: int,
-        _file: TextIO | None = None,
-        _line: str | None = None,
+        *_: Any,
+        **__: Any,
     ) -> None:
         said = " ".join(f"{message}".split())
         log.info("%s (%s, %s:%d)", said, category.__name__, Path(filename).name, lineno)

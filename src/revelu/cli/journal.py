@@ -8,9 +8,10 @@ import typer
 
 from revelu.cli.failures import failures
 from revelu.cli.options import AsJson
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import print_json
 from revelu.cli.tables import show as show_rows
 from revelu.errors import InputError
+from revelu.shown import SCHEMA
 
 journal = typer.Typer(name="journal", help="Look into the file that --journal names.")
 

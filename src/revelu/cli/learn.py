@@ -7,7 +7,7 @@ import typer
 
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.networks import fields_of, rows_of, save_network
+from revelu.cli.networks import rows_of, save_network
 from revelu.cli.options import Outputs, optional
 from revelu.status import Status
 
@@ -114,7 +114,7 @@ def _fields_of(recovery: "Recovery") -> dict[str, Any]:
     if errors is not None:
         bars = {name: value.tolist() for name, value in vars(errors).items() if value is not None}
     return {
-        **fields_of(recovery),
+        **recovery.fields(),
         "samples": details.get("n_samples"),
         "exact": details.get("exact"),
         "noise": details.get("noise"),

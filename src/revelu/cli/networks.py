@@ -57,17 +57,6 @@ def frame_of(target: Any, name: str) -> "Frame":
     return frame
 
 
-def fields_of(recovery: "Recovery") -> dict[str, Any]:
-    """Return what an account says of a network."""
-    network = recovery.network
-    return {
-        "architecture": None if network is None else list(network.architecture),
-        "parameters": None if network is None else network.n_parameters,
-        "softmax": recovery.is_classifier,
-        "domain": recovery.domain,
-    }
-
-
 def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     """Return what people are told of a network and of its certificate."""
     rows = []

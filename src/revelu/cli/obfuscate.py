@@ -10,7 +10,6 @@ import typer
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
-from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
 
@@ -83,7 +82,7 @@ def obfuscate(
             _draw(png, X, done.outputs, answers)
             asking.written.append(f"{png}")
     asking.picture(done.recovery.span)
-    account = asking.account(asking.target, done.recovery, fields_of(done.recovery))
+    account = asking.account(asking.target, done.recovery, done.recovery.fields())
     account |= _figures(done)
     rows = [("span", f"{account['rank']} of {account['inputs']} directions")]
     asking.show(account, rows, facts("obfuscate", account))

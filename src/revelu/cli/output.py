@@ -1,8 +1,6 @@
 """What a command prints: one JSON object, or a summary for people."""
 
-import dataclasses
 import json
-import math
 import os
 import platform
 import sys
@@ -16,12 +14,10 @@ from revelu._version import __version__
 from revelu.cli.tables import STYLES, Rows, show, show_csv
 from revelu.report import sections
 from revelu.report.verdicts import verdict
-from revelu.status import Status
+from revelu.shown import SCHEMA, plain
 
 if TYPE_CHECKING:
     from revelu.recovery import Result
-
-SCHEMA = 1
 
 
 def account_of(
@@ -36,29 +32,22 @@ def account_of(
     seconds : float
         Wall-clock time.
     """
-    found: dict[str, Any] = {"schema": SCHEMA, "target": target}
-    found["status"] = "finished" if result.status is None else result.status.value
-    recovers = hasattr(result, "certificate")
-    if recovers:
-        found |= {"certified": result.status is Status.RECOVERED, "method": result.method}
-    found |= {
+    return {
+        "schema": SCHEMA,
+        "target": target,
+        **result.to_dict(),
         **own,
-        "queries": result.ledger.n_queries,
-        "rounds": result.ledger.n_rounds,
-        "by_phase": dict(result.ledger.by_phase),
         "seconds": seconds,
         "seed": seed,
         "versions": versions(),
+        "warnings": [],
+        "outputs": [],
     }
-    if recovers:
-        certificate = getattr(result, "certificate", None)
-        found["certificate"] = None if certificate is None else dataclasses.asdict(certificate)
-    return found | {"evidence": list(result.evidence), "warnings": [], "outputs": []}
 
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one strictly valid JSON object on standard output; NaN and infinity as null."""
-    sys.stdout.write(json.dumps(_plain(value), allow_nan=False, ensure_ascii=True) + "\n")
+    sys.stdout.write(json.dumps(plain(value), allow_nan=False, ensure_ascii=True) + "\n")
     sys.stdout.flush()
 
 
@@ -135,16 +124,3 @@ def machine() -> dict[str, str | int | None]:
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Replace what JSON has no word for."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):  # a NumPy scalar
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

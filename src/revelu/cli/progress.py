@@ -66,22 +66,10 @@ class ProgressLine:
     def __call__(self, event: "Progress") -> None:
         """Show a moment of the task."""
         self.n_queries = event.n_queries
-        figures = []
-        if event.fraction is not None:
-            figures.append(f"{event.fraction:.0%}")
-        if event.seconds_left is not None:
-            minutes, seconds = divmod(round(event.seconds_left), 60)
-            figures.append(f"at most {minutes}:{seconds:02d} left")
-        if event.n_queries:
-            figures.append(f"{event.n_queries:,} queries in {event.n_rounds:,} rounds")
-        if event.expected is not None:
-            least, most = event.expected
-            is_beyond = event.n_queries > most
-            figures.append(f"over {most:,} expected" if is_beyond else f"of {least:,} to {most:,}")
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,
             completed=event.fraction or 0.0,
-            description=f"{event.phase}: {event.message}" if event.message else event.phase,
-            figures="  ".join(figures),
+            description=event.title,
+            figures="  ".join(event.figures()),
         )

@@ -1,8 +1,7 @@
 """``revelu span``: the directions of its input that a target looks at."""
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,9 +10,6 @@ from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import FormatError
 from revelu.report.sections import facts
-
-if TYPE_CHECKING:
-    from revelu.recovery import SpanRecovery
 
 
 @command
@@ -72,20 +68,10 @@ def span(
     asking.write([output], found.span.save)
     asking.write([plot], found.span.plot)
     asking.picture(found.span)
-    account = asking.account(asking.target, found, fields_of(found))
+    account = asking.account(asking.target, found, found.fields())
     rows = []
     if (certificate := found.certificate) is not None:
         rows.append(("certificate", certificate.statement))
         rows.append(("largest change", f"{certificate.max_change:.2g} of an answer"))
     asking.show(account, rows, facts("span", account))
     return of_status(found.status)
-
-
-def fields_of(found: "SpanRecovery") -> dict[str, Any]:
-    """Return what an account says of a span."""
-    return {
-        "rank": found.span.rank,
-        "inputs": found.span.dim_in,
-        "errors": found.span.errors.tolist(),
-        "expected_angle": None if math.isinf(found.expected_angle) else found.expected_angle,
-    }

@@ -19,6 +19,7 @@ from revelu.tasks.audit.defences import Defence, defences
 from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
 from revelu.tasks.job import given_inputs, open_target, random_seeds
+from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.units import in_units, span_in_units
 from revelu.types import FloatArray
@@ -100,7 +101,7 @@ def audit(
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
-    return _Audit(oracle, given, price, seed, progress).run()
+    return _Audit(oracle, given, price, seed, listener(progress)).run()
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """What an audit says: a target in words, a row a defence, advice."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class AuditRow:
     finding: Finding | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit(Result):
     """What a target gives away under each defence.
 
@@ -102,6 +102,27 @@ class Audit(Result):
     served: bool = False
     advice: tuple[str, ...] = ()
     domain: str = "of N(0, I)"
+
+    told_by: ClassVar[str] = "audit"
+
+    def subject(self) -> list[str]:
+        """What the answers as they are give away, and how many kinds were judged."""
+        given = [f"gives away {self.rows[0].recovered}"] if self.rows else []
+        return [*given, f"{len(self.rows)} rows"]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of an audit."""
+        return {
+            "error": self.error or None,
+            "inputs": self.dim_in,
+            "domain": self.domain,
+            "answers": self.dim_out,
+            "served": self.served,
+            "facts": self.facts,
+            "rows": document_rows(self.rows),
+            "missing": list(self.missing),
+            "advice": list(self.advice),
+        }
 
     @property
     def copy(self) -> Network | None:
