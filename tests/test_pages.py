@@ -136,7 +136,7 @@ def test_a_newcomer_gets_from_the_readme_to_a_network(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "recovered and certified" in done.stdout
-    assert revelu.load(tmp_path / "stolen.onnx").architecture == (64, 32, 10)
+    assert revelu.load(tmp_path / "digits.onnx").architecture == (64, 32, 10)
 
 
 @pytest.mark.parametrize("path", [*ALL, ROOT / "README.md"], ids=name)

@@ -46,7 +46,7 @@ def with_l2_bound(certificate: Certificate, candidate: Candidate, seen: Examinat
         f"{certificate.statement}; with the same confidence the relative L2 error is at most "
         f"{met + unmet:.2g}: {met:.2g} if the squared errors vary as those seen, and {unmet:.2g} "
         f"for a bump through the origin, narrower than {width:.2g} and as steep as the steepest "
-        "neuron, that can be there unseen; of a steeper one nothing is known (CKM21, Remark 1.3); "
+        "neuron, that can be there unseen; of a steeper one nothing is known; "
         f"of width {width / 10:.1g} it would be found with {points_for(width / 10):,} Gaussian "
         "queries"
     )
