@@ -242,8 +242,8 @@ class _Examiner(Job):
                 self.notes.append(f"an amplitude of {amplitude:g} is lost in rounding: no change")
             if network.dim_in > MOST_BITS:
                 self.notes.append(
-                    f"the amplitude that the proof takes, 2^-{network.dim_in}, is nothing in float64, "
-                    f"which has {MOST_BITS} bits: only a larger one changes weights near 1"
+                    f"the amplitude that the proof takes, 2^-{network.dim_in}, is nothing in "
+                    f"float64, which has {MOST_BITS} bits: only a larger one changes weights near 1"
                 )
         self.notes += _notes_on_top(network, top)
         return found
@@ -350,12 +350,12 @@ def _notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
         )
     if not top.narrowing:
         notes.append(
-            "the first hidden layer is wider than the input: for two hidden layers the proof asks for "
-            "one no wider"
+            "the first hidden layer is wider than the input: for two hidden layers the proof asks "
+            "for one no wider"
         )
     elif np.isinf(top.first_layer_condition):
         notes.append(
-            "the rows of the first layer are linearly dependent: for two hidden layers the proof asks "
-            "for independent ones"
+            "the rows of the first layer are linearly dependent: for two hidden layers the proof "
+            "asks for independent ones"
         )
     return notes
