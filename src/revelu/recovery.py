@@ -44,7 +44,8 @@ class Fidelity:
         Fraction of the inputs with every output within its tolerance; where a target is
         saturated, its inputs are left out.
     labels_equal : float or None
-        Fraction of the inputs whose largest output is the same one; None of one output.
+        Fraction of the inputs whose largest output is the same one; None of one output, and of
+        a target that is known for a regressor.
     """
 
     n_inputs: int
