@@ -99,7 +99,9 @@ def _ending(account: Mapping[str, Any]) -> Rows:
 def _purposes(account: Mapping[str, Any]) -> str:
     """What the queries of each phase were for; of those that find it, how many a parameter."""
     spent = {phase: n for phase, n in account["by_phase"].items() if n}
-    words = {"recover": "to recover", "repair": "to repair", "polish": "to refine"}
+    recovers = "certified" in account
+    words = {"recover": "to recover" if recovers else "to look for it"}
+    words |= {"repair": "to repair", "polish": "to refine"}
     searching = [f"{spent[phase]:,} {text}" for phase, text in words.items() if phase in spent]
     parts = [f"{spent['noise']:,} to measure the noise"] if "noise" in spent else []
     if searching:
@@ -107,7 +109,8 @@ def _purposes(account: Mapping[str, Any]) -> str:
         known = account.get("certified") and account.get("parameters")
         rate = f", {n / account['parameters']:.2f} a parameter" if known else ""
         parts.append(", ".join(searching) + rate)
-    parts += [f"{spent['verify']:,} to certify"] if "verify" in spent else []
+    if "verify" in spent:
+        parts.append(f"{spent['verify']:,} to {'certify' if recovers else 'compare'}")
     return "; ".join(parts)
 
 

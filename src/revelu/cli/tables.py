@@ -116,16 +116,23 @@ def _lines(found: Table, width: int, gap: int = 2) -> list[RenderableType]:
 
 
 def _widths(texts: Sequence[Sequence[str]], room: int) -> list[int] | None:
-    """Share the room: the widest columns give way, down to their longest word; None if it lacks."""
+    """Share the room; None if there is too little for the longest words.
+
+    A column gives way whose cells stay lowest then, the widest of those.
+    """
     columns = list(zip(*texts, strict=True))
     lines = [[line for text in column for line in text.split("\n")] for column in columns]
     widths = [max(map(len, column)) for column in lines]
     least = [max((len(w) for line in column for w in line.split()), default=0) for column in lines]
     if sum(least) > room:
         return None
+
+    def height(i: int) -> int:
+        return max(len(_wrapped(text, widths[i] - 1)) for text in columns[i])
+
     while sum(widths) > room:
         able = [i for i, width in enumerate(widths) if width > least[i]]
-        widths[max(able, key=widths.__getitem__)] -= 1
+        widths[min(able, key=lambda i: (height(i), -widths[i]))] -= 1
     return widths
 
 
