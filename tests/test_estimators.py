@@ -84,7 +84,7 @@ def test_models_that_cannot_be_asked_are_refused():
 def test_only_a_classifier_has_a_largest_output_that_counts(digits, kind):
     X, y = digits
     answers = np.column_stack([y, 1.0 - y]) if kind is MLPRegressor else y
-    model = kind([5], random_state=0, max_iter=30, tol=10).fit(X, answers)
+    model = kind(hidden_layer_sizes=[5], random_state=0, max_iter=30, tol=10).fit(X, answers)
     recovery = revelu.extract(model, budget=1_000, checks=200, inputs=X[:50])
     fidelity = recovery.certificate.fidelity
     assert fidelity.n_inputs == 50
