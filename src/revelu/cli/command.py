@@ -54,7 +54,6 @@ from revelu.cli.options import (
     optional,
 )
 from revelu.cli.output import account_of, print_account, print_csv, print_json
-from revelu.cli.progress import ProgressLine
 from revelu.cli.tables import Rows
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import Table
@@ -125,6 +124,8 @@ class Command:
     name: str = ""
 
     def __post_init__(self) -> None:
+        from revelu.cli.progress import ProgressLine
+
         self.heard = Heard()
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
         self.seconds = 0.0

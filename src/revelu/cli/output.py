@@ -5,7 +5,6 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -116,6 +115,8 @@ def _purposes(account: Mapping[str, Any]) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of what decides the digits."""
+    from importlib import metadata
+
     parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
     return {"revelu": __version__, "python": platform.python_version(), **parts}
 
