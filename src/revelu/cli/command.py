@@ -51,8 +51,9 @@ from revelu.cli.options import (
     flag,
     optional,
 )
-from revelu.cli.output import Rows, account_of, print_account, print_json
+from revelu.cli.output import SCHEMA, Rows, account_of, print_account, print_json, versions
 from revelu.cli.progress import ProgressLine
+from revelu.cli.provenance import provenance
 from revelu.errors import FormatError, InputError
 from revelu.recovery import Result
 from revelu.report.sections import Table
@@ -109,6 +110,8 @@ class Command:
         Files, and why others are not there.
     notes : list of str
         What was chosen of the target where it leaves a choice.
+    is_shown : bool
+        Whether the account has been printed.
     """
 
     report: Path | None
@@ -122,6 +125,7 @@ class Command:
     def __post_init__(self) -> None:
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
         self.seconds = 0.0
+        self.is_shown = False
         self.figures: Mapping[str, Any] = {}
         self.written: list[str] = []
         self.unwritten: list[str] = []
@@ -131,8 +135,39 @@ class Command:
     def guarded(self) -> Iterator[None]:
         """Log, and report what is raised inside."""
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
-        with logs(self.verbose), failures(as_json=self.as_json, n_queries=asked, dim_in=dim_in):
+        told = failures(
+            as_json=self.as_json, n_queries=asked, dim_in=dim_in, told=self.tell_what_was_done
+        )
+        with logs(self.verbose), told:
             yield
+
+    def spent(self) -> dict[str, Any]:
+        """Return what an account says of work that something ended: nothing of what asks nothing."""
+        return {}
+
+    def tell_what_was_done(self, status: str, message: str) -> bool:
+        """Tell of work that something ended; return whether standard output has been told.
+
+        What an account says was found has been shown by then; here is what was spent.
+        """
+        if self.is_shown or not (known := self.spent()):
+            return self.is_shown
+        account = {
+            "schema": SCHEMA,
+            **known,
+            **provenance(),
+            "status": status,
+            "error": message,
+            "seed": self.seed,
+            "versions": versions(),
+            "evidence": [],
+            "warnings": [],
+            "outputs": [],
+        }
+        self._write_page(account)
+        if self.as_json:
+            print_json(account)
+        return True
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -206,7 +241,7 @@ class Command:
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)
-        found["notes"] = self.notes
+        found |= {**provenance(), "notes": self.notes}
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
         return found | {"outputs": self.written}
 
@@ -218,23 +253,29 @@ class Command:
         account : dict
         *parts
             For people, above what it cost and what was written.
-
-        Raises
-        ------
-        FormatError
-            If the page cannot be written.
         """
-        if self.report is not None:
-            from revelu.formats.arrays import replace_file
-            from revelu.report.page import page
-
-            outputs = [*account.get("outputs", []), f"{self.report}"]
-            account |= {"figures": self.figures, "outputs": outputs}
-            replace_file(self.report, page(self.name, account).encode("utf-8"))
+        self._write_page(account)
+        self.is_shown = True
         if self.as_json:
             print_json(account)
         else:
             print_account(self.name, account, *parts, verdict_only=self.quiet)
+
+    def _write_page(self, account: dict[str, Any]) -> None:
+        """Write the page of an account, where one is wanted; one that fails spares the account."""
+        if self.report is None:
+            return
+        from revelu.formats.arrays import replace_file
+        from revelu.report.page import page
+
+        outputs = [*account.get("outputs", []), f"{self.report}"]
+        account |= {"figures": self.figures, "outputs": outputs}
+        try:
+            replace_file(self.report, page(self.name, account).encode("utf-8"))
+        except FormatError as error:
+            self.unwritten.append(f"{error}")
+            account["outputs"] = outputs[:-1]
+            account["warnings"] = [*account.get("warnings", []), f"{error}"]
 
 
 def _check_report(path: Path, taken: Iterable[Path]) -> None:
@@ -322,6 +363,8 @@ class Asking(Command):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.oracle: Oracle | None = None
+        self.began = time.monotonic()
         if not self.target and self.endpoint is None:
             raise typer.BadParameter("give a TARGET, or --endpoint FILE.toml")
         self.target = self.target or f"{self.endpoint}"
@@ -379,8 +422,35 @@ class Asking(Command):
                 remote=self.remote,
             ) as oracle,
         ):
+            self.oracle = oracle
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
+
+    def spent(self) -> dict[str, Any]:
+        """Return what was asked, of which target; nothing before the first query."""
+        if self.oracle is None or not self.oracle.n_queries:
+            return {}
+        ledger = self.oracle.ledger()
+        return {
+            "target": self.target,
+            "identity": self.identity(),
+            "queries": ledger.n_queries,
+            "rounds": ledger.n_rounds,
+            "by_phase": dict(ledger.by_phase),
+            "seconds": time.monotonic() - self.began,
+        }
+
+    def identity(self) -> dict[str, str]:
+        """Return what tells the target from others of its name."""
+        from revelu.adapters import identity_of
+
+        return {} if self.oracle is None else identity_of(self.target, self.oracle.target)
+
+    def account(
+        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
+    ) -> dict[str, Any]:
+        """Return the JSON-able account of a result, with what the target is."""
+        return super().account(target, result, {"identity": self.identity(), **own}, *warnings)
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""

@@ -29,6 +29,7 @@ def failures(
     as_json: bool,
     n_queries: Callable[[], int] = lambda: 0,
     dim_in: int | None = None,
+    told: Callable[[str, str], bool] = lambda _status, _message: False,
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -40,6 +41,8 @@ def failures(
         Queries answered so far.
     dim_in : int, optional
         Inputs that the user says the target has.
+    told : callable, (status, message) -> bool
+        Tells of what was done until then; returns whether standard output was told.
 
     Raises
     ------
@@ -60,10 +63,15 @@ def failures(
     except KeyboardInterrupt:
         message = f"interrupted after {n_queries():,} queries"
         status, code = "interrupted", ExitCode.INTERRUPTED
+    except typer.Exit:
+        raise
+    except Exception as error:
+        told("error", f"a defect: {error!r}")
+        raise
     else:
         return
     sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
-    if as_json:
+    if not told(status, message) and as_json:
         print_json({"schema": SCHEMA, "status": status, "error": message})
     raise typer.Exit(code)
 
