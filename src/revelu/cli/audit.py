@@ -11,7 +11,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import InputError
-from revelu.report.sections import audit_table
+from revelu.report.sections import audit_table, not_tried, thief
 
 if TYPE_CHECKING:
     from revelu.tasks.audit.rows import Audit
@@ -139,9 +139,10 @@ def _show(
         account["status"] = "error"
         if ended is None:
             sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
-    asking.show(
-        account, list(found.facts.items()), audit_table(account, kept=False), _lines(account)
-    )
+    needs = thief(account)
+    above = [("a thief needs", needs)] if needs else []
+    above += found.facts.items()
+    asking.show(account, above, audit_table(account, kept=False), _lines(account))
 
 
 def _code(account: Mapping[str, Any], found: "Audit", fail_on: Sequence[str]) -> ExitCode:
@@ -172,4 +173,5 @@ def _lines(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("~", "extrapolated: not seen behind this defence"))
     if any(row["implied_by"] for row in rows):
         lines.append(("<", "implied by coarser answers; --every-row attacks these, too"))
+    lines += [("not tried", text) for text in not_tried(account)]
     return lines + ([("missing", ", ".join(account["missing"]))] if account["missing"] else [])

@@ -53,7 +53,7 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import SCHEMA, Rows, account_of, print_account, print_json, versions
 from revelu.cli.progress import ProgressLine
-from revelu.cli.provenance import provenance
+from revelu.cli.provenance import command_line, today
 from revelu.errors import FormatError, InputError
 from revelu.recovery import Result
 from revelu.report.sections import Table
@@ -80,10 +80,14 @@ def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
     shared = inspect.signature(last.annotation).parameters
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *shared.values())]
     parameters.sort(key=lambda p: not isinstance(get_args(p.annotation)[-1], ArgumentInfo))
+    own_line = inspect.Parameter(
+        "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+    )
+    parameters.append(own_line)
 
-    def run(**given: Any) -> None:
+    def run(*, context: typer.Context, **given: Any) -> None:
         options = last.annotation(**{name: given.pop(name) for name in shared})
-        options.name = work.__name__
+        options.name, options.command_line = work.__name__, command_line(context)
         with options.guarded():
             code = work(**given, **{last.name: options})
         raise typer.Exit(ExitCode.USAGE if options.unwritten else code)
@@ -110,6 +114,8 @@ class Command:
         Files, and why others are not there.
     notes : list of str
         What was chosen of the target where it leaves a choice.
+    command_line : str
+        As it was given, without what may be secret.
     is_shown : bool
         Whether the account has been printed.
     """
@@ -121,6 +127,7 @@ class Command:
     seed: int = 0
     dim_in: int | None = None
     name: str = ""
+    command_line: str = ""
 
     def __post_init__(self) -> None:
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
@@ -145,6 +152,9 @@ class Command:
         """Return what an account says of work that something ended: nothing of what asks nothing."""
         return {}
 
+    def _origin(self) -> dict[str, str]:
+        return {"command_line": self.command_line, "date": today()}
+
     def tell_what_was_done(self, status: str, message: str) -> bool:
         """Tell of work that something ended; return whether standard output has been told.
 
@@ -155,7 +165,7 @@ class Command:
         account = {
             "schema": SCHEMA,
             **known,
-            **provenance(),
+            **self._origin(),
             "status": status,
             "error": message,
             "seed": self.seed,
@@ -241,7 +251,7 @@ class Command:
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
         found = account_of(target, result, own, self.seconds, self.seed)
-        found |= {**provenance(), "notes": self.notes}
+        found |= {**self._origin(), "notes": self.notes}
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
         return found | {"outputs": self.written}
 
@@ -454,7 +464,7 @@ class Asking(Command):
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""
-        if self.report is None:
+        if self.report is None or network is None:
             return result
         from revelu.tasks.report_data import ReportData
 

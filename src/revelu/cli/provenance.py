@@ -1,12 +1,11 @@
-"""Where an account comes from: the command line, the day, and what exactly was asked."""
+"""Where an account comes from: the command line, and the day."""
 
 import shlex
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import click
-from click.core import ParameterSource
+import typer
 
 # Options whose values may hold secrets: headers, and bodies of requests.
 _SECRET = ("header", "request")
@@ -14,27 +13,25 @@ _SECRET = ("header", "request")
 _HIDDEN = "***"
 
 
-def provenance() -> dict[str, str]:
-    """Return ``command_line`` and ``date``, of an account."""
-    return {"command_line": command_line(), "date": f"{datetime.now(UTC).date()}"}
+def today() -> str:
+    """Return the day, of UTC."""
+    return f"{datetime.now(UTC).date()}"
 
 
-def command_line() -> str:
-    """Return the command as it was given, without what may be secret; nothing outside one."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return ""
+def command_line(context: typer.Context) -> str:
+    """Return the command as it was given, without what may be secret."""
     words = ["revelu", f"{context.info_name}"]
     for parameter in context.command.params:
         name = f"{parameter.name}"
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
             words += _words(parameter, context.params[name])
     return shlex.join(words)
 
 
-def _words(parameter: click.Parameter, value: Any) -> list[str]:
+def _words(parameter: Any, value: Any) -> list[str]:
     """A parameter as it is written."""
-    if isinstance(parameter, click.Argument):
+    if parameter.param_type_name == "argument":
         given = value if isinstance(value, list | tuple) else [value]
         return [without_secrets(f"{word}") for word in given]
     option = max(parameter.opts, key=len)

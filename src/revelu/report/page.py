@@ -70,7 +70,6 @@ def page(command: str, account: Mapping[str, Any]) -> str:
             pictures=[picture for picture in drawn if not picture.folded],
             folded=[picture for picture in drawn if picture.folded],
             origin=sections.origin(account),
-            thief=sections.thief(account) if account.get("rows") else "",
             is_certain=account.get("status") in {"recovered", "finished", "agree"},
             remarks=sections.notes_on_rows(account),
             note=(account.get("figures") or {}).get("note"),

@@ -79,7 +79,8 @@ def pictures(account: Mapping[str, Any]) -> list[Picture]:
     import matplotlib as mpl  # noqa: PLC0415 - optional
 
     figures = account.get("figures") or {}
-    shown = [row for row in account.get("rows", []) if row["error"] is not None]
+    attacked = (row for row in account.get("rows", []) if not row["implied_by"])
+    shown = [row for row in attacked if row["error"] is not None]
     # Of a span its singular values are the evidence.
     folded = {"line"} | ({"singular_values"} if account.get("rank") is None else set())
     with mpl.rc_context(_STYLE):

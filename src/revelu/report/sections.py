@@ -163,9 +163,10 @@ def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | Non
     )
 
 
-def _barred(cells: list[Cell]) -> list[Cell]:
-    """Cells of a column, with bars where they tell something apart."""
-    if len({cell.text for cell in cells if cell.share is not None}) > 1:
+def _barred(cells: list[Cell], visible: float = 0.01) -> list[Cell]:
+    """Cells of a column, with bars where some differ by what is ``visible`` of their length."""
+    shares = [cell.share for cell in cells if cell.share is not None]
+    if shares and max(shares) - min(shares) >= visible:
         return cells
     return [replace(cell, share=None) for cell in cells]
 
@@ -391,5 +392,7 @@ def origin(account: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1.0:
+        return "under 1 s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

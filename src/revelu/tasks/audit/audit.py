@@ -287,7 +287,8 @@ class _Audit:
             note = "of two classes the larger probability and its class are the whole answer"
             row = replace(first, defence=defence.name, notes=(note,))
         elif not self.every_row and (coarser := self._broken_by(defence)) is not None:
-            reason = f"an attack of its own: these answers can be made into {coarser.defence}"
+            made = f"{coarser.defence} can be made of these answers, and gave away the weights"
+            reason = f"an attack of its own: {made}"
             row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
         elif first is not None and self.served:
             row = self._extrapolated(defence, first, limits)

@@ -47,7 +47,8 @@ def _changes(old: Mapping[str, Row], new: Sequence[Row], alike: float) -> Iterat
         if direction:
             was = "not audited" if before is None else _words(before)
             yield Change(row["defence"], direction, was, _words(row))
-    for name in old.keys() - {row["defence"] for row in new}:
+    gone = [name for name in old if name not in {row["defence"] for row in new}]
+    for name in gone:
         yield Change(name, "unknown", _words(old[name]), "not audited")
 
 

@@ -30,7 +30,7 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
     if not more:
         return row
     best = min(more, key=lambda r: (-ORDER.index(r.recovered), r.error or 0.0))
-    note = f"can be made into {_called(best)}, which give away the {best.recovered}"
+    note = f"{best.defence} can be made of these answers, and gave away the {best.recovered}"
     own = "the attack on these answers themselves " + _end(row)
     return replace(
         best,
@@ -51,6 +51,3 @@ def _end(row: AuditRow) -> str:
     what = "found nothing" if row.recovered == "nothing" else f"found the {row.recovered} alone"
     return f"{what} before it was cut" if row.cut else what
 
-
-def _called(row: AuditRow) -> str:
-    return f"{row.defence}" if row.defence == "labels" else f"answers of {row.defence}"
