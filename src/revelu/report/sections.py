@@ -333,19 +333,19 @@ def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (
-            f"gradients {state} (margin {top['margin']:.2g}); Theorem 5 promises that they do "
-            f"not with probability {top['probability']:.3g} for such widths"
+            f"gradients {state} (margin {top['margin']:.2g}); of random weights of such widths "
+            f"they do not with probability {top['probability']:.3g}"
         )
         rows.append(("top layers", text))
     if (changed := account["perturbation"]) is not None:
         text = (
             f"delta {changed['before']['delta']:.2g} before, {changed['after']['delta']:.2g} "
-            f"after noise of {changed['amplitude']:g} (Lemma 2: {changed['lemma_amplitude']:.1g})"
+            f"after noise of {changed['amplitude']:g} (in the proofs: {changed['lemma_amplitude']:.1g})"
         )
         if changed["failure_bound"] is not None:
-            text += f"; Lemmas 6 and 7 bound the chance of less by {changed['failure_bound']:.2g}"
+            text += f"; the chance of less is at most {changed['failure_bound']:.2g}"
         rows.append(("perturbed", text))
-    counts = [f"Theorem {name[-1]} {n:,.0f}" for name, n in account["query_counts"].items() if n]
+    counts = [f"theorem {name[-1]}: {n:,.0f}" for name, n in account["query_counts"].items() if n]
     if counts:
         rows.append(("theorems", f"{', '.join(counts)} queries, were every constant 1"))
     return rows
