@@ -290,7 +290,7 @@ def advice(options: argparse.Namespace) -> None:
     lines = sorted(set(lines), key=lambda line: int(line.split("|")[1]))
     agree = sum("| yes |" in line for line in lines)
     table = "\n".join([audit_advice.HEAD, "|" + "---|" * 7, *lines])
-    note = f"{agree} of {len(lines)} agree, in the advice and in every row.  Seeds from {seed:,}."
+    note = f"{agree} of {len(lines)} agree.  Seeds from {seed:,}."
     keep("advice", f"{table}\n\n{note}")
 
 

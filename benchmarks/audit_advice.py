@@ -1,9 +1,9 @@
 """The advice of audits against what each row shows that is attacked alone until it ends.
 
 Twenty small targets that had no part in making the audit.  Each is audited as the command does it,
-rows that coarser ones tell of left out; then every kind of answers is attacked by itself, with
-another seed, another draw of the noise and no share of any time, and what follows of these rows
-is put beside the audit's conclusion.
+rows that coarser ones tell of left out; then every kind of answers is attacked by itself, with up
+to three other seeds, another draw of the noise and no share of any time, and what follows of these
+rows is put beside the audit's conclusion.
 """
 
 import time
@@ -17,9 +17,9 @@ from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.tasks.audit.advice import Conclusion, concluded
 from revelu.tasks.audit.attack import Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences
-from revelu.tasks.audit.rows import NETWORK, AuditRow, Reference
+from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow, Reference
 
-FIRST_SEED = 35_000_000
+FIRST_SEED = 36_000_000
 
 # Seconds of computing for each attack on its own: more than any needs to come to its end.
 ALONE = 600.0
@@ -74,8 +74,18 @@ def targets() -> list[Callable[[int], Made]]:
     ]
 
 
-def alone(made: Made, defence: Defence, known: Reference, seed: int) -> AuditRow:
-    """What an attack on one kind of answers finds that shares its time with none."""
+def alone(made: Made, defence: Defence, known: Reference, seed: int, tries: int = 3) -> AuditRow:
+    """What attacks on one kind of answers find at best that share their time with none."""
+    row = once(made, defence, known, seed)
+    for i in range(1, tries):
+        if row.recovered in NETWORK or defence.leaves != "numbers":
+            break
+        row = max(row, once(made, defence, known, seed + i), key=lambda r: ORDER.index(r.recovered))
+    return row
+
+
+def once(made: Made, defence: Defence, known: Reference, seed: int) -> AuditRow:
+    """What one attack finds."""
     _, ask, dim_in = made
     oracle = Oracle(degrade(ask, *defence.degradations), dim_in)
 
@@ -122,13 +132,15 @@ def one(place: int, first_seed: int = FIRST_SEED) -> str:
     rows = [alone(made, defence, known, seed + 1000) for defence in listed]
     cpu.append(time.process_time())
     said, follows = concluded(found.rows, Y.shape[1]), concluded(rows, Y.shape[1])
-    alike = sum(level(a) == level(b) for a, b in zip(found.rows, rows, strict=True))
-    agrees = "yes" if words(said) == words(follows) and alike == len(rows) else "NO"
+    pairs = list(zip(found.rows, rows, strict=True))
+    others = [f"{a.defence}: {level(a)}, {level(b)}" for a, b in pairs if level(a) != level(b)]
+    alike = "; ".join([f"{len(rows) - len(others)} of {len(rows)}", *others])
+    agrees = "yes" if words(said) == words(follows) else "NO"
     agrees = "inconclusive" if said.kind == "inconclusive" else agrees
     if any(row.cut for row in rows):
         agrees += ", alone cut"
     took = " and ".join(f"{b - a:.0f}" for a, b in zip(cpu, cpu[1:], strict=False))
-    cells = [f"{place}", name, words(said), words(follows), f"{alike} of {len(rows)}", agrees, took]
+    cells = [f"{place}", name, words(said), words(follows), alike, agrees, took]
     line = f"| {' | '.join(cells)} |"
     print(line, flush=True)
     return line

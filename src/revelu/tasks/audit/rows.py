@@ -53,6 +53,8 @@ class AuditRow:
         Whether the attack ran out of time or queries before its end.
     broke_off : bool
         Whether a defect ended the attack; the row counts as cut.
+    tries : int
+        Attacks that it rests on, each with a seed of its own.
     extrapolated : bool
         Not seen behind this defence, but on the copy of a served model, or concluded.
     implied_by : str
@@ -85,6 +87,7 @@ class AuditRow:
     certified: bool = False
     cut: bool = False
     broke_off: bool = False
+    tries: int = 1
     extrapolated: bool = False
     implied_by: str = ""
     not_tried: tuple[str, ...] = ()
