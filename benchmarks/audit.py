@@ -26,8 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import audit_advice
+import numpy as np
 from page import keep
 from sklearn.datasets import load_diabetes, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning

@@ -8,6 +8,7 @@ rows is put beside the audit's conclusion.
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def one(place: int, first_seed: int = FIRST_SEED) -> str:
     agrees = "inconclusive" if said.kind == "inconclusive" else agrees
     if any(row.cut for row in rows):
         agrees += ", alone cut"
-    took = " and ".join(f"{b - a:.0f}" for a, b in zip(cpu, cpu[1:], strict=False))
+    took = " and ".join(f"{b - a:.0f}" for a, b in pairwise(cpu))
     cells = [f"{place}", name, words(said), words(follows), alike, agrees, took]
     line = f"| {' | '.join(cells)} |"
     print(line, flush=True)

@@ -1,6 +1,5 @@
 """The audit: what is found behind each defence, against known truth."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
@@ -383,49 +382,47 @@ def test_an_attack_that_breaks_off_spares_the_others(monkeypatch, found):
     assert not found.broke_off
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError, MemoryError])
 def test_whatever_ends_an_audit_carries_the_rows_that_are_done(monkeypatch, found, kind):
-    def ending(event):
-        if "4 digits" in event.message:
+    limits = audits._Audit._limits
+
+    def failing(self, defence):
+        if defence.name == "4 digits":
             raise kind("here")
+        return limits(self, defence)
 
-    def unhandled(*arguments):
-        return attack(*arguments[:-1], lambda _: None)
-
+    monkeypatch.setattr(audits._Audit, "_limits", failing)
     with pytest.raises(kind) as caught:
-        if kind is RuntimeError:
-            monkeypatch.setattr("revelu.tasks.audit.audit.attack", unhandled)
-            monkeypatch.setattr(
-                "revelu.tasks.audit.audit._Audit._limits", failing_at("4 digits", kind)
-            )
-        revelu.audit(TRUTH, budget=MOST_QUERIES, progress=ending)
-    partial = partial_of(caught.value)
+        revelu.audit(TRUTH, budget=MOST_QUERIES)
+    check_partial(partial_of(caught.value), found)
+
+
+def test_an_interrupt_amid_an_attack_carries_the_rows_that_are_done(found):
+    def interrupting(event):
+        if "4 digits" in event.message:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        revelu.audit(TRUTH, budget=MOST_QUERIES, progress=interrupting)
+    check_partial(caught.value.partial, found)
+    assert partial_of(ValueError()) is None
+
+
+def check_partial(partial, found):
+    """What an audit has that ended at its third row."""
     assert [r.defence for r in partial.rows] == ["none", "float32"]
     assert partial.rows[0].queries == found.rows[0].queries
     assert set(partial.missing) == set(IN_TURN[2:])
     assert partial.conclusion == "inconclusive"
     assert partial.error
     assert partial.ledger.n_queries > 0
-    assert partial_of(ValueError()) is None
-
-
-def failing_at(name, kind):
-    """A defect of the audit itself, at one of its rows."""
-    limits = audits._Audit._limits
-
-    def failing(self, defence):
-        if defence.name == name:
-            raise kind("here")
-        return limits(self, defence)
-
-    return failing
 
 
 @pytest.mark.parametrize(("budget", "option"), [(None, "--max-seconds"), (3_000, "--budget")])
 def test_what_would_end_attacks_follows_from_what_they_took(monkeypatch, budget, option):
     now = [0.0]
 
-    def pretend(*arguments):
+    def pretend(*_):
         now[0] += 10.0
         return Finding(10, None, None, True, budget is not None, ())
 
@@ -440,3 +437,28 @@ def test_what_would_end_attacks_follows_from_what_they_took(monkeypatch, budget,
         assert 400 <= int(number) <= 440
     else:
         assert int(number) == 4 * budget
+
+
+def test_a_defence_holds_after_attacks_with_other_seeds_alone(monkeypatch):
+    seeds = {}
+
+    def luckless(base, ask, leaves, limits, seed, *more):
+        """Finds nothing behind 2 digits, but for the last seed."""
+        if getattr(ask, "degradation", None) == Rounded(2):
+            tried = seeds.setdefault("2 digits", [])
+            tried.append(seed)
+            if len(set(tried)) < 3:
+                return Finding(10, None, None, False, False, ("nothing here",))
+        return attack(base, ask, leaves, limits, seed, *more)
+
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", luckless)
+    found = revelu.audit(TRUTH, budget=2 * MOST_QUERIES)
+    r = row(found, "2 digits")
+    assert (r.recovered, r.tries, len(set(seeds["2 digits"]))) == ("weights", 3, 3)
+    assert r.queries > 20
+    assert found.conclusion == "none helps"
+    # Who had no time for another seed does not call it a defence.
+    monkeypatch.setattr(audits._Audit, "_is_over", lambda self: len(self.rows) == len(self.all))
+    seeds.clear()
+    hurried = row(revelu.audit(TRUTH, budget=2 * MOST_QUERIES), "2 digits")
+    assert (hurried.recovered, hurried.cut, hurried.is_judged) == ("nothing", True, False)

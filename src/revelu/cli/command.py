@@ -149,7 +149,7 @@ class Command:
             yield
 
     def spent(self) -> dict[str, Any]:
-        """Return what an account says of work that something ended: nothing of what asks nothing."""
+        """Return what an account says of work that something ended; nothing without queries."""
         return {}
 
     def _origin(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from revelu.report.verdicts import GIVEN_AWAY, NETWORK
+from revelu.report.verdicts import GIVEN_AWAY
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if (changed := account["perturbation"]) is not None:
         text = (
             f"delta {changed['before']['delta']:.2g} before, {changed['after']['delta']:.2g} "
-            f"after noise of {changed['amplitude']:g} (in the proofs: {changed['lemma_amplitude']:.1g})"
+            f"after noise of {changed['amplitude']:g} (in proofs: {changed['lemma_amplitude']:.1g})"
         )
         if changed["failure_bound"] is not None:
             text += f"; the chance of less is at most {changed['failure_bound']:.2g}"
@@ -375,7 +375,12 @@ def changes_table(account: Mapping[str, Any]) -> Table | None:
         return None
     tones = {"better": "good", "worse": "bad", "unknown": "warn"}
     rows = [
-        [Cell(c["defence"]), Cell(c["direction"], tones[c["direction"]]), Cell(c["was"]), Cell(c["now"])]
+        [
+            Cell(c["defence"]),
+            Cell(c["direction"], tones[c["direction"]]),
+            Cell(c["was"]),
+            Cell(c["now"]),
+        ]
         for c in account["changes"]
     ]
     return Table("Since the baseline", ("answers", "became", "before", "now"), rows)

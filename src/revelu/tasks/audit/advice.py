@@ -41,9 +41,7 @@ class Conclusion:
     unknown: tuple[str, ...] = ()
 
 
-def concluded(
-    rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] = ()
-) -> Conclusion:
+def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] = ()) -> Conclusion:
     """Say which defence helps, from attacks that came to an end alone.
 
     Of the answers that still serve, those help that give away less than the answers as they are;

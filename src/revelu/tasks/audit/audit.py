@@ -1,6 +1,7 @@
 """Audit: what a target gives away, as it is and under each defence."""
 
 import logging
+import math
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -287,7 +288,8 @@ class _Audit:
         An attack is random, and misreads one time in many what answers are.  What can be made of
         most others comes first: where it falls, they need no second look.
         """
-        for self.trial in range(1, self.tries):
+        for trial in range(1, self.tries):
+            self.trial = trial
             for place in sorted(self.rows, key=self._coarseness, reverse=True):
                 row, defence = self.rows[place], self.all[place]
                 if not self._withstood(row, defence) or self._broken_by(defence) is not None:
@@ -300,7 +302,6 @@ class _Audit:
                 allowed = min(left.seconds, self.allowed[row.defence].seconds)
                 again = self._judged(defence, replace(left, seconds=allowed))
                 self.rows[place] = self._better(row, again)
-        self.trial = 0
 
     def _coarseness(self, place: int) -> float:
         shift = self.rows[place].shift
@@ -371,7 +372,7 @@ class _Audit:
             found = attack(base, ask, defence.leaves, limits, seed, self._is_copy, listen)
         except ReveluError:
             raise
-        except Exception as error:  # noqa: BLE001 - a defect of one attack spares the others
+        except Exception as error:
             log.debug("%s", defence.name, exc_info=True)
             del self.allowed[defence.name]
             self.warnings.append(f"a defect: the attack on {defence.name} broke off: {error!r}")
@@ -426,13 +427,13 @@ class _Audit:
         copy = None if first.finding is None else first.finding.copy
         if copy is None or first.recovered not in NETWORK:
             note = f"coarser answers give away no more than the finer ones: {first.recovered}"
-            untried = ("an attack: no copy was found that could stand for the served model",)
+            reason = "an attack: no copy was found that could stand for the served model"
             return AuditRow(
                 defence.name,
                 first.recovered,
                 cut=first.cut,
                 extrapolated=True,
-                not_tried=untried,
+                not_tried=(reason,),
                 notes=(note,),
             )
         ask = copy if self.reference is None else partial(self.reference.answers_of, copy)
@@ -560,4 +561,4 @@ class _Audit:
 def rounded_up(number: float) -> int:
     """Return a whole number of two digits and zeros that is no less."""
     step = 10 ** max(len(f"{int(number)}") - 2, 0)
-    return int(np.ceil(number / step)) * step
+    return math.ceil(number / step) * step

@@ -52,9 +52,7 @@ def _changes(old: Mapping[str, Row], new: Sequence[Row], alike: float) -> Iterat
         yield Change(name, "unknown", _words(old[name]), "not audited")
 
 
-def _direction(
-    was: Row, now: Row, alike: float
-) -> Literal["better", "worse", "unknown", ""]:
+def _direction(was: Row, now: Row, alike: float) -> Literal["better", "worse", "unknown", ""]:
     """Which way a row went; empty where it stayed."""
     before, after = (ORDER.index(row["recovered"]) for row in (was, now))
     # A row that was cut gives away at least what it shows.

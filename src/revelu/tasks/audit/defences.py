@@ -107,7 +107,9 @@ def defences(
     half_unit = float(np.finfo(np.float32).eps) / 2.0
     listed = [Defence("none"), Defence("float32", (Float32(),), relative=half_unit)]
     # Half a unit of the last of n digits, of a number that begins with 1.
-    listed += [Defence(f"{n} digits", (Rounded(n),), relative=0.5 * 10.0 ** (1 - n)) for n in digits]
+    listed += [
+        Defence(f"{n} digits", (Rounded(n),), relative=0.5 * 10.0 ** (1 - n)) for n in digits
+    ]
     for share in noises:
         sigma = share * deviation
         # The noise is kept apart from the random choices of an attack with the same seed.

@@ -50,4 +50,3 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
 def _end(row: AuditRow) -> str:
     what = "found nothing" if row.recovered == "nothing" else f"found the {row.recovered} alone"
     return f"{what} before it was cut" if row.cut else what
-

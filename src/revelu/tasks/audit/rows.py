@@ -12,7 +12,6 @@ from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
 from revelu.types import FloatArray
 
-
 # What can be recovered, from least to most.
 ORDER = ("nothing", "span", "function", "weights")
 
