@@ -107,6 +107,8 @@ class Parameter(NamedTuple):
 def parameters(callback: Callable[..., Any]) -> Iterator[Parameter]:
     """What a command takes."""
     for name, parameter in inspect.signature(callback).parameters.items():
+        if parameter.annotation is typer.Context:
+            continue
         kind, (declared, *_) = parameter.annotation.__origin__, parameter.annotation.__metadata__
         value = declared.metavar
         if isinstance(declared, ArgumentInfo):

@@ -32,6 +32,7 @@ def failures(
     n_queries: Callable[[], int] = lambda: 0,
     dim_in: int | None = None,
     heard: Heard | None = None,
+    tell: Callable[[str, str], bool] = lambda _status, _message: False,
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -45,6 +46,8 @@ def failures(
         Inputs that the user says the target has.
     heard : Heard, optional
         What was warned of inside, told at the end if nobody took it before.
+    tell : callable, (status, message) -> bool
+        Tells of what was done until then; returns whether standard output was told.
 
     Raises
     ------
@@ -65,16 +68,27 @@ def failures(
     except KeyboardInterrupt:
         message = f"interrupted after {n_queries():,} queries"
         status, code = "interrupted", ExitCode.INTERRUPTED
+    except typer.Exit:
+        raise
+    except Exception as error:
+        tell("error", f"a defect: {error!r}")
+        raise
     else:
         return
-    refuse(message, as_json=as_json, status=status)
+    refuse(message, as_json=as_json, status=status, tell=tell)
     raise typer.Exit(code)
 
 
-def refuse(message: str, *, as_json: bool, status: str = "error") -> None:
+def refuse(
+    message: str,
+    *,
+    as_json: bool,
+    status: str = "error",
+    tell: Callable[[str, str], bool] = lambda _status, _message: False,
+) -> None:
     """Say why there is no result: a line on standard error, and the JSON object if wanted."""
     sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
-    if as_json:
+    if not tell(status, message) and as_json:
         print_json({"schema": SCHEMA, "status": status, "error": message})
 
 

@@ -15,12 +15,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
         *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
-        *("checks", "inputs", "norm", "perturb", "tolerance", "seed"),
+        *("checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "batch", "workers", "dask"),
     "Output": (
-        *("output", "like_input", "plot", "png", "report", "price", "as_json", "as_csv"),
-        *("verbose", "quiet"),
+        *("output", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
+        *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (
         *("request", "answer", "header", "key_env", "preset", "endpoint", "get", "classes"),

@@ -4,7 +4,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,15 @@ class Picture:
     alternative : str
         What it shows, for those who do not see it.
     wide : bool
+    folded : bool
+        For researchers: shown when it is asked for.
     """
 
     title: str
     svg: str
     alternative: str
     wide: bool = False
+    folded: bool = False
 
 
 def check_drawable() -> None:
@@ -88,9 +91,16 @@ def pictures(account: Mapping[str, Any]) -> list[Picture]:
     import matplotlib as mpl  # noqa: PLC0415 - optional
 
     figures = account.get("figures") or {}
-    shown = [row for row in account.get("rows", []) if row["error"] is not None]
+    attacked = (row for row in account.get("rows", []) if not row["implied_by"])
+    shown = [row for row in attacked if row["error"] is not None]
+    # Of a span its singular values are the evidence.
+    folded = {"line"} | ({"singular_values"} if account.get("rank") is None else set())
     with mpl.rc_context(_STYLE):
-        drawn = [draw(figures[name]) for name, draw in _DRAWERS.items() if figures.get(name)]
+        drawn = [
+            replace(draw(figures[name]), folded=name in folded)
+            for name, draw in _DRAWERS.items()
+            if figures.get(name)
+        ]
         return [_defences(shown), *drawn] if len(shown) > 1 else drawn
 
 

@@ -252,8 +252,8 @@ _DEAD = (
     "(--like DATA) says where it is alive"
 )
 _PROMISE = (
-    "{rank} directions; of a ReLU network half are found for certain, so it may have up to {most} "
-    "where narrow layers hide them"
+    "{rank} directions; half of a ReLU network's are sure to be found, so it may have up to "
+    "{most} where narrow layers hide them"
 )
 _STATUS = {
     Why.EXPLAINED: Status.UNVERIFIED,

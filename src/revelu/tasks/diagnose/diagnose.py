@@ -242,8 +242,8 @@ class _Examiner(Job):
                 self.notes.append(f"an amplitude of {amplitude:g} is lost in rounding: no change")
             if network.dim_in > MOST_BITS:
                 self.notes.append(
-                    f"the amplitude that the proof takes, 2^-{network.dim_in}, is nothing in "
-                    f"float64, which has {MOST_BITS} bits: only a larger one changes weights near 1"
+                    f"the proofs' amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
+                    f"{MOST_BITS} bits: only a larger one changes weights near 1"
                 )
         self.notes += _notes_on_top(network, top)
         return found
@@ -349,13 +349,9 @@ def _notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
             "there, and a first-layer hyperplane that passes does not show (appendix E)"
         )
     if not top.narrowing:
-        notes.append(
-            "the first hidden layer is wider than the input: for two hidden layers the proof asks "
-            "for one no wider"
-        )
+        notes.append("the first hidden layer is wider than the input, which two layers must not be")
     elif np.isinf(top.first_layer_condition):
         notes.append(
-            "the rows of the first layer are linearly dependent: for two hidden layers the proof "
-            "asks for independent ones"
+            "the rows of the first layer are linearly dependent, which two layers must not have"
         )
     return notes
