@@ -38,22 +38,27 @@ def in_groups(parameters: Iterable[inspect.Parameter]) -> list[inspect.Parameter
 
 
 def group_of(parameter: inspect.Parameter) -> str:
-    """Return the group of an option; empty for an argument, and for one that has none."""
-    if isinstance(get_args(parameter.annotation)[-1], ArgumentInfo):
+    """Return the group of an option; empty for what is none, and for one that has none."""
+    if not isinstance(_declared(parameter), OptionInfo):
         return ""
     return _PLACES.get(parameter.name, ("", 0))[0]
 
 
+def _declared(parameter: inspect.Parameter) -> object:
+    """What its annotation says besides the type."""
+    return next(iter(get_args(parameter.annotation)[1:]), None)
+
+
 def _with_group(parameter: inspect.Parameter) -> inspect.Parameter:
-    kind, declared = get_args(parameter.annotation)
+    declared = copy.copy(_declared(parameter))  # commands share it
     if not isinstance(declared, OptionInfo):
         return parameter
-    declared = copy.copy(declared)  # commands share it
     declared.rich_help_panel = group_of(parameter) or None
+    kind = get_args(parameter.annotation)[0]
     return parameter.replace(annotation=Annotated[kind, declared])
 
 
 def _place(parameter: inspect.Parameter) -> tuple[bool, int, int]:
-    is_argument = isinstance(get_args(parameter.annotation)[-1], ArgumentInfo)
     group, i = _PLACES.get(parameter.name, ("", 0))
+    is_argument = isinstance(_declared(parameter), ArgumentInfo)
     return not is_argument, -1 if is_argument or not group else [*GROUPS].index(group), i
