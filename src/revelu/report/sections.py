@@ -290,7 +290,7 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = list((account.get("facts") or {}).items())
     if command == "compare":
         found += _of_comparison(account)
-    if command == "diagnose":
+    if command == "diagnose" and "top_layers" in account:
         found += _of_diagnosis(account)
     if account.get("expected_angle") is not None and account.get("rank"):
         found.append(("angle", f"about {account['expected_angle']:.1g} rad off"))

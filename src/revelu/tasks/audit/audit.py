@@ -561,5 +561,5 @@ class _Audit:
 
 def rounded_up(number: float) -> int:
     """Return a whole number of two digits and zeros that is no less."""
-    step = int(10 ** max(len(f"{int(number)}") - 2, 0))
+    step = int(10.0 ** max(len(f"{int(number)}") - 2, 0))
     return math.ceil(number / step) * step
