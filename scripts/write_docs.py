@@ -97,6 +97,8 @@ def commands(name: str, application: typer.Typer) -> Iterator[tuple[str, Callabl
 def parameters(callback: Callable[..., Any]) -> Iterator[tuple[str, str, str]]:
     """Names, kind ("argument" or "option") and help of what a command takes."""
     for name, parameter in inspect.signature(callback).parameters.items():
+        if parameter.annotation is typer.Context:
+            continue
         kind, (declared, *_) = parameter.annotation.__origin__, parameter.annotation.__metadata__
         value = declared.metavar
         if isinstance(declared, ArgumentInfo):

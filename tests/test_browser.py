@@ -122,7 +122,8 @@ def test_headings_are_there_and_nothing_is_fetched(report, folder):
     dom, fetched = browse(report, folder, "--dump-dom")
     for heading in ("What each kind of answers gives away", "Advice", "Pictures", "Ledger"):
         assert f"{heading}</h2>" in dom
-    assert "Gives away its weights" in dom
+    assert "Critical: gives away its weights" in dom
+    assert "a thief needs" in dom
     assert "</svg>" in dom
     assert fetched == ["http://page.test/report.html"]
 
