@@ -438,7 +438,7 @@ class Asking(Command):
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""
-        if self.oracle is None or not self.oracle.n_queries:
+        if self.oracle is None or not getattr(self.oracle, "n_queries", 0):
             return {}
         ledger = self.oracle.ledger()
         return {
@@ -454,7 +454,7 @@ class Asking(Command):
         """Return what tells the target from others of its name."""
         from revelu.adapters import identity_of
 
-        return {} if self.oracle is None else identity_of(self.target, self.oracle.target)
+        return identity_of(self.target, getattr(self.oracle, "target", None))
 
     def account(
         self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
