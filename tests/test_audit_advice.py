@@ -174,7 +174,7 @@ def test_advice_says_what_each_number_of_digits_gives_away():
     rows += [made("3 digits", "function"), made("2 digits", "nothing", cut=True)]
     assert advice(rows, 3, DATA)[2] == (
         "float32 and 6 digits give away the weights; 3 digits give away a copy of the function; "
-        "what 2 digits give away is not known, for attacks were cut"
+        "what 2 digits give away is not known"
     )
 
 
