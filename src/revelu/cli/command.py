@@ -148,6 +148,11 @@ class Command:
         with logs(self.verbose), told:
             yield
 
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None of what asks nothing."""
+        return None
+
     def spent(self) -> dict[str, Any]:
         """Return what an account says of work that something ended; nothing without queries."""
         return {}
@@ -250,6 +255,9 @@ class Command:
         self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
+        from revelu.adapters import identity_of
+
+        own = {"identity": identity_of(target, self.opened_target), **own}
         found = account_of(target, result, own, self.seconds, self.seed)
         found |= {**self._origin(), "notes": self.notes}
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
@@ -440,27 +448,22 @@ class Asking(Command):
         """Return what was asked, of which target; nothing before the first query."""
         if self.oracle is None or not getattr(self.oracle, "n_queries", 0):
             return {}
+        from revelu.adapters import identity_of
+
         ledger = self.oracle.ledger()
         return {
             "target": self.target,
-            "identity": self.identity(),
+            "identity": identity_of(self.target, self.opened_target),
             "queries": ledger.n_queries,
             "rounds": ledger.n_rounds,
             "by_phase": dict(ledger.by_phase),
             "seconds": time.monotonic() - self.began,
         }
 
-    def identity(self) -> dict[str, str]:
-        """Return what tells the target from others of its name."""
-        from revelu.adapters import identity_of
-
-        return identity_of(self.target, getattr(self.oracle, "target", None))
-
-    def account(
-        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
-    ) -> dict[str, Any]:
-        """Return the JSON-able account of a result, with what the target is."""
-        return super().account(target, result, {"identity": self.identity(), **own}, *warnings)
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None before."""
+        return getattr(self.oracle, "target", None)
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""
