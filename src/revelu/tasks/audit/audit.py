@@ -552,8 +552,8 @@ class _Audit:
         place, done = "", 0.0
         if self.all:
             n = len(self.all)
-            place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
-        if self.place < len(self.rows):
+            place, done = f"row {self.place + 1} of {n}, ", (len(self.rows) + within) / n
+        if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
 
