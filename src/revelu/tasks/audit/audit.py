@@ -179,7 +179,6 @@ class _Audit:
         self.attack_seeds, self.trial = [self.seed, *map(int, later)], 0
         self.warnings: list[str] = []
         self.all: list[Defence] = []
-        self.largest = 0.0
         # What attacks were allowed and took, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
         self.took: dict[str, float] = {}
@@ -226,7 +225,7 @@ class _Audit:
     def _makes(self, finer: str, coarser: str) -> bool:
         """Whether answers behind one defence can be made to be those behind another."""
         by_name = {defence.name: defence for defence in self.all}
-        return by_name[finer].makes(by_name[coarser], self.largest)
+        return by_name[finer].makes(by_name[coarser])
 
     def _measure(self) -> tuple[NoiseFloor | None, str]:
         """The noise floor; the oracle answers as the target does afterwards."""
@@ -250,7 +249,6 @@ class _Audit:
         self.paid.keep(X, Y)
         if self.inputs is not None and given is not None:
             self.given = Reference(self.inputs, given, probabilities)
-        self.largest = max(float(np.abs(A).max()) for A in (Y, given) if A is not None)
         self.all = defences(
             self.reference.deviation, Y.shape[1], self.seed, probabilities=probabilities
         )
