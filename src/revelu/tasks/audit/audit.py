@@ -496,7 +496,7 @@ class _Audit:
         n = len((self.given or self.reference).X) if self.reference is not None else 0
         words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
-        run_again = self._run_again(rows, missing)
+        run_again = "" if error else self._run_again(rows, missing)
         found = concluded(rows, n_outputs, missing)
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
