@@ -8,6 +8,7 @@ rows is put beside the audit's conclusion.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -102,9 +103,8 @@ def once(made: Made, defence: Defence, known: Reference, seed: int) -> AuditRow:
         lambda copy: explains(fidelity(copy)),
         lambda _event: None,
     )
-    kept, shift = known.costs(defence)
     kind = found.kind(None if found.copy is None else fidelity(found.copy))
-    return AuditRow(defence.name, kind, cut=found.cut, labels_kept=kept, shift=shift)
+    return AuditRow(defence.name, kind, cut=found.cut)
 
 
 def words(found: Conclusion) -> str:
@@ -130,7 +130,12 @@ def one(place: int, first_seed: int = FIRST_SEED) -> str:
     is_classifier = found.facts["answers"] == "probabilities"
     known = Reference(X, Y, is_classifier)
     listed = defences(known.deviation, Y.shape[1], seed + 1, probabilities=is_classifier)
-    rows = [alone(made, defence, known, seed + 1000) for defence in listed]
+    tried = [alone(made, defence, known, seed + 1000) for defence in listed]
+    # What a defence costs is no matter of attacks.
+    rows = [
+        replace(row, labels_kept=said.labels_kept, shift=said.shift)
+        for row, said in zip(tried, found.rows, strict=True)
+    ]
     cpu.append(time.process_time())
     said, follows = concluded(found.rows, Y.shape[1]), concluded(rows, Y.shape[1])
     pairs = list(zip(found.rows, rows, strict=True))

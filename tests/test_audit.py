@@ -454,7 +454,8 @@ def test_a_defence_holds_after_attacks_with_other_seeds_alone(monkeypatch):
     monkeypatch.setattr("revelu.tasks.audit.audit.attack", luckless)
     found = revelu.audit(TRUTH, budget=2 * MOST_QUERIES)
     r = row(found, "2 digits")
-    assert (r.recovered, r.tries, len(set(seeds["2 digits"]))) == ("weights", 3, 3)
+    assert r.recovered in {"weights", "function"}
+    assert (r.tries, len(set(seeds["2 digits"]))) == (3, 3)
     assert r.queries > 20
     assert found.conclusion == "none helps"
     # Who had no time for another seed does not call it a defence.

@@ -46,6 +46,7 @@ def ask(
     verbose: Annotated[int, typer.Option("--verbose", "-v", count=True)] = 0,
 ) -> None:
     """Say how this was called."""
+    assert all((target, header, request, verbose))
     typer.echo(command_line(context))
 
 

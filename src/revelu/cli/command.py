@@ -158,6 +158,11 @@ class Command:
             check_form(**form, as_csv=self.as_csv)
             yield
 
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None of what asks nothing."""
+        return None
+
     def spent(self) -> dict[str, Any]:
         """Return what an account says of work that something ended; nothing without queries."""
         return {}
@@ -260,6 +265,9 @@ class Command:
         self, target: str, result: "Result", own: Mapping[str, Any], *warnings: str
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
+        from revelu.adapters import identity_of
+
+        own = {"identity": identity_of(target, self.opened_target), **own}
         found = account_of(target, result, own, self.seconds, self.seed)
         found |= {**self._origin(), "notes": self.notes}
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings, *self.heard.take()]
@@ -464,29 +472,24 @@ class Asking(Command):
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""
-        if self.oracle is None or not self.oracle.n_queries:
+        if self.oracle is None or not getattr(self.oracle, "n_queries", 0):
             return {}
+        from revelu.adapters import identity_of
+
         ledger = self.oracle.ledger()
         return {
             "target": self.target,
-            "identity": self.identity(),
+            "identity": identity_of(self.target, self.opened_target),
             "queries": ledger.n_queries,
             "rounds": ledger.n_rounds,
             "by_phase": dict(ledger.by_phase),
             "seconds": time.monotonic() - self.began,
         }
 
-    def identity(self) -> dict[str, str]:
-        """Return what tells the target from others of its name."""
-        from revelu.adapters import identity_of
-
-        return {} if self.oracle is None else identity_of(self.target, self.oracle.target)
-
-    def account(
-        self, target: str, result: "Result", own: Mapping[str, Any], *warnings: str
-    ) -> dict[str, Any]:
-        """Return the JSON-able account of a result, with what the target is."""
-        return super().account(target, result, {"identity": self.identity(), **own}, *warnings)
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None before."""
+        return getattr(self.oracle, "target", None)
 
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""

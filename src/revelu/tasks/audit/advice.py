@@ -130,7 +130,7 @@ def _of_numbers(
             again = f": run again with {run_again}" if run_again else ""
             return (
                 f"inconclusive{again}; what {_listed(found.unknown)} give away is not known, for "
-                "attacks were cut"
+                "attacks were cut or not made"
             )
     if found.best is not None:
         best = found.best
@@ -155,7 +155,7 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
 
 def _of_labels(row: AuditRow) -> str:
     given = f"they give away {_WORDS[row.recovered]}{_mark(row)}"
-    unknown = "what they give away is not known, for the attack was cut"
+    unknown = "what they give away is not known"
     text = "where the class is all that callers need, answer labels: "
     return f"{text}{given if row.is_judged else unknown}"
 
@@ -172,7 +172,7 @@ def _by_digits(rows: Sequence[AuditRow]) -> str:
         if what:
             parts.append(f"{_listed(names)} {verb} away {what}")
         else:
-            parts.append(f"what {_listed(names)} {verb} away is not known, for attacks were cut")
+            parts.append(f"what {_listed(names)} {verb} away is not known")
     return "; ".join(parts)
 
 

@@ -180,7 +180,6 @@ class _Audit:
         self.attack_seeds, self.trial = [self.seed, *map(int, later)], 0
         self.warnings: list[str] = []
         self.all: list[Defence] = []
-        self.largest = 0.0
         # What attacks were allowed and took, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
         self.took: dict[str, float] = {}
@@ -227,7 +226,7 @@ class _Audit:
     def _makes(self, finer: str, coarser: str) -> bool:
         """Whether answers behind one defence can be made to be those behind another."""
         by_name = {defence.name: defence for defence in self.all}
-        return by_name[finer].makes(by_name[coarser], self.largest)
+        return by_name[finer].makes(by_name[coarser])
 
     def _measure(self) -> tuple[NoiseFloor | None, str]:
         """The noise floor; the oracle answers as the target does afterwards."""
@@ -251,7 +250,6 @@ class _Audit:
         self.paid.keep(X, Y)
         if self.inputs is not None and given is not None:
             self.given = Reference(self.inputs, given, probabilities)
-        self.largest = max(float(np.abs(A).max()) for A in (Y, given) if A is not None)
         self.all = defences(
             self.reference.deviation, Y.shape[1], self.seed, probabilities=probabilities
         )
@@ -499,7 +497,7 @@ class _Audit:
         n = len((self.given or self.reference).X) if self.reference is not None else 0
         words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
-        run_again = self._run_again(rows, missing)
+        run_again = "" if error else self._run_again(rows, missing)
         found = concluded(rows, n_outputs, missing)
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
@@ -553,8 +551,8 @@ class _Audit:
         place, done = "", 0.0
         if self.all:
             n = len(self.all)
-            place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
-        if self.place < len(self.rows):
+            place, done = f"row {self.place + 1} of {n}, ", (len(self.rows) + within) / n
+        if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
 

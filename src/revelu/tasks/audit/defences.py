@@ -47,30 +47,21 @@ class Defence:
             Y = degradation.degrade_answer(Y)
         return Y
 
-    def makes(self, other: "Defence", largest: float, *, share: float = 0.1) -> bool:
+    def makes(self, other: "Defence", *, share: float = 0.1) -> bool:
         """Whether who gets these answers can make of them those behind another defence.
 
         The target's own answers make all others.  Independent noise adds up to more noise.  What
-        is rounded can be rounded further, or have noise added: what comes out has its own error
-        and at most ``share`` of that besides, twice rounded or noisy about a rounded number.
-        Noise cannot be rounded away, since digits of an answer near 0 are finer than any noise.
-
-        Parameters
-        ----------
-        largest : float
-            Of all answers, in absolute value.
+        is rounded can be rounded further: it then errs by its own digits and at most ``share`` of
+        that besides.  Neither makes the other: digits of an answer near 0 are finer than any noise,
+        and those of one far from 0 are coarser.
         """
         if self.name == other.name:
             return False
         if not self.degradations:
             return True
-        if {self.leaves, other.leaves} != {"numbers"} or not other.degradations:
-            return False
-        if other.sigma == 0.0:
-            return self.sigma == 0.0 and self.relative <= share * other.relative
         if self.sigma > 0.0:
             return self.sigma <= other.sigma and not self.clips
-        return self.relative * largest <= share * other.sigma
+        return 0.0 < self.relative <= share * other.relative
 
     @property
     def clips(self) -> bool:

@@ -99,7 +99,8 @@ class AuditRow:
     @property
     def is_judged(self) -> bool:
         """Whether it says how much is given away: a network, or what an attack ended with."""
-        return self.recovered in NETWORK or not self.cut
+        by_analogy = self.extrapolated and self.finding is None and not self.implied_by
+        return self.recovered in NETWORK or not (self.cut or by_analogy)
 
 
 @dataclass(frozen=True, repr=False)
