@@ -6,6 +6,7 @@
     python benchmarks/audit.py --mnist            the audit of demo:mnist, row by row
     python benchmarks/audit.py ... --lines FILE   and keep the lines in FILE
     python benchmarks/audit.py --write FILE       put FILE on its page
+    python benchmarks/audit.py --advice ...       the advice of twenty small targets instead
 
 Of each target two rows are tried again, by ``extract`` and ``recover_span`` with another
 seed and another draw of the noise: the answers as they are, and one defence, each in turn.
@@ -25,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import audit_advice
 import numpy as np
 from page import keep
 from sklearn.datasets import load_diabetes, load_digits, load_wine
@@ -277,16 +279,43 @@ def mnist() -> list[str]:
     return lines
 
 
+def advice(options: argparse.Namespace) -> None:
+    """Print, or put on its page, the table of advice."""
+    seed = audit_advice.FIRST_SEED if options.first_seed is None else options.first_seed
+    if options.write is None:
+        for place in options.only or range(len(audit_advice.targets())):
+            append(options.lines, audit_advice.one(place, seed))
+        return
+    lines = options.write.read_text(encoding="utf-8").splitlines()
+    lines = sorted(set(lines), key=lambda line: int(line.split("|")[1]))
+    agree = sum("| yes |" in line for line in lines)
+    table = "\n".join([audit_advice.HEAD, "|" + "---|" * 7, *lines])
+    note = f"{agree} of {len(lines)} agree.  Seeds from {seed:,}."
+    keep("advice", f"{table}\n\n{note}")
+
+
+def append(path: Path | None, line: str) -> None:
+    """Keep a line in a file, where one is wanted."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+
 def main() -> None:
     """Print, and perhaps keep, the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", type=int, action="append", help="these targets, from 0")
     parser.add_argument("--quick", action="store_true", help="five of them, in a minute")
     parser.add_argument("--mnist", action="store_true", help="the audit of demo:mnist instead")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--advice", action="store_true", help="what follows of small targets")
+    parser.add_argument("--first-seed", type=int, default=None)
     parser.add_argument("--lines", type=Path, help="append the lines to this file")
     parser.add_argument("--write", type=Path, help="keep the lines of this file on the page")
     options = parser.parse_args()
+    if options.advice:
+        advice(options)
+        return
+    first_seed = FIRST_SEED if options.first_seed is None else options.first_seed
     if options.write:
         lines = sorted(
             set(options.write.read_text(encoding="utf-8").splitlines()),
@@ -311,10 +340,8 @@ def main() -> None:
     else:
         lines = []
         for place in options.only or (QUICK if options.quick else range(len(targets()))):
-            lines.append(one(place, options.first_seed))
-            if options.lines:
-                with options.lines.open("a", encoding="utf-8") as file:
-                    file.write(f"{lines[-1]}\n")
+            lines.append(one(place, first_seed))
+            append(options.lines, lines[-1])
 
 
 if __name__ == "__main__":

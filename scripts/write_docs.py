@@ -12,9 +12,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.models import ArgumentInfo
@@ -76,10 +76,11 @@ def help_pages() -> str:
     ]
     for name, callback in sorted(commands("revelu", app)):
         found = list(parameters(callback))
-        arguments = "".join(f" {names}" for names, kind, _ in found if kind == "argument")
+        arguments = "".join(f" {p.names}" for p in found if p.is_argument)
         parts += [f"## {name}", f"`{name}{arguments} [OPTIONS]`", _text(callback.__doc__ or "")]
-        rows = [f"| `{_escaped(names)}` | {_escaped(text)} |" for names, _, text in found]
-        parts.append("\n".join(["| | |", "|---|---|", *rows]))
+        for group, listed in groupby(found, key=lambda parameter: parameter.group):
+            rows = [f"| `{_escaped(p.names)}` | {_escaped(p.text)} |" for p in listed]
+            parts.append("\n".join([f"| {group} | |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -94,13 +95,24 @@ def commands(name: str, application: typer.Typer) -> Iterator[tuple[str, Callabl
             yield from commands(f"{name} {inner}", group.typer_instance)
 
 
-def parameters(callback: Callable[..., Any]) -> Iterator[tuple[str, str, str]]:
-    """Names, kind ("argument" or "option") and help of what a command takes."""
+class Parameter(NamedTuple):
+    """What a command takes, as its help has it."""
+
+    names: str
+    text: str
+    group: str = "Arguments"
+    is_argument: bool = False
+
+
+def parameters(callback: Callable[..., Any]) -> Iterator[Parameter]:
+    """What a command takes."""
     for name, parameter in inspect.signature(callback).parameters.items():
+        if parameter.annotation is typer.Context:
+            continue
         kind, (declared, *_) = parameter.annotation.__origin__, parameter.annotation.__metadata__
         value = declared.metavar
         if isinstance(declared, ArgumentInfo):
-            yield value or name.upper(), "argument", declared.help
+            yield Parameter(value or name.upper(), declared.help, is_argument=True)
             continue
         # In an annotation the first name stands where a default would.
         said = (declared.default, *(declared.param_decls or ()))
@@ -112,7 +124,7 @@ def parameters(callback: Callable[..., Any]) -> Iterator[tuple[str, str, str]]:
         text, default = declared.help, parameter.default
         if declared.show_default and value and default not in (None, parameter.empty):
             text += f" Default: {getattr(default, 'value', default)}."
-        yield f"{names} {value}".strip(), "option", text
+        yield Parameter(f"{names} {value}".strip(), text, declared.rich_help_panel or "Options")
 
 
 def _metavar(kind: Any) -> str:
@@ -122,24 +134,21 @@ def _metavar(kind: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Docstrings as Markdown: a paragraph in a line, and what keeps its lines as a list."""
-    lines: list[str] = []
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
-        lines.append("")
-        for line in paragraph.splitlines():
+    """Docstrings as Markdown: paragraphs in a line, exit codes as a list, examples as code."""
+    parts: list[str] = []
+    # A line that goes on is one.
+    for paragraph in re.sub(r" \\\n *", " ", inspect.cleandoc(text)).split("\n\n"):
+        is_list = False
+        for i, line in enumerate(paragraph.splitlines()):
             code = re.fullmatch(r" *(\d+)  +(.*)", line)
             if code:
-                lines.append(f"- {code[1]}: {code[2]}")
-            elif lines[-1].startswith("- "):
-                lines += ["", line.strip()]
+                parts.append(("\n" if is_list else "\n\n") + f"- {code[1]}: {code[2]}")
+            elif line.startswith("  "):
+                parts.append(f" `{line.strip()}`")
             else:
-                lines[-1] = f"{lines[-1]} {line.strip()}".strip()
-        lines.append("")
-    spaced = [
-        f"\n{line}" if line.startswith("- ") and not before.startswith("- ") else line
-        for before, line in pairwise(["", *lines])
-    ]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(spaced)).strip()
+                parts.append(("\n\n" if is_list or not i else " ") + line.strip())
+            is_list = bool(code)
+    return "".join(parts).strip()
 
 
 def _escaped(text: str) -> str:

@@ -1,6 +1,5 @@
 """The audit: what is found behind each defence, against known truth."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
@@ -13,9 +12,8 @@ from revelu.errors import InputError, TargetError
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.recovery import Recovery, Status
 from revelu.tasks.audit import audit as audits
-from revelu.tasks.audit.advice import advice, serves
 from revelu.tasks.audit.attack import Finding, Limits, attack
-from revelu.tasks.audit.rows import AuditRow, with_implied
+from revelu.tasks.partial import partial_of
 from revelu.tasks.progress import Progress
 from serving import serving
 
@@ -30,6 +28,19 @@ NAMES = [
     "2 digits",
     "noise 1e-4",
     "noise 1e-2",
+    "top-1 probability",
+    "labels",
+]
+# As they are attacked: those of which others can be made come early.
+IN_TURN = [
+    "none",
+    "float32",
+    "4 digits",
+    "6 digits",
+    "2 digits",
+    "3 digits",
+    "noise 1e-2",
+    "noise 1e-4",
     "top-1 probability",
     "labels",
 ]
@@ -189,8 +200,9 @@ def test_a_target_that_stops_keeps_the_rows_that_are_done(found):
     within = sum(found.rows[i].queries for i in (0, 1)) + 3 * 2084
     stopped = revelu.audit(failing_after(within), dim_in=5)
     assert stopped.error.endswith("out of order")
-    assert [r.defence for r in stopped.rows] == NAMES[: len(stopped.rows)]
-    assert stopped.missing == tuple(NAMES[len(stopped.rows) :])
+    assert {r.defence for r in stopped.rows} == set(IN_TURN[: len(stopped.rows)])
+    assert set(stopped.missing) == set(IN_TURN[len(stopped.rows) :])
+    assert stopped.conclusion == "inconclusive"
     assert stopped.rows
     assert stopped.missing
     assert stopped.rows[0].queries == found.rows[0].queries
@@ -246,89 +258,34 @@ def test_progress_says_what_is_left():
     seen = []
     target = revelu.zoo.random_network([3, 1, 1], seed=1)
     found = revelu.audit(target, budget=20_000, progress=seen.append)
-    # One output has no largest.
-    assert [r.defence for r in found.rows] == [name for name in NAMES if name[:3] != "top"]
+    # One output has no class.
+    assert [r.defence for r in found.rows] == NAMES[:8]
+    assert {r.label_agreement for r in found.rows} == {r.labels_kept for r in found.rows} == {None}
     fractions = [event.fraction for event in seen]
     assert 0.0 <= min(fractions) < 0.1
     assert 0.8 < max(fractions) <= 1.0
     assert all(event.seconds_left >= 0.0 for event in seen)
-    assert any(event.message.startswith("row 2 of 9, float32") for event in seen)
-
-
-def made(defence, recovered, kept=1.0, shift=0.0, queries=100):
-    return AuditRow(defence, recovered, queries=queries, labels_kept=kept, shift=shift)
-
-
-def test_advice_takes_the_coarsest_of_what_serves():
-    rows = [
-        made("none", "weights", queries=300),
-        made("4 digits", "function", queries=200),
-        made("3 digits", "nothing", kept=0.9995),
-        made("2 digits", "nothing", kept=0.98),
-        made("labels", "span", shift=None),
-    ]
-    said = advice(rows, 3, "10 inputs")
-    assert "3 digits (100.0% of classes)" in said[0]
-    assert "nothing by these attacks" in said[0]
-    assert "the span of the first layer" in said[1]
-    assert "about 200 queries (4 digits)" in said[2]
-    assert [serves(r, 3) for r in rows] == [True, True, True, False, False]
-    assert not serves(made("2 digits", "nothing", shift=0.02), 1)
-    assert "no answer of numbers" in advice(rows[3:], 3, "10 inputs")[0]
-    assert advice([], 3, "") == ()
-
-
-def test_cut_rows_give_away_what_coarser_ones_do():
-    cut = replace(made("4 digits", "nothing", shift=1e-4), cut=True)
-    coarser = replace(made("2 digits", "function", shift=1e-2, queries=50), error=1e-3)
-    other = replace(made("labels", "span", shift=None), cut=True)
-    finer = replace(made("float32", "weights", shift=1e-8), error=1e-8)
-    first, second, *rest = with_implied([cut, coarser, other, finer])
-    assert (first.recovered, first.extrapolated, first.cut) == ("function", True, False)
-    assert (first.defence, first.shift, first.queries) == ("4 digits", 1e-4, 50)
-    assert "as coarse as 2 digits" in first.notes[0]
-    assert [second, *rest] == [coarser, other, finer]
-    # Finer answers than these cannot be made of them.
-    assert with_implied([cut, finer]) == [cut, finer]
-
-
-def test_advice_takes_no_comfort_in_attacks_that_were_cut():
-    rows = [made("none", "weights"), replace(made("3 digits", "nothing"), cut=True)]
-    said = advice([*rows, replace(made("labels", "nothing", shift=None), cut=True)], 3, "10 inputs")
-    assert "the answers as they are (100.0% of classes) give away the least: the weights" in said[0]
-    assert "attacks on 3 digits were cut, and judge nothing" in said[0]
-    assert "not known" in said[1]
-    assert "what 3 digits give away is not known, for attacks were cut" in said
-    assert "came to an end" in advice(rows[1:], 3, "10 inputs")[0]
-
-
-def test_advice_says_what_each_number_of_digits_gives_away():
-    rows = [made("none", "weights"), made("float32", "weights"), made("6 digits", "weights")]
-    rows += [made("3 digits", "function"), replace(made("2 digits", "nothing"), cut=True)]
-    assert advice(rows, 3, "10 inputs")[2] == (
-        "float32 and 6 digits give away the weights; 3 digits give away a copy of the function; "
-        "what 2 digits give away is not known, for attacks were cut"
-    )
+    assert any(event.message.startswith("row 2 of 8, float32") for event in seen)
 
 
 def test_numbers_may_take_twice_as_long_until_finer_ones_were_tried_in_vain(monkeypatch):
     allowed = {}
 
     def pretend(*arguments):
-        allowed[NAMES[len(allowed)]] = arguments[3].seconds
-        return Finding(10, None, None, len(allowed) == 1 + NAMES.index("3 digits"), False, ())
+        allowed[IN_TURN[len(allowed)]] = arguments[3].seconds
+        return Finding(10, None, None, len(allowed) == 1 + IN_TURN.index("4 digits"), False, ())
 
     monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
     # No second passes: what is left is that of the first row.
     monkeypatch.setattr("time.monotonic", lambda: 0.0)
     monkeypatch.setattr("revelu.tasks.audit.audit._Audit._try_again", lambda _: None)
     revelu.audit(TRUTH, max_seconds=600)
-    shares = [allowed[name] / 600 for name in NAMES]
+    shares = [allowed[name] / 600 for name in IN_TURN]
     assert shares[0] == 0.5
     # Each of nine, of eight ... may take twice what those after it may.
-    assert shares[1:5] == pytest.approx([2 / 10, 2 / 9, 2 / 8, 2 / 7])
-    assert shares[5] == pytest.approx(1 / 5)
-    assert shares[6] == pytest.approx(2 / 5)
+    assert shares[1:4] == pytest.approx([2 / 10, 2 / 9, 2 / 8])
+    # 2 and 3 digits, and noise of 1e-2, change answers more than 4 digits, tried in vain.
+    assert shares[4:7] == pytest.approx([1 / 6, 1 / 5, 1 / 4])
     assert shares[8:] == pytest.approx([1 / 2, 1])
 
 
@@ -340,14 +297,14 @@ def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
         *_, limits, _, _, listener = arguments
         allowed.append(limits.seconds)
         listener(Progress("recover", 0, 0, "fitting"))
-        return Finding(10, None, None, len(allowed) == 1 + NAMES.index("4 digits"), False, ())
+        return Finding(10, None, None, len(allowed) == 1 + IN_TURN.index("4 digits"), False, ())
 
     monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
     found = revelu.audit(TRUTH, max_seconds=600, progress=seen.append)
     assert [r.defence for r in found.rows] == NAMES
     assert not any(r.cut for r in found.rows)
     assert len(allowed) == len(NAMES) + 1
-    assert 2.0 * allowed[NAMES.index("4 digits")] < allowed[-1] < 600.0
+    assert 2.0 * allowed[IN_TURN.index("4 digits")] < allowed[-1] < 600.0
     assert seen[-1].message == "row 4 again, 4 digits: fitting"
 
 
@@ -384,3 +341,125 @@ def test_a_search_that_fails_as_its_time_ends_is_cut(monkeypatch, seconds, cut):
     found = attack(Oracle(TRUTH, 5), TRUTH, "numbers", limits, 0, lambda _: False, lambda _: None)
     assert found.cut == cut
     assert found.kind(None) == "nothing"
+
+
+def test_what_coarser_answers_tell_is_not_attacked_again(found):
+    implied = {r.defence: r.implied_by for r in found.rows if r.implied_by}
+    assert implied == {"6 digits": "4 digits", "3 digits": "2 digits", "noise 1e-4": "noise 1e-2"}
+    for r in found.rows:
+        if r.implied_by:
+            assert (r.recovered, r.cut, r.extrapolated) == ("weights", False, True)
+            assert r.queries == row(found, r.implied_by).queries
+            assert r.not_tried[0].startswith("an attack of its own")
+            assert r.shift < row(found, r.implied_by).shift
+    assert row(found, "labels").not_tried[0].startswith("a network")
+
+
+def test_every_row_is_attacked_on_demand(found):
+    every = revelu.audit(TRUTH, budget=2 * MOST_QUERIES, every_row=True)
+    assert not any(text.startswith("an attack") for r in every.rows for text in r.not_tried)
+    assert [r.recovered for r in every.rows] == [r.recovered for r in found.rows]
+    assert every.advice[:2] == found.advice[:2]
+    for r in every.rows[:8]:
+        assert revelu.align(r.finding.copy, TRUTH).max_parameter_error < 0.1
+
+
+def test_an_attack_that_breaks_off_spares_the_others(monkeypatch, found):
+    def breaking(base, ask, *more):
+        if getattr(ask, "degradation", None) == Rounded(2):
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return attack(base, ask, *more)
+
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", breaking)
+    broken = revelu.audit(TRUTH, budget=MOST_QUERIES)
+    r = row(broken, "2 digits")
+    assert (r.recovered, r.cut, r.broke_off, broken.broke_off) == ("nothing", True, True, True)
+    assert "LinAlgError" in r.notes[0]
+    assert "a defect: the attack on 2 digits" in broken.warnings[0]
+    # 3 digits were attacked themselves.
+    assert row(broken, "3 digits").recovered == "weights"
+    assert row(broken, "3 digits").implied_by == ""
+    assert not found.broke_off
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError, MemoryError])
+def test_whatever_ends_an_audit_carries_the_rows_that_are_done(monkeypatch, found, kind):
+    limits = audits._Audit._limits
+
+    def failing(self, defence):
+        if defence.name == "4 digits":
+            raise kind("here")
+        return limits(self, defence)
+
+    monkeypatch.setattr(audits._Audit, "_limits", failing)
+    with pytest.raises(kind) as caught:
+        revelu.audit(TRUTH, budget=MOST_QUERIES)
+    check_partial(partial_of(caught.value), found)
+
+
+def test_an_interrupt_amid_an_attack_carries_the_rows_that_are_done(found):
+    def interrupting(event):
+        if "4 digits" in event.message:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        revelu.audit(TRUTH, budget=MOST_QUERIES, progress=interrupting)
+    check_partial(caught.value.partial, found)
+    assert partial_of(ValueError()) is None
+
+
+def check_partial(partial, found):
+    """What an audit has that ended at its third row."""
+    assert [r.defence for r in partial.rows] == ["none", "float32"]
+    assert partial.rows[0].queries == found.rows[0].queries
+    assert set(partial.missing) == set(IN_TURN[2:])
+    assert partial.conclusion == "inconclusive"
+    assert partial.error
+    assert partial.ledger.n_queries > 0
+
+
+@pytest.mark.parametrize(("budget", "option"), [(None, "--max-seconds"), (3_000, "--budget")])
+def test_what_would_end_attacks_follows_from_what_they_took(monkeypatch, budget, option):
+    now = [0.0]
+
+    def pretend(*_):
+        now[0] += 10.0
+        return Finding(10, None, None, True, budget is not None, ())
+
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", pretend)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    cut = revelu.audit(TRUTH, budget=budget, max_seconds=90.0)
+    name, number = cut.run_again.split()
+    assert name == option
+    assert cut.advice[0].startswith(f"inconclusive: run again with {cut.run_again}")
+    if budget is None:
+        # Ten attacks of ten seconds are over, and each is to have four times as much.
+        assert 400 <= int(number) <= 440
+    else:
+        assert int(number) == 4 * budget
+
+
+def test_a_defence_holds_after_attacks_with_other_seeds_alone(monkeypatch):
+    seeds = {}
+
+    def luckless(base, ask, leaves, limits, seed, *more):
+        """Finds nothing behind 2 digits, but for the last seed."""
+        if getattr(ask, "degradation", None) == Rounded(2):
+            tried = seeds.setdefault("2 digits", [])
+            tried.append(seed)
+            if len(set(tried)) < 3:
+                return Finding(10, None, None, False, False, ("nothing here",))
+        return attack(base, ask, leaves, limits, seed, *more)
+
+    monkeypatch.setattr("revelu.tasks.audit.audit.attack", luckless)
+    found = revelu.audit(TRUTH, budget=2 * MOST_QUERIES)
+    r = row(found, "2 digits")
+    assert r.recovered in {"weights", "function"}
+    assert (r.tries, len(set(seeds["2 digits"]))) == (3, 3)
+    assert r.queries > 20
+    assert found.conclusion == "none helps"
+    # Who had no time for another seed does not call it a defence.
+    monkeypatch.setattr(audits._Audit, "_is_over", lambda self: len(self.rows) == len(self.all))
+    seeds.clear()
+    hurried = row(revelu.audit(TRUTH, budget=2 * MOST_QUERIES), "2 digits")
+    assert (hurried.recovered, hurried.cut, hurried.is_judged) == ("nothing", True, False)

@@ -8,7 +8,9 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from revelu.report.sections import _share
+from revelu.report.sections import _barred, _share, audit_table
+from revelu.report.verdicts import verdict
+from revelu.tasks.audit.rows import AuditRow
 
 
 @pytest.fixture
@@ -26,12 +28,13 @@ def invoke(tmp_path, monkeypatch):
 def test_summary_has_a_line_a_row_and_ends_in_advice(invoke):
     result = invoke("truth.npz", "--inputs", "x.npy", "--price", 3)
     assert result.exit_code == ExitCode.CERTIFIED
-    assert result.stdout.startswith("truth.npz: gives away its weights\n")
+    assert result.stdout.startswith("truth.npz: critical: gives away its weights\n")
+    assert "in your price for the weights" in result.stdout.splitlines()[1]
     lines = [line.split()[0] for line in result.stdout.splitlines()]
     assert lines.count("noise") == 2
     for word in ("as", "float32", "labels", "top-1", "advice", "queries", "time"):
         assert word in lines
-    for heading in ("fidelity, given", "labels, given", "cost"):
+    for heading in ("fidelity, given", "same class, given", "cost"):
         assert heading in result.stdout
 
 
@@ -68,3 +71,31 @@ def test_what_makes_no_sense_is_a_line(invoke, arguments, words):
 )
 def test_all_is_said_of_nothing_less(value, shown):
     assert _share(value).text == shown
+
+
+def test_regressors_have_no_classes(invoke, tmp_path):
+    revelu.zoo.random_network([4, 2, 1], seed=1).save(tmp_path / "one.npz")
+    result = invoke("one.npz", "--report", "page.html")
+    assert result.exit_code == ExitCode.CERTIFIED
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    # All fields stand at its end.
+    text = result.stdout + page.partition("Every field")[0]
+    for words in ("same class", "labels", "class kept"):
+        assert words not in text
+
+
+def test_a_page_of_what_was_cut_is_not_green():
+    row = dict.fromkeys(AuditRow.__dataclass_fields__)
+    row |= {"defence": "none", "recovered": "nothing", "notes": [], "not_tried": []}
+    row |= {"implied_by": "", "extrapolated": False, "cut": False}
+    account = {"status": "finished", "severity": "low", "missing": [], "rows": [row]}
+    assert verdict("audit", account).tone == "good"
+    account["rows"] = [row, {**row, "defence": "2 digits", "cut": True}]
+    assert verdict("audit", account).tone == "warn"
+    assert audit_table(account).rows[1][1].tone == "warn"
+
+
+@pytest.mark.parametrize(("shares", "bars"), [([1.0, 0.9999], 0), ([1.0, 0.5], 2)])
+def test_bars_are_where_they_differ(shares, bars):
+    cells = _barred([_share(share) for share in shares])
+    assert sum(cell.share is not None for cell in cells) == bars

@@ -100,9 +100,25 @@ def test_quick_alone_runs_the_published_tables(clone):
 
 def test_the_machine_and_the_versions_come_first(clone):
     (clone / TABLES["spans"]).write_text("")
-    lines = CliRunner().invoke(app, ["bench", "spans"]).stdout.splitlines()
+    lines = CliRunner().invoke(app, ["bench", "spans"]).stderr.splitlines()
     assert "revelu" in lines[0]
     assert "cores" in lines[0]
+
+
+MEASURES = """
+print("seed 1")
+print("| early | 1 |")
+print("\\n| a | b |\\n|---|---:|\\n| x \\\\| y | 2 |\\n\\nA note.\\n\\n| c |\\n|---|\\n| 3 |")
+"""
+
+
+def test_tables_alone_are_on_standard_output(clone):
+    (clone / TABLES["spans"]).write_text(MEASURES)
+    done = run("spans")
+    assert done.stdout == "| a | b |\n|---|---:|\n| x \\| y | 2 |\n\n| c |\n|---|\n| 3 |\n"
+    for words in ("seed 1", "| early | 1 |", "A note."):
+        assert words in done.stderr
+    assert run("spans", "--csv").stdout == "a,b\nx | y,2\n\nc\n3\n"
 
 
 def test_what_a_script_fails_to_write_is_not_there(clone):

@@ -1,5 +1,6 @@
 """A report in headless Chromium: its headings, what it fetches, how it looks."""
 
+import re
 import shutil
 import subprocess
 import threading
@@ -35,6 +36,7 @@ FLAGS = [
     "--virtual-time-budget=2000",
 ]
 WIDTH, HEIGHT = 1000, 2400
+NARROW = 390
 
 
 class Recorder(ThreadingHTTPServer):
@@ -122,7 +124,8 @@ def test_headings_are_there_and_nothing_is_fetched(report, folder):
     dom, fetched = browse(report, folder, "--dump-dom")
     for heading in ("What each kind of answers gives away", "Advice", "Pictures", "Ledger"):
         assert f"{heading}</h2>" in dom
-    assert "Gives away its weights" in dom
+    assert "Critical: gives away its weights" in dom
+    assert "a thief needs" in dom
     assert "</svg>" in dom
     assert fetched == ["http://page.test/report.html"]
 
@@ -159,6 +162,22 @@ def test_screenshots_are_pictures_of_the_page(report, folder, dark):
     assert drawn.any(axis=1).mean() > 0.4
 
 
-def test_it_prints(report, folder):
+def test_it_is_read_on_a_telephone(report, folder):
+    from matplotlib.image import imread
+
+    path = folder / "narrow.png"
+    browse(report, folder, f"--screenshot={path}", f"--window-size={NARROW},{HEIGHT}")
+    picture = imread(path)[..., :3]
+    assert picture.shape == (HEIGHT, NARROW, 3)
+    # What is too wide would reach the edge, which is paper.
+    margin = picture[:, :4].mean(axis=(0, 1))
+    assert np.abs(picture[:, -4:] - margin).max() < 0.02
+    assert (np.abs(picture.mean(axis=2) - margin.mean()) > 0.05).any(axis=1).mean() > 0.4
+
+
+def test_it_prints_on_a4(report, folder):
     browse(report, folder, f"--print-to-pdf={folder / 'page.pdf'}", "--no-pdf-header-footer")
-    assert (folder / "page.pdf").read_bytes().startswith(b"%PDF")
+    printed = (folder / "page.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    sizes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", printed)
+    assert {(round(float(w)), round(float(h))) for w, h in sizes} == {(595, 842)}

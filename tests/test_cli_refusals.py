@@ -21,6 +21,7 @@ def invoke(tmp_path, monkeypatch):
     [
         (["model.xyz"], "model.xyz"),
         (["missing.onnx"], "missing.onnx"),
+        (["missing.joblib"], "missing.joblib: no such file"),
         (["broken.onnx"], "broken.onnx"),
         (["broken.npz"], "broken.npz"),
         (["demo:nothing"], "nothing"),

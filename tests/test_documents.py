@@ -98,7 +98,7 @@ def test_readme_python_runs(tmp_path, monkeypatch, capsys):
 
 def test_readme_has_exactly_the_two_commands():
     assert blocks("README.md", "console") == [
-        "pip install . && revelu extract demo:digits -o stolen.onnx\n",
+        "pip install . && revelu extract demo:digits -o digits.onnx\n",
         'pip install ".[test]" && pytest\n',
     ]
 

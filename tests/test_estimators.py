@@ -78,3 +78,15 @@ def test_models_that_cannot_be_asked_are_refused():
 
     with pytest.raises(InputError, match="no predict"):
         revelu.open_oracle(Nothing())
+
+
+@pytest.mark.parametrize("kind", [MLPRegressor, MLPClassifier])
+def test_only_a_classifier_has_a_largest_output_that_counts(digits, kind):
+    X, y = digits
+    answers = np.column_stack([y, 1.0 - y]) if kind is MLPRegressor else y
+    model = kind(hidden_layer_sizes=[5], random_state=0, max_iter=30, tol=10).fit(X, answers)
+    recovery = revelu.extract(model, budget=1_000, checks=200, inputs=X[:50])
+    fidelity = recovery.certificate.fidelity
+    assert fidelity.n_inputs == 50
+    assert (fidelity.labels_equal is None) == (kind is MLPRegressor)
+    assert ("largest output" in recovery.certificate.statement) == (kind is MLPClassifier)

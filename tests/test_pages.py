@@ -136,7 +136,7 @@ def test_a_newcomer_gets_from_the_readme_to_a_network(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "recovered and certified" in done.stdout
-    assert revelu.load(tmp_path / "stolen.onnx").architecture == (64, 32, 10)
+    assert revelu.load(tmp_path / "digits.onnx").architecture == (64, 32, 10)
 
 
 @pytest.mark.parametrize("path", [*ALL, ROOT / "README.md"], ids=name)
@@ -207,7 +207,7 @@ def test_help_pages_have_the_options_of_the_program(written):
 def test_commands_and_options_in_the_text_exist(path, written):
     found = dict(written.commands("revelu", app))
     takes = {
-        command: {flag for names, _, _ in written.parameters(callback) for flag in names.split()}
+        command: {flag for p in written.parameters(callback) for flag in p.names.split()}
         for command, callback in found.items()
     }
     options = {flag.strip(",") for flags in takes.values() for flag in flags} | {"--help"}

@@ -1,6 +1,8 @@
 """``--report``: pages that stand alone, say what the account says, and execute nothing."""
 
+import html
 import itertools
+import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -17,7 +19,7 @@ from revelu.report.page import page
 from revelu.report.verdicts import verdict
 
 TRUTH = revelu.zoo.random_network([64, 3, 3], seed=3)
-LARGEST = 500_000
+LARGEST = 300_000
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" ' & {{ 7 * 7 }}"
 VOID = {"meta", "link", "br", "img", "hr", "input", "image", "path", "use"}
 
@@ -148,6 +150,33 @@ def test_pictures_show_what_was_recovered(invoke):
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     true = TRUTH.weights[0] / np.linalg.norm(TRUTH.weights[0], axis=1)[:, None]
     assert np.abs(rows @ true.T).max(axis=1).min() > 0.999
+
+
+def test_what_is_for_researchers_is_folded(invoke, tmp_path):
+    invoke("extract", "truth.npz", "--report", "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    shown, _, folded = text.partition("For researchers: on a random line, singular values")
+    assert "<h3>Recovered against target</h3>" in shown
+    for title in ("On a random line", "Singular values"):
+        assert f"<h3>{title}</h3>" in folded.partition("</details>")[0]
+
+
+def test_cells_tell_their_column_where_tables_are_stacked(audited):
+    found = Page(audited[1])
+    columns = [words for tag, words in _headings_of_columns(audited[1])]
+    labels = {
+        attributes["data-label"] for attributes in found.named("td") if attributes.get("data-label")
+    }
+    assert {"recovered", "fidelity", "queries"} <= labels <= set(columns)
+
+
+def _headings_of_columns(text):
+    return re.findall(r'<th (scope="col")[^>]*>([^<]+)</th>', text)
+
+
+def test_no_field_is_cut(audited):
+    for value in json.loads(audited[0].stdout)["advice"]:
+        assert html.unescape(audited[1]).count(value) >= 1
 
 
 def test_pictures_are_within_the_budget(invoke):

@@ -24,4 +24,4 @@ def import_extra(module: str, need: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(f'{need}: pip install ".[{extra}]"') from None
+        raise MissingExtraError(f'{need}: pip install "revelu[{extra}]"') from None

@@ -1,11 +1,10 @@
 """What a recovery returns: a status, a network, a certificate, a ledger."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from enum import StrEnum
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,8 @@ from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
 from revelu.oracle import Ledger
+from revelu.shown import SCHEMA, Shown, plain
+from revelu.status import Status
 from revelu.types import BoolArray, FloatArray
 
 __all__ = [
@@ -30,23 +31,6 @@ __all__ = [
 ]
 
 
-class Status(StrEnum):
-    """How a recovery ended."""
-
-    RECOVERED = "recovered"
-    """Found, and certified by fresh queries."""
-    PARTIAL = "partial"
-    """Some of it was found, marked as such."""
-    NOT_IN_CLASS = "not_in_class"
-    """The target is not such a network; the evidence says why."""
-    NOT_DETERMINISTIC = "not_deterministic"
-    """The same query gets different answers, without a law."""
-    BUDGET_EXHAUSTED = "budget_exhausted"
-    """Queries or seconds ran out; what was found so far is kept."""
-    UNVERIFIED = "unverified"
-    """Finished, but the certificate failed."""
-
-
 @dataclass(frozen=True)
 class Fidelity:
     """How a recovered network does on inputs that were given.
@@ -60,7 +44,8 @@ class Fidelity:
         Fraction of the inputs with every output within its tolerance; where a target is
         saturated, its inputs are left out.
     labels_equal : float or None
-        Fraction of the inputs whose largest output is the same one; None of one output.
+        Fraction of the inputs whose largest output is the same one; None of one output, and of
+        a target that is known for a regressor.
     """
 
     n_inputs: int
@@ -69,8 +54,26 @@ class Fidelity:
     labels_equal: float | None
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Examined(Shown):
+    """What certificates have in common: a statement, and whether every check agrees."""
+
+    n_checks: int
+    statement: str
+    passed: bool
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"<{name}: {'passed' if self.passed else 'failed'}, {self.n_checks:,} checks>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``status`` and ``certificate``, the latter with all fields."""
+        status = Status.RECOVERED if self.passed else Status.UNVERIFIED
+        found = plain(asdict(self))  # type: ignore[call-overload]
+        return {"schema": SCHEMA, "status": status.value, "certificate": found}
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Examined):
     """What fresh queries say of a recovered network.
 
     Attributes
@@ -113,9 +116,11 @@ class Certificate:
     passed: bool = False
     fidelity: Fidelity | None = None
 
+    told_by: ClassVar[str] = "verify"
 
-@dataclass(frozen=True)
-class Result:
+
+@dataclass(frozen=True, repr=False)
+class Result(Shown):
     """How a task ended, why, and what it cost; subclasses add what was found.
 
     Attributes
@@ -139,8 +144,41 @@ class Result:
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    told_by: ClassVar[str] = "extract"
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        parts = [_words(self.status), *self.subject(), f"{self.ledger.n_queries:,} queries"]
+        return f"<{type(self).__name__}: {', '.join(parts)}>"
+
+    def subject(self) -> list[str]:
+        """What was found, in a few words; nothing where nothing was."""
+        return []
+
+    def fields(self) -> dict[str, Any]:
+        """Return what its account has beside that of every result."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account as values that JSON has, as ``--json`` prints them."""
+        found: dict[str, Any] = {"schema": SCHEMA, "status": _words(self.status, "_")}
+        recovers = hasattr(self, "certificate")
+        if recovers:
+            found |= {"certified": self.status is Status.RECOVERED, "method": self.method}
+        found |= self.fields()
+        found |= {"queries": self.ledger.n_queries, "rounds": self.ledger.n_rounds}
+        found["by_phase"] = dict(self.ledger.by_phase)
+        if recovers:
+            certificate = getattr(self, "certificate", None)
+            found["certificate"] = None if certificate is None else asdict(certificate)
+        found |= {"evidence": list(self.evidence), "warnings": list(self.warnings)}
+        return dict(plain(found))
+
+
+def _words(status: Status | None, space: str = " ") -> str:
+    return "finished" if status is None else status.value.replace("_", space)
+
+
+@dataclass(frozen=True, repr=False)
 class Recovery(Result):
     """The network that a method or a task found.
 
@@ -169,9 +207,23 @@ class Recovery(Result):
     first_layer: tuple[FloatArray, FloatArray] | None = None
     domain: str = "of N(0, I)"
 
+    def subject(self) -> list[str]:
+        """Its widths."""
+        return [] if self.network is None else ["-".join(map(str, self.network.architecture))]
 
-@dataclass(frozen=True)
-class NullCertificate:
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of a network."""
+        network = self.network
+        return {
+            "architecture": None if network is None else list(network.architecture),
+            "parameters": None if network is None else network.n_parameters,
+            "softmax": self.is_classifier,
+            "domain": self.domain,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class NullCertificate(Examined):
     """What fresh queries say of a span: that moves across it change no answer.
 
     Attributes
@@ -199,8 +251,10 @@ class NullCertificate:
     statement: str
     passed: bool = False
 
+    told_by: ClassVar[str] = "span"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class SpanRecovery(Result):
     """The row span of a first layer.
 
@@ -220,8 +274,19 @@ class SpanRecovery(Result):
     certificate: NullCertificate | None = None
     expected_angle: float = float("inf")
 
+    told_by: ClassVar[str] = "span"
 
-@dataclass(frozen=True)
+    def subject(self) -> list[str]:
+        """How many directions."""
+        return [f"{self.span.rank} of {self.span.dim_in} directions"]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of a span."""
+        found = self.span.fields()
+        return {**found, "expected_angle": plain(self.expected_angle)}
+
+
+@dataclass(frozen=True, repr=False)
 class LayerRecovery(Result):
     """A first layer under a high threshold: units ``u(directions @ x - thresholds)``.
 
@@ -246,8 +311,17 @@ class LayerRecovery(Result):
     errors: FloatArray
     certificate: Certificate | None = None
 
+    def subject(self) -> list[str]:
+        """How many units."""
+        return [f"{len(self.directions)} units"]
 
-@dataclass(frozen=True)
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of units."""
+        names = ("directions", "thresholds", "errors")
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, repr=False)
 class HalfspaceRecovery(Result):
     """Halfspaces: ``label = any/all(normals @ x >= thresholds)``.
 
@@ -272,6 +346,17 @@ class HalfspaceRecovery(Result):
     threshold_errors: FloatArray
     combine: str
     certificate: Certificate | None = None
+
+    told_by: ClassVar[str] = "learn"
+
+    def subject(self) -> list[str]:
+        """How many halfspaces."""
+        return [f"{len(self.normals)} halfspaces"]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of halfspaces."""
+        names = ("combine", "normals", "thresholds", "errors", "threshold_errors")
+        return {name: plain(getattr(self, name)) for name in names}
 
     def predict(self, X: ArrayLike) -> BoolArray:
         """Label inputs, (n, d) -> (n,)."""

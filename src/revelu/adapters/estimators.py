@@ -92,6 +92,11 @@ class EstimatorTarget:
         return tuple(found)
 
     @property
+    def is_regressor(self) -> bool:
+        """Whether its answers are quantities, of which the largest is no choice."""
+        return self.method == "predict" and not hasattr(self.model, "classes_")
+
+    @property
     def column_names(self) -> list[str]:
         """What the columns that vary are called; nothing where it was fitted on arrays."""
         if self.columns.names is None:

@@ -11,6 +11,7 @@ from revelu.adapters.ports import Ports
 from revelu.adapters.state_dicts import open_state
 from revelu.adapters.torch_files import EXPORTED, open_torch_file
 from revelu.errors import UntrustedError
+from revelu.formats.arrays import check_is_file
 from revelu.network import load
 
 # Opening these unpickles them, which executes what they say.
@@ -57,6 +58,7 @@ def open_file(path: Path, dim_in: int | None, ports: Ports, *, trust: bool) -> A
     if suffix == ".skops":
         return EstimatorTarget(load_skops(path, trust=trust), ports)
     if suffix in _PICKLED:
+        check_is_file(path)
         if not trust:
             raise UntrustedError(f"{path}: opening it executes code; --trust allows it")
         return EstimatorTarget(load_estimator(path), ports)

@@ -82,6 +82,8 @@ class HttpTarget:
         What it is asked through.
     facts : dict of str to str
         What decides the answers, besides the address.
+    identity : dict of str to str
+        The model's name, and its version where it is known.
 
     Raises
     ------
@@ -111,6 +113,7 @@ class HttpTarget:
         if found is None:
             raise InputError(f"{shown(self.url)}: a served model is http(s)://HOST/v2/models/NAME")
         metadata = self._metadata(unquote(found["model"]), said=dim_in is not None)
+        self.identity = _identity(unquote(found["model"]), self.url, metadata)
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
         self._is_binary = self._takes_binary(f"{found['base']}/v2")
@@ -222,6 +225,16 @@ def _input(
         raise TargetError(f"{url}: input {name} has shape {shape}, whose size is not said")
     agreed_dim_in(url, prod(row), dim_in)
     return _Input(inputs[0]["name"], datatype, row, shape[0] if shape[0] > 0 else None)
+
+
+def _identity(model: str, url: str, metadata: dict[str, Any]) -> dict[str, str]:
+    """Name and version of a model, as its address or its metadata say."""
+    said = metadata.get("versions")
+    listed = [f"{v}" for v in said if isinstance(v, str | int)] if isinstance(said, list) else []
+    named = url.rpartition("/versions/")
+    versions = [unquote(named[2])] if named[1] else listed
+    found = {"model": shown(metadata.get("name") or model)}
+    return found | ({"version": shown(", ".join(versions))} if versions else {})
 
 
 def _output(url: str, metadata: dict[str, Any], output_name: str | None) -> str | None:

@@ -23,7 +23,7 @@ try:
     import torch
     from torch import nn
 except ImportError:
-    raise MissingExtraError('torch modules need torch: pip install ".[torch]"') from None
+    raise MissingExtraError('torch modules need torch: pip install "revelu[torch]"') from None
 
 
 class ReluNetwork(nn.Module):  # type: ignore[misc]

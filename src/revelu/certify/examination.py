@@ -42,6 +42,8 @@ class Examination:
         What a domain is called, of which the inputs are coordinates.
     agreement : Agreement
         How far a prediction may be off.
+    has_classes : bool
+        Whether the largest output may be a choice: of a regressor it is not.
     """
 
     X: FloatArray
@@ -54,6 +56,7 @@ class Examination:
     box: tuple[float, float] | None = None
     words: str = ""
     agreement: Agreement = Agreement()  # noqa: RUF009 - frozen
+    has_classes: bool = True
 
     @property
     def inputs(self) -> str:
@@ -246,6 +249,7 @@ def examine_given(
         oracle.smallest_probability,
         box=oracle.box,
         words="" if oracle.domain is None else oracle.domain.words,
+        has_classes=not getattr(oracle.target, "is_regressor", False),
     )
 
 

@@ -41,7 +41,7 @@ def _labels_equal(given: Examination) -> float | None:
     answered, predicted = given.answered, given.predicted
     if given.noise.of_log_ratios:
         predicted = np.column_stack([predicted, np.zeros(len(predicted))])
-    if answered.shape[1] < 2:
+    if answered.shape[1] < 2 or not given.has_classes:
         return None
     chosen = predicted.argmax(axis=1)
     # Coarse answers have ties.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from revelu.certify.firing import MOST_WRONG
 from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
@@ -51,7 +51,7 @@ def certify_held_out(
     n = len(X)
     errors = np.abs(network(X)[:, 0] - y)
     # Pure noise exceeds this for some sample in one set of twenty.
-    factor = float(norm.isf(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
+    factor = float(-ndtri(0.5 * (1.0 - CONFIDENCE) / max(n, 1)))
     largest, varies = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if n else 0.0
     rounding = rtol * varies + ulps * np.finfo(np.float64).eps * largest
     tolerance = max(factor * noise, rounding)

@@ -1,10 +1,15 @@
 """What to try next, in the words of the command line."""
 
-from revelu.recovery import Recovery, Status
+from typing import TYPE_CHECKING
+
+from revelu.status import Status
+
+if TYPE_CHECKING:
+    from revelu.recovery import Recovery
 
 
 def advice(
-    recovery: Recovery, *, method: str, budget: int | None, checks: int, journaled: bool = False
+    recovery: "Recovery", *, method: str, budget: int | None, checks: int, journaled: bool = False
 ) -> list[str]:
     """Return what would help an extraction that did not succeed.
 
@@ -31,7 +36,7 @@ def advice(
     return []
 
 
-def _for_budget(recovery: Recovery, budget: int, fewest: int, *, journaled: bool) -> str:
+def _for_budget(recovery: "Recovery", budget: int, fewest: int, *, journaled: bool) -> str:
     """How many queries are missing, as far as that is known."""
     # A tight budget is shared by halves: N(0, I), and hyperplanes with tails.
     room = 2 * fewest

@@ -1,15 +1,20 @@
 """``revelu audit``: what a target gives away under each defence."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from revelu.cli.baseline import FAILURES, failed, read_baseline
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import optional
-from revelu.report.sections import audit_table
-from revelu.tasks.audit.rows import document_rows
+from revelu.cli.options import flag, optional
+from revelu.errors import InputError
+from revelu.report.sections import audit_table, not_tried, thief
+
+if TYPE_CHECKING:
+    from revelu.tasks.audit.rows import Audit
 
 
 @command
@@ -19,10 +24,28 @@ def audit(
         optional("Inputs as users send them, one a row, to compare on.", metavar="X.csv"),
     ] = None,
     price: Annotated[float | None, optional("Price of a thousand queries.", metavar="P")] = None,
+    baseline: Annotated[
+        Path | None,
+        optional("Say what became better or worse since: what --json printed.", metavar="OLD.json"),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        optional(
+            "End with exit code 5 where the answers as they are give away as much, or, for worse, "
+            "where a row is worse than in the baseline; may be given again.",
+            metavar="|".join(FAILURES),
+        ),
+    ] = None,
+    every_row: Annotated[
+        bool, flag("Attack also what coarser answers have told of.", "--every-row")
+    ] = False,
     *,
     asking: Asking,
 ) -> ExitCode:
     """Find out what TARGET gives away, as it is and under each defence.
+
+    Example:
+      revelu audit model.onnx --inputs X.csv --price 1.5 --report audit.html
 
     Without --max-seconds an audit ends after some eight minutes: the rows share the time,
     and say where they were cut.  Of a served model only the answers as they are are
@@ -30,48 +53,112 @@ def audit(
 
     Exit codes:
       0  finished
+      1  finished, but an attack broke off by a defect
       2  usage or bad input
-      3  budget or time exhausted
+      3  budget or time exhausted, or too little of it to tell what --fail-on asks
       4  target unreachable, or it stopped answering or answered nonsense
+      5  more is given away than --fail-on allows
     130  interrupted
-    After 3 and 4 the rows that are done are printed.
+    After 3, 4 and 130 the rows that are done are printed.
     """
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
+    from revelu.tasks.audit.rows import Audit
+    from revelu.tasks.partial import partial_of
 
-    asking.reserve([], {inputs: "holds the inputs"})
+    _check(fail_on or [], baseline)
+    asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
     X = None if inputs is None else NamedRows(*read_named_table(inputs))
+    before = None if baseline is None else read_baseline(baseline)
+    found: Audit | None = None
+    ended: BaseException | None = None
     with asking.opened() as oracle:
-        found = examine(oracle, inputs=X, price=price, seed=asking.seed, progress=asking.line)
-        found = asking.with_pictures(oracle, found, found.copy)
-    own = {
-        "error": found.error or None,
-        "inputs": found.dim_in,
-        "domain": found.domain,
-        "answers": found.dim_out,
-        "served": found.served,
-        "facts": found.facts,
-        "rows": document_rows(found.rows),
-        "missing": list(found.missing),
-        "advice": list(found.advice),
-    }
-    account = asking.account(asking.target, found, own)
-    if found.error:
+        try:
+            found = examine(
+                oracle,
+                inputs=X,
+                price=price,
+                seed=asking.seed,
+                progress=asking.line,
+                every_row=every_row,
+            )
+            # Of what was not found there is no picture worth a query.
+            if found.copy is not None:
+                found = asking.with_pictures(oracle, found, found.copy)
+        except BaseException as error:
+            partial, ended = partial_of(error), error
+            found = partial if isinstance(partial, Audit) else found
+            if found is None:
+                raise
+            asking.picture(found.copy)
+    account = asking.account(asking.target, found, _changes(found.fields(), before))
+    _show(asking, account, found, ended)
+    if ended is not None:
+        raise ended
+    return _code(account, found, fail_on or [])
+
+
+def _check(fail_on: Sequence[str], baseline: Path | None) -> None:
+    unknown = [name for name in fail_on if name not in FAILURES]
+    if unknown:
+        raise InputError(f"--fail-on is one of {', '.join(FAILURES)}, got {unknown[0]!r}")
+    if "worse" in fail_on and baseline is None:
+        raise InputError("--fail-on worse needs --baseline OLD.json")
+
+
+def _changes(found: dict[str, Any], before: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Return what an account says of an audit, with what became better or worse since another."""
+    if before is None:
+        return found
+    from revelu.tasks.audit.changes import changes
+
+    return {**found, "changes": [asdict(change) for change in changes(before, found["rows"])]}
+
+
+def _show(
+    asking: Asking, account: dict[str, Any], found: "Audit", ended: BaseException | None
+) -> None:
+    """Print and write what was found, however it ended."""
+    if isinstance(ended, KeyboardInterrupt):
+        account["status"] = "interrupted"
+    elif found.error:
         account["status"] = "error"
-        sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
-    table = audit_table(account, kept=False)
-    asking.show(account, list(found.facts.items()), table, _lines(account))
+        if ended is None:
+            sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
+    needs = thief(account)
+    above = [("a thief needs", needs)] if needs else []
+    above += found.facts.items()
+    asking.show(account, above, audit_table(account, kept=False), _lines(account))
+
+
+def _code(account: Mapping[str, Any], found: "Audit", fail_on: Sequence[str]) -> ExitCode:
+    """The exit code; what was asked for by --fail-on comes before time that ran out."""
     if found.error:
         return ExitCode.TARGET
-    return ExitCode.CERTIFIED if found.status is None else of_status(found.status)
+    failures = [failed(account, name) for name in fail_on]
+    if True in failures:
+        return ExitCode.GIVEN_AWAY
+    if found.status is not None:
+        return of_status(found.status)
+    if None in failures:
+        return ExitCode.EXHAUSTED
+    return ExitCode.NOT_CERTIFIED if found.broke_off else ExitCode.CERTIFIED
 
 
 def _lines(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = account["rows"]
     lines = [("advice", text) for text in account["advice"]]
+    for change in account["changes"] or ():
+        text = f"{change['defence']}: {change['was']} before, {change['now']} now"
+        lines.append((change["direction"], text))
+    if account["changes"] == []:
+        lines.append(("baseline", "no row became better or worse"))
     if any(row["cut"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
-    if any(row["extrapolated"] for row in rows):
+    if any(row["extrapolated"] and not row["implied_by"] for row in rows):
         lines.append(("~", "extrapolated: not seen behind this defence"))
+    if any(row["implied_by"] for row in rows):
+        lines.append(("<", "implied by coarser answers; --every-row attacks these, too"))
+    lines += [("not tried", text) for text in not_tried(account)]
     return lines + ([("missing", ", ".join(account["missing"]))] if account["missing"] else [])

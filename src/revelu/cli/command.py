@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.models import ArgumentInfo
 
 from revelu.cli.endpoints import (
     Answer,
@@ -29,9 +28,12 @@ from revelu.cli.endpoints import (
 )
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures
+from revelu.cli.groups import in_groups
+from revelu.cli.heard import Heard
 from revelu.cli.logs import logs
 from revelu.cli.options import (
     Activation,
+    AsCsv,
     AsJson,
     Columns,
     DimIn,
@@ -51,18 +53,20 @@ from revelu.cli.options import (
     flag,
     optional,
 )
-from revelu.cli.output import Rows, account_of, print_account, print_json
-from revelu.cli.progress import ProgressLine
+from revelu.cli.output import account_of, print_account, print_csv, print_json, versions
+from revelu.cli.provenance import command_line, today
+from revelu.cli.tables import Rows
 from revelu.errors import FormatError, InputError
-from revelu.recovery import Result
 from revelu.report.sections import Table
+from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
     from revelu.network import Network
     from revelu.network.span import Span
     from revelu.oracle import Oracle
+    from revelu.recovery import Result
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound="Result")
 
 
 def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
@@ -77,12 +81,15 @@ def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
     """
     *own, last = inspect.signature(work).parameters.values()
     shared = inspect.signature(last.annotation).parameters
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *shared.values())]
-    parameters.sort(key=lambda p: not isinstance(get_args(p.annotation)[-1], ArgumentInfo))
+    parameters = in_groups(p.replace(kind=p.KEYWORD_ONLY) for p in (*own, *shared.values()))
+    own_line = inspect.Parameter(
+        "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+    )
+    parameters.append(own_line)
 
-    def run(**given: Any) -> None:
+    def run(*, context: typer.Context, **given: Any) -> None:
         options = last.annotation(**{name: given.pop(name) for name in shared})
-        options.name = work.__name__
+        options.name, options.command_line = work.__name__, command_line(context)
         with options.guarded():
             code = work(**given, **{last.name: options})
         raise typer.Exit(ExitCode.USAGE if options.unwritten else code)
@@ -101,6 +108,8 @@ class Command:
     name : str
     line : ProgressLine
         What a task is to tell its progress.
+    heard : Heard
+        What was warned of.
     seconds : float
         Of the work that is done.
     figures : mapping
@@ -109,19 +118,29 @@ class Command:
         Files, and why others are not there.
     notes : list of str
         What was chosen of the target where it leaves a choice.
+    command_line : str
+        As it was given, without what may be secret.
+    is_shown : bool
+        Whether the account has been printed.
     """
 
     report: Path | None
     as_json: bool
+    as_csv: bool
     quiet: bool
     verbose: int = 0
     seed: int = 0
     dim_in: int | None = None
     name: str = ""
+    command_line: str = ""
 
     def __post_init__(self) -> None:
+        from revelu.cli.progress import ProgressLine
+
+        self.heard = Heard()
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
         self.seconds = 0.0
+        self.is_shown = False
         self.figures: Mapping[str, Any] = {}
         self.written: list[str] = []
         self.unwritten: list[str] = []
@@ -131,8 +150,49 @@ class Command:
     def guarded(self) -> Iterator[None]:
         """Log, and report what is raised inside."""
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
-        with logs(self.verbose), failures(as_json=self.as_json, n_queries=asked, dim_in=dim_in):
+        form, heard = {"as_json": self.as_json}, self.heard
+        told = failures(
+            **form, n_queries=asked, dim_in=dim_in, heard=heard, tell=self.tell_what_was_done
+        )
+        with logs(self.verbose), told:
+            check_form(**form, as_csv=self.as_csv)
             yield
+
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None of what asks nothing."""
+        return None
+
+    def spent(self) -> dict[str, Any]:
+        """Return what an account says of work that something ended; nothing without queries."""
+        return {}
+
+    def _origin(self) -> dict[str, str]:
+        return {"command_line": self.command_line, "date": today()}
+
+    def tell_what_was_done(self, status: str, message: str) -> bool:
+        """Tell of work that something ended; return whether standard output has been told.
+
+        What an account says was found has been shown by then; here is what was spent.
+        """
+        if self.is_shown or not (known := self.spent()):
+            return self.is_shown
+        account = {
+            "schema": SCHEMA,
+            **known,
+            **self._origin(),
+            "status": status,
+            "error": message,
+            "seed": self.seed,
+            "versions": versions(),
+            "evidence": [],
+            "warnings": [],
+            "outputs": [],
+        }
+        self._write_page(account)
+        if self.as_json:
+            print_json(account)
+        return True
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -202,12 +262,15 @@ class Command:
             self.figures = ReportData().of(found)
 
     def account(
-        self, target: str, result: Result, own: Mapping[str, Any], *warnings: str
+        self, target: str, result: "Result", own: Mapping[str, Any], *warnings: str
     ) -> dict[str, Any]:
         """Return the JSON-able account of a result, whose files are written."""
+        from revelu.adapters import identity_of
+
+        own = {"identity": identity_of(target, self.opened_target), **own}
         found = account_of(target, result, own, self.seconds, self.seed)
-        found["notes"] = self.notes
-        found["warnings"] = [*result.warnings, *self.unwritten, *warnings]
+        found |= {**self._origin(), "notes": self.notes}
+        found["warnings"] = [*result.warnings, *self.unwritten, *warnings, *self.heard.take()]
         return found | {"outputs": self.written}
 
     def show(self, account: dict[str, Any], *parts: Table | Rows | None) -> None:
@@ -218,23 +281,42 @@ class Command:
         account : dict
         *parts
             For people, above what it cost and what was written.
-
-        Raises
-        ------
-        FormatError
-            If the page cannot be written.
         """
-        if self.report is not None:
-            from revelu.formats.arrays import replace_file
-            from revelu.report.page import page
-
-            outputs = [*account.get("outputs", []), f"{self.report}"]
-            account |= {"figures": self.figures, "outputs": outputs}
-            replace_file(self.report, page(self.name, account).encode("utf-8"))
+        self._write_page(account)
+        self.is_shown = True
         if self.as_json:
             print_json(account)
+        elif self.as_csv:
+            print_csv(self.name, account, *parts)
         else:
             print_account(self.name, account, *parts, verdict_only=self.quiet)
+
+    def _write_page(self, account: dict[str, Any]) -> None:
+        """Write the page of an account, where one is wanted; one that fails spares the account."""
+        if self.report is None:
+            return
+        from revelu.formats.arrays import replace_file
+        from revelu.report.page import page
+
+        outputs = [*account.get("outputs", []), f"{self.report}"]
+        account |= {"figures": self.figures, "outputs": outputs}
+        try:
+            replace_file(self.report, page(self.name, account).encode("utf-8"))
+        except FormatError as error:
+            self.unwritten.append(f"{error}")
+            account["outputs"] = outputs[:-1]
+            account["warnings"] = [*account.get("warnings", []), f"{error}"]
+
+
+def check_form(*, as_json: bool, as_csv: bool) -> None:
+    """Refuse two forms of one output.
+
+    Raises
+    ------
+    InputError
+    """
+    if as_json and as_csv:
+        raise InputError("--json and --csv are two forms of one output: leave one out")
 
 
 def _check_report(path: Path, taken: Iterable[Path]) -> None:
@@ -255,6 +337,7 @@ class Reading(Command):
 
     report: Report = None
     as_json: AsJson = False
+    as_csv: AsCsv = False
     quiet: Quiet = False
 
 
@@ -265,6 +348,7 @@ class Learning(Command):
     report: Report = None
     seed: Seed = 0
     as_json: AsJson = False
+    as_csv: AsCsv = False
     verbose: Verbose = 0
     quiet: Quiet = False
 
@@ -317,11 +401,14 @@ class Asking(Command):
     std: Std = None
     keep_discrete: KeepDiscrete = False
     as_json: AsJson = False
+    as_csv: AsCsv = False
     verbose: Verbose = 0
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.oracle: Oracle | None = None
+        self.began = time.monotonic()
         if not self.target and self.endpoint is None:
             raise typer.BadParameter("give a TARGET, or --endpoint FILE.toml")
         self.target = self.target or f"{self.endpoint}"
@@ -381,12 +468,34 @@ class Asking(Command):
             ) as oracle,
         ):
             self.target = told(self.target)
+            self.oracle = oracle
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
             yield oracle
 
+    def spent(self) -> dict[str, Any]:
+        """Return what was asked, of which target; nothing before the first query."""
+        if self.oracle is None or not getattr(self.oracle, "n_queries", 0):
+            return {}
+        from revelu.adapters import identity_of
+
+        ledger = self.oracle.ledger()
+        return {
+            "target": self.target,
+            "identity": identity_of(self.target, self.opened_target),
+            "queries": ledger.n_queries,
+            "rounds": ledger.n_rounds,
+            "by_phase": dict(ledger.by_phase),
+            "seconds": time.monotonic() - self.began,
+        }
+
+    @property
+    def opened_target(self) -> Any:
+        """What is asked, as it was opened; None before."""
+        return getattr(self.oracle, "target", None)
+
     def with_pictures(self, oracle: "Oracle", result: R, network: "Network | None") -> R:
         """Ask for what the pictures of a page need, where one is wanted."""
-        if self.report is None:
+        if self.report is None or network is None:
             return result
         from revelu.tasks.report_data import ReportData
 

@@ -6,8 +6,8 @@ import typer
 
 from revelu.cli.command import Reading, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.output import SCHEMA
 from revelu.report.sections import facts
+from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison
@@ -31,6 +31,9 @@ def compare(
     reading: Reading,
 ) -> ExitCode:
     """Compare the weights of A and B up to permutation, scales and free signs.
+
+    Example:
+      revelu compare found.onnx model.onnx --tolerance 1e-4
 
     Exit codes:
       0  they agree

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from revelu.errors import FormatError, InputError
-from revelu.oracle import Domain
 
 if TYPE_CHECKING:
+    from revelu.oracle import Domain
     from revelu.types import FloatArray
 
 
@@ -20,7 +20,7 @@ class Placed(Protocol):
     keep_discrete: bool
 
 
-def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None:
+def domain_of(options: Placed, box: tuple[float, float] | None) -> "Domain | None":
     """Return the domain of a command's options; None where they name none, or a box alone.
 
     Raises
@@ -30,6 +30,8 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> Domain | None
     FormatError
         If a file cannot be read.
     """
+    from revelu.oracle import Domain
+
     is_gaussian = options.mean is not None or options.std is not None
     if options.like is None and (options.columns is not None or options.keep_discrete):
         raise InputError("--columns and --keep-discrete are for --like DATA")

@@ -3,74 +3,48 @@
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
-import typer
-
-from revelu.cli.options import optional
+from revelu.cli.options import flag, optional
 from revelu.errors import InputError
-
-_PANEL = "Endpoints"
-
-
-def _endpoint_option(text: str, *names: str, **more: Any) -> Any:
-    """Return an option that the help lists among those of endpoints."""
-    return optional(text, *names, rich_help_panel=_PANEL, **more)
-
 
 Request: TypeAlias = Annotated[
     str | None,
-    _endpoint_option("What is sent; $rows is a batch, $row one row a request.", metavar="JSON"),
+    optional("What is sent; $rows is a batch, $row one row a request.", metavar="JSON"),
 ]
-Answer: TypeAlias = Annotated[
-    str | None, _endpoint_option("Where the answers are.", metavar="JSONPATH")
-]
+Answer: TypeAlias = Annotated[str | None, optional("Where the answers are.", metavar="JSONPATH")]
 Headers: TypeAlias = Annotated[
     list[str] | None,
-    _endpoint_option(
+    optional(
         "A header, in single quotes, its secret in the environment; may be given again.",
         metavar="'NAME: $VARIABLE'",
     ),
 ]
 KeyEnv: TypeAlias = Annotated[
     str | None,
-    _endpoint_option("The environment variable with a key (Bearer).", metavar="VARIABLE"),
+    optional("The environment variable with a key (Bearer).", metavar="VARIABLE"),
 ]
 PresetName: TypeAlias = Annotated[
     str | None,
-    _endpoint_option(
-        "v2, kserve-v1, tfserving, mlflow, vertex, torchserve or bentoml.", metavar="NAME"
-    ),
+    optional("v2, kserve-v1, tfserving, mlflow, vertex, torchserve or bentoml.", metavar="NAME"),
 ]
 EndpointFile: TypeAlias = Annotated[
     Path | None,
-    _endpoint_option("All of it in a file, which may stand for TARGET.", metavar="FILE.toml"),
+    optional("All of it in a file, which may stand for TARGET.", metavar="FILE.toml"),
 ]
 Get: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--get",
-        help="Ask by GET, with the members of the request as parameters.",
-        metavar="",
-        rich_help_panel=_PANEL,
-    ),
+    flag("Ask by GET, with the members of the request as parameters.", "--get"),
 ]
 Classes: TypeAlias = Annotated[
-    str | None, _endpoint_option("Names of the classes answered, in order.", metavar="A,B,...")
+    str | None, optional("Names of the classes answered, in order.", metavar="A,B,...")
 ]
-ClientCert: TypeAlias = Annotated[
-    str | None, _endpoint_option("Certificate to show.", metavar="FILE.pem")
-]
-ClientKey: TypeAlias = Annotated[str | None, _endpoint_option("Its key.", metavar="FILE.pem")]
+ClientCert: TypeAlias = Annotated[str | None, optional("Certificate to show.", metavar="FILE.pem")]
+ClientKey: TypeAlias = Annotated[str | None, optional("Its key.", metavar="FILE.pem")]
 CaCert: TypeAlias = Annotated[
-    str | None, _endpoint_option("Certificates to trust, and no others.", metavar="FILE.pem")
+    str | None, optional("Certificates to trust, and no others.", metavar="FILE.pem")
 ]
 Remote: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--remote",
-        help="TARGET asks elsewhere: it is asked as an endpoint is.",
-        metavar="",
-        rich_help_panel=_PANEL,
-    ),
+    flag("TARGET asks elsewhere: it is asked as an endpoint is.", "--remote"),
 ]
 
 

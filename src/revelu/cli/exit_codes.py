@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from revelu.errors import LimitReachedError, ReveluError, TargetError
-from revelu.recovery import Status
+from revelu.status import Status
 
 
 class ExitCode(IntEnum):
@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     """The budget of queries or of seconds ran out.  What was found is written, too."""
     TARGET = 4
     """The target is unreachable or answered nonsense."""
+    GIVEN_AWAY = 5
+    """An audit finds that more is given away than ``--fail-on`` allows."""
     INTERRUPTED = 130
     """SIGINT or SIGTERM."""
 

@@ -9,7 +9,7 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import fields_of, frame_of, rows_of, save_network
+from revelu.cli.networks import frame_of, rows_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
 
 
@@ -18,7 +18,10 @@ def extract(
     output: Outputs = None,
     method: Annotated[
         str,
-        typer.Option(help="auto, or one of those that `revelu methods` lists."),
+        typer.Option(
+            help="auto, or one_hidden, near_duplicates, fit, two_hidden, deep; `revelu methods` "
+            "says what each is for."
+        ),
     ] = "auto",
     polish: Annotated[
         bool, flag("Refine to the last digits, by a query a parameter more.", "--polish")
@@ -38,13 +41,13 @@ def extract(
     *,
     asking: Asking,
 ) -> ExitCode:
-    """Recover the network behind TARGET by queries, verify it, write it.
+    r"""Recover the network behind TARGET by queries, verify it, write it.
 
-    A file:
+    Example, of a file:
       revelu extract model.onnx -o found.onnx --like-input
 
-    An endpoint:
-      revelu extract https://HOST/predict --request '{"features": $rows}'
+    Example, of an endpoint:
+      revelu extract https://HOST/predict --request '{"features": $rows}' \
       --answer '$.prediction' --dim-in 64 --key-env API_KEY -o found.onnx
 
     Exit codes:
@@ -90,6 +93,6 @@ def extract(
         asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
     elif outputs:
         missing.append("nothing to write: no network was found")
-    account = asking.account(asking.target, recovery, fields_of(recovery), *missing)
+    account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)

@@ -10,9 +10,11 @@ from typing import NoReturn
 import typer
 
 from revelu.cli.exit_codes import ExitCode, of_error
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.heard import Heard, told
+from revelu.cli.output import print_json
 from revelu.cli.signals import raised_interrupts
 from revelu.errors import InputError, ReveluError, TargetError
+from revelu.shown import SCHEMA
 
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(
@@ -29,6 +31,8 @@ def failures(
     as_json: bool,
     n_queries: Callable[[], int] = lambda: 0,
     dim_in: int | None = None,
+    heard: Heard | None = None,
+    tell: Callable[[str, str], bool] = lambda _status, _message: False,
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -40,6 +44,10 @@ def failures(
         Queries answered so far.
     dim_in : int, optional
         Inputs that the user says the target has.
+    heard : Heard, optional
+        What was warned of inside, told at the end if nobody took it before.
+    tell : callable, (status, message) -> bool
+        Tells of what was done until then; returns whether standard output was told.
 
     Raises
     ------
@@ -48,7 +56,7 @@ def failures(
         exception is a defect and keeps its traceback.
     """
     try:
-        with raised_interrupts():
+        with told(heard or Heard()), raised_interrupts():
             yield
     except ReveluError as error:
         message, status, code = f"{error}", "error", of_error(error)
@@ -60,12 +68,28 @@ def failures(
     except KeyboardInterrupt:
         message = f"interrupted after {n_queries():,} queries"
         status, code = "interrupted", ExitCode.INTERRUPTED
+    except typer.Exit:
+        raise
+    except Exception as error:
+        tell("error", f"a defect: {error!r}")
+        raise
     else:
         return
-    sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
-    if as_json:
-        print_json({"schema": SCHEMA, "status": status, "error": message})
+    refuse(message, as_json=as_json, status=status, tell=tell)
     raise typer.Exit(code)
+
+
+def refuse(
+    message: str,
+    *,
+    as_json: bool,
+    status: str = "error",
+    tell: Callable[[str, str], bool] = lambda _status, _message: False,
+) -> None:
+    """Say why there is no result: a line on standard error, and the JSON object if wanted."""
+    sys.stderr.write(f"revelu: {' '.join(message.split())}\n")
+    if not tell(status, message) and as_json:
+        print_json({"schema": SCHEMA, "status": status, "error": message})
 
 
 @contextmanager

@@ -39,11 +39,7 @@ def learn_halfspaces(
         )
     learning.write(paths, found.save)
     own = {
-        "combine": found.combine,
-        "normals": found.normals.tolist(),
-        "thresholds": found.thresholds.tolist(),
-        "errors": found.errors.tolist(),
-        "threshold_errors": found.threshold_errors.tolist(),
+        **found.fields(),
         "samples": found.details.get("n_samples"),
         "rare": found.details.get("n_rare"),
     }

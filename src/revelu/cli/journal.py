@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from revelu.cli.failures import failures
 from revelu.cli.options import AsJson
-from revelu.cli.output import SCHEMA, grid, print_json
+from revelu.cli.output import print_json
+from revelu.cli.tables import show as show_rows
 from revelu.errors import InputError
+from revelu.shown import SCHEMA
 
-journal = typer.Typer(
-    name="journal", help="Look into the file that --journal names.", no_args_is_help=True
-)
+journal = typer.Typer(name="journal", help="Look into the file that --journal names.")
 
 
 @journal.callback()
@@ -29,7 +28,11 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show the target of a journal, what it was asked and when."""
+    """Show the target of a journal, what it was asked and when.
+
+    Example:
+      revelu journal show run.db
+    """
     with failures(as_json=as_json):
         from revelu.oracle.journal import shown_date
         from revelu.oracle.snapshot import summary_of
@@ -49,4 +52,4 @@ def show(
         "last answer": shown_date(summary.last),
         "size": f"{summary.n_bytes:,} bytes",
     }
-    Console(highlight=False).print(grid(list(rows.items())))
+    show_rows(list(rows.items()))

@@ -1,15 +1,18 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.networks import fields_of, rows_of, save_network
+from revelu.cli.networks import rows_of, save_network
 from revelu.cli.options import Outputs, optional
-from revelu.recovery import Recovery, Status
+from revelu.status import Status
+
+if TYPE_CHECKING:
+    from revelu.recovery import Recovery
 
 
 @command
@@ -55,6 +58,9 @@ def learn(
 ) -> ExitCode:
     """Recover the network behind samples (x, f(x)), without a query.
 
+    Example:
+      revelu learn measured.csv --target y -o learned.onnx
+
     Exit codes:
       0  recovered, and samples kept apart agree
       1  finished, not certified
@@ -96,7 +102,7 @@ def _columns(given: str | None) -> list[str]:
     return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
-def _fields_of(recovery: Recovery) -> dict[str, Any]:
+def _fields_of(recovery: "Recovery") -> dict[str, Any]:
     """What an account says of what was learned.
 
     The fields of an extraction, and ``samples``, ``exact``, ``noise``, ``standard_errors``
@@ -108,7 +114,7 @@ def _fields_of(recovery: Recovery) -> dict[str, Any]:
     if errors is not None:
         bars = {name: value.tolist() for name, value in vars(errors).items() if value is not None}
     return {
-        **fields_of(recovery),
+        **recovery.fields(),
         "samples": details.get("n_samples"),
         "exact": details.get("exact"),
         "noise": details.get("noise"),
@@ -117,7 +123,7 @@ def _fields_of(recovery: Recovery) -> dict[str, Any]:
     }
 
 
-def _rows_of(recovery: Recovery) -> list[tuple[str, str]]:
+def _rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     """What people are told of it: samples instead of queries, error bars."""
     details = recovery.details
     rows = [*rows_of(recovery), ("samples", f"{details.get('n_samples', 0):,}")]

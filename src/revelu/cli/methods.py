@@ -2,55 +2,62 @@
 
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
+from revelu.cli.command import check_form
 from revelu.cli.failures import failures
-from revelu.cli.options import AsJson
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.options import AsCsv, AsJson
+from revelu.cli.output import print_json
+from revelu.cli.tables import show, show_csv, table
+from revelu.shown import SCHEMA
 
 
 def methods(
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
-    """List the methods of `extract`: what they recover, from which answers, at which cost."""
-    with failures(as_json=as_json):
-        from revelu.recover.table import AFTER, METHODS
+    """List the methods of `extract`: what each is for, from which answers, at which cost.
 
-        rows: list[dict[str, Any]] = [
-            {
-                "name": method.name,
-                "hidden": list(method.hidden),
-                "answers": sorted(law.value for law in method.answers),
-                "box": method.box,
-                "cost": method.cost,
-                "after": sorted(
-                    f"{first}: {why.value}"
-                    for (first, why), then in AFTER.items()
-                    if then == method.name
-                ),
-            }
-            for method in METHODS
-        ]
+    Example:
+      revelu methods
+    """
+    with failures(as_json=as_json):
+        check_form(as_json=as_json, as_csv=as_csv)
+        rows = _rows()
         if as_json:
             print_json({"schema": SCHEMA, "methods": rows})
             return
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        titles = ("method", "hidden layers", "answers", "in a box", "queries a parameter", "after")
-        for title in titles:
-            # On a narrow terminal the other columns fold, and names stay whole.
-            table.add_column(title, no_wrap=title in {"method", "after"})
-        for method, row in zip(METHODS, rows, strict=True):
-            fewest, most = method.hidden
-            depth = f"{fewest} or more" if most is None else f"{most}"
-            table.add_row(
-                method.name,
-                depth,
-                ", ".join(row["answers"]),
-                "yes" if method.box else "no",
-                method.cost,
-                "\n".join(dict.fromkeys(said.partition(":")[0] for said in row["after"])),
-            )
-        console = Console(highlight=False)
-        console.print(table)
-        console.print("auto, the default, chooses by the noise it measures, and goes on as listed.")
+        columns = ("method", "for", "answers", "in a box", "queries a parameter", "after")
+        found = table("Methods", columns, [_cells(row) for row in rows])
+        if as_csv:
+            show_csv(found)
+            return
+        show(found)
+        print("auto, the default, chooses by the noise it measures, and goes on as listed.")  # noqa: T201
+
+
+def _rows() -> list[dict[str, Any]]:
+    """What JSON has of each method."""
+    from revelu.recover.table import AFTER, METHODS
+
+    return [
+        {
+            "name": method.name,
+            "purpose": method.purpose,
+            "hidden": list(method.hidden),
+            "answers": sorted(law.value for law in method.answers),
+            "box": method.box,
+            "cost": method.cost,
+            "after": sorted(
+                f"{first}: {why.value}"
+                for (first, why), then in AFTER.items()
+                if then == method.name
+            ),
+        }
+        for method in METHODS
+    ]
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """What people read of a method."""
+    before = dict.fromkeys(said.partition(":")[0] for said in row["after"])
+    answers, box = ", ".join(row["answers"]), "yes" if row["box"] else "no"
+    return [row["name"], row["purpose"], answers, box, row["cost"], ", ".join(before)]

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from revelu.errors import InputError
-from revelu.formats import Frame
-from revelu.network import Network
-from revelu.recovery import Recovery, Status
+from revelu.status import Status
+
+if TYPE_CHECKING:
+    from revelu.formats import Frame
+    from revelu.network import Network
+    from revelu.recovery import Recovery
 
 
 def save_network(
-    network: Network, softmax: bool = False, frame: Frame | None = None
+    network: "Network", softmax: bool = False, frame: "Frame | None" = None
 ) -> Callable[[Path], None]:
     """Return what writes a network; a classifier's softmax goes with it where a file has one.
 
@@ -25,6 +26,8 @@ def save_network(
     """
 
     def save(path: Path) -> None:
+        import numpy as np
+
         from revelu import formats
 
         if (softmax or frame is not None) and path.suffix.lower() == ".onnx":
@@ -38,7 +41,7 @@ def save_network(
     return save
 
 
-def frame_of(target: Any, name: str) -> Frame:
+def frame_of(target: Any, name: str) -> "Frame":
     """Return names, shapes and types of the input and the output that a target has.
 
     Raises
@@ -46,24 +49,15 @@ def frame_of(target: Any, name: str) -> Frame:
     InputError
         If it has none of its own, or several inputs.
     """
+    from revelu.formats import Frame
+
     frame = getattr(target, "frame", None)
     if not isinstance(frame, Frame):
         raise InputError(f"--like-input is for ONNX files of one input, which {name} is not")
     return frame
 
 
-def fields_of(recovery: Recovery) -> dict[str, Any]:
-    """Return what an account says of a network."""
-    network = recovery.network
-    return {
-        "architecture": None if network is None else list(network.architecture),
-        "parameters": None if network is None else network.n_parameters,
-        "softmax": recovery.is_classifier,
-        "domain": recovery.domain,
-    }
-
-
-def rows_of(recovery: Recovery) -> list[tuple[str, str]]:
+def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     """Return what people are told of a network and of its certificate."""
     rows = []
     if recovery.network is not None:
@@ -79,7 +73,7 @@ def rows_of(recovery: Recovery) -> list[tuple[str, str]]:
     return rows
 
 
-def _describe(network: Network, status: Status) -> str:
+def _describe(network: "Network", status: Status) -> str:
     """Widths, and whether there is a skip; in words where no neuron is hidden."""
     if any(network.architecture[1:-1]):
         skip = " with an affine skip" if network.skip is not None else ""

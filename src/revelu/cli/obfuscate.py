@@ -5,19 +5,17 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
-from revelu.cli.span import fields_of
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
-from revelu.types import FloatArray
 
 if TYPE_CHECKING:
     from revelu.tasks.obfuscate import Answers, Obfuscation
+    from revelu.types import FloatArray
 
 
 @command
@@ -43,6 +41,9 @@ def obfuscate(
     asking: Asking,
 ) -> ExitCode:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
+
+    Example:
+      revelu obfuscate model.onnx --inputs X.csv -o Y.npy
 
     Exit codes:
       0  finished, and every label is as before
@@ -81,7 +82,7 @@ def obfuscate(
             _draw(png, X, done.outputs, answers)
             asking.written.append(f"{png}")
     asking.picture(done.recovery.span)
-    account = asking.account(asking.target, done.recovery, fields_of(done.recovery))
+    account = asking.account(asking.target, done.recovery, done.recovery.fields())
     account |= _figures(done)
     rows = [("span", f"{account['rank']} of {account['inputs']} directions")]
     asking.show(account, rows, facts("obfuscate", account))
@@ -102,7 +103,9 @@ def _check_outputs(output: Path, png: Path | None) -> None:
         check_picture(png)
 
 
-def _write(path: Path, Y: FloatArray) -> None:
+def _write(path: Path, Y: "FloatArray") -> None:
+    import numpy as np
+
     from revelu.formats.arrays import replace_file
 
     buffer = io.BytesIO()
@@ -111,6 +114,8 @@ def _write(path: Path, Y: FloatArray) -> None:
 
 
 def _figures(done: "Obfuscation") -> dict[str, Any]:
+    import numpy as np
+
     answers = done.answers
     if answers is None:
         return {"changed_labels": None, "largest_change": None, "largest_correlation": None}
@@ -123,7 +128,7 @@ def _figures(done: "Obfuscation") -> dict[str, Any]:
 
 
 def _draw(
-    path: Path, X: FloatArray, Y: FloatArray, answers: "Answers", most_columns: int = 10
+    path: Path, X: "FloatArray", Y: "FloatArray", answers: "Answers", most_columns: int = 10
 ) -> None:
     """Originals above, changed ones below, each with its label and confidence."""
     from revelu.formats.pictures import draw_grid

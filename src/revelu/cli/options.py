@@ -80,6 +80,7 @@ Report: TypeAlias = Annotated[
 ]
 
 AsJson: TypeAlias = Annotated[bool, flag("Print one JSON object on standard output.", "--json")]
+AsCsv: TypeAlias = Annotated[bool, flag("Print tables as CSV on standard output.", "--csv")]
 Verbose: TypeAlias = Annotated[
     int,
     typer.Option(

@@ -1,34 +1,26 @@
 """What a command prints: one JSON object, or a summary for people."""
 
-import dataclasses
 import json
-import math
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import metadata
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from revelu._version import __version__
-from revelu.recovery import Result, Status
+from revelu.cli.tables import STYLES, Rows, show, show_csv
 from revelu.report import sections
 from revelu.report.verdicts import verdict
+from revelu.shown import SCHEMA, plain
 
-SCHEMA = 1
-
-STYLES = {"good": "bold green", "warn": "bold yellow", "bad": "bold red"}
-
-Rows = Sequence[tuple[str, str]]
-"""Label and text of each line."""
+if TYPE_CHECKING:
+    from revelu.recovery import Result
 
 
 def account_of(
-    target: str, result: Result, own: Mapping[str, Any], seconds: float, seed: int
+    target: str, result: "Result", own: Mapping[str, Any], seconds: float, seed: int
 ) -> dict[str, Any]:
     """Return the JSON-able account of a result.
 
@@ -39,29 +31,22 @@ def account_of(
     seconds : float
         Wall-clock time.
     """
-    found: dict[str, Any] = {"schema": SCHEMA, "target": target}
-    found["status"] = "finished" if result.status is None else result.status.value
-    recovers = hasattr(result, "certificate")
-    if recovers:
-        found |= {"certified": result.status is Status.RECOVERED, "method": result.method}
-    found |= {
+    return {
+        "schema": SCHEMA,
+        "target": target,
+        **result.to_dict(),
         **own,
-        "queries": result.ledger.n_queries,
-        "rounds": result.ledger.n_rounds,
-        "by_phase": dict(result.ledger.by_phase),
         "seconds": seconds,
         "seed": seed,
         "versions": versions(),
+        "warnings": [],
+        "outputs": [],
     }
-    if recovers:
-        certificate = getattr(result, "certificate", None)
-        found["certificate"] = None if certificate is None else dataclasses.asdict(certificate)
-    return found | {"evidence": list(result.evidence), "warnings": [], "outputs": []}
 
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one strictly valid JSON object on standard output; NaN and infinity as null."""
-    sys.stdout.write(json.dumps(_plain(value), allow_nan=False, ensure_ascii=True) + "\n")
+    sys.stdout.write(json.dumps(plain(value), allow_nan=False, ensure_ascii=True) + "\n")
     sys.stdout.flush()
 
 
@@ -81,58 +66,27 @@ def print_account(
     verdict_only : bool
         Leave out all but the first line.
     """
-    console = Console(highlight=False, soft_wrap=verdict_only)
     said = verdict(command, account)
     subject = account["target"] if "target" in account else ", ".join(account["files"])
-    console.print(Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone])))
-    if verdict_only:
-        return
-    rows: list[tuple[str, str]] = []
-    for part in parts:
-        if isinstance(part, sections.Table):
-            if rows:
-                console.print(grid(rows))
-            console.print(_drawn(part))
-            rows = []
-        else:
-            rows += part or ()
-    console.print(grid([*rows, *_ending(account)]))
+    first = Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone]))
+    show(*((first,) if verdict_only else (first, *parts, _ending(account))))
 
 
-def _drawn(table: sections.Table, prose: int = 40) -> Table:
-    """Draw a table; a column of texts longer than ``prose`` is wrapped."""
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading, *cells in zip(table.columns, *table.rows, strict=True):
-        is_short = all(len(cell.text) <= prose for cell in cells)
-        drawn.add_column(
-            heading,
-            justify="right" if cells[0].number else "left",
-            no_wrap=is_short,
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(f"{c.text}{c.mark}", STYLES.get(c.tone, "")) for c in row))
-    return drawn
-
-
-def grid(rows: Rows) -> Table:
-    """Return a table of labels and texts, which may hold brackets."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows:
-        table.add_row(label, Text(text))
-    return table
+def print_csv(
+    command: str, account: Mapping[str, Any], *parts: sections.Table | Rows | None
+) -> None:
+    """Print the tables of an account as CSV; without one, a line a figure, the verdict first."""
+    words = verdict(command, account).words
+    show_csv([("verdict", words)], *parts, _ending(account))
 
 
 def _ending(account: Mapping[str, Any]) -> Rows:
     """What an account cost, what is to be said of it, and what was written."""
     rows = []
     if "queries" in account and "samples" not in account:
-        rate = _rate(account)
-        rows.append(("queries", f"{account['queries']:,} in {account['rounds']:,} rounds{rate}"))
-        by_phase = ", ".join(f"{name} {n:,}" for name, n in account["by_phase"].items() if n)
-        rows += [("by phase", by_phase)] if by_phase else []
+        asked = f"{account['queries']:,} in {account['rounds']:,} rounds"
+        purposes = _purposes(account)
+        rows.append(("queries", f"{asked} ({purposes})" if purposes else asked))
     rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
     rows += [("note", text) for text in account.get("notes", ())]
     rows += [("evidence", text) for text in account.get("evidence", ())]
@@ -141,16 +95,28 @@ def _ending(account: Mapping[str, Any]) -> Rows:
     return rows + [("written", f"{path}{mark}") for path in account.get("outputs", ())]
 
 
-def _rate(account: Mapping[str, Any]) -> str:
-    """Queries per parameter, as every table counts them."""
-    n = sum(account["by_phase"].get(phase, 0) for phase in ("recover", "repair", "polish"))
-    if not n or not account.get("certified") or not account.get("parameters"):
-        return ""
-    return f", {n / account['parameters']:.2f} per parameter"
+def _purposes(account: Mapping[str, Any]) -> str:
+    """What the queries of each phase were for; of those that find it, how many a parameter."""
+    spent = {phase: n for phase, n in account["by_phase"].items() if n}
+    recovers = "certified" in account
+    words = {"recover": "to recover" if recovers else "to look for it"}
+    words |= {"repair": "to repair", "polish": "to refine"}
+    searching = [f"{spent[phase]:,} {text}" for phase, text in words.items() if phase in spent]
+    parts = [f"{spent['noise']:,} to measure the noise"] if "noise" in spent else []
+    if searching:
+        n = sum(spent.get(phase, 0) for phase in words)
+        known = account.get("certified") and account.get("parameters")
+        rate = f", {n / account['parameters']:.2f} a parameter" if known else ""
+        parts.append(", ".join(searching) + rate)
+    if "verify" in spent:
+        parts.append(f"{spent['verify']:,} to {'certify' if recovers else 'compare'}")
+    return "; ".join(parts)
 
 
 def versions() -> dict[str, str]:
     """Versions of what decides the digits."""
+    from importlib import metadata
+
     parts = {name: metadata.version(name) for name in ("numpy", "scipy", "onnxruntime")}
     return {"revelu": __version__, "python": platform.python_version(), **parts}
 
@@ -162,16 +128,3 @@ def machine() -> dict[str, str | int | None]:
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Replace what JSON has no word for."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):  # a NumPy scalar
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

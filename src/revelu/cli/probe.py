@@ -3,8 +3,6 @@
 import sys
 from typing import Any
 
-import numpy as np
-
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode
 
@@ -12,6 +10,9 @@ from revelu.cli.exit_codes import ExitCode
 @command
 def probe(*, asking: Asking) -> ExitCode:
     """Ask TARGET for three rows, and show request, answer, and what was taken of it.
+
+    Example:
+      revelu probe https://HOST/v2/models/NAME
 
     Exit codes:
       0  the answer was understood
@@ -49,6 +50,8 @@ def probe(*, asking: Asking) -> ExitCode:
 
 def _rows(account: dict[str, Any]) -> list[tuple[str, str]]:
     """What was sent, what came back, what was taken of it."""
+    import numpy as np
+
     rows = []
     if account["request"] is not None:
         rows.append(("request", account["request"]))

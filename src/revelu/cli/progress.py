@@ -2,7 +2,7 @@
 
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, RenderableType
 from rich.progress import Progress as Display
@@ -10,7 +10,8 @@ from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeE
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from revelu.tasks.progress import Progress
+if TYPE_CHECKING:
+    from revelu.tasks.progress import Progress
 
 
 class _Bar(ProgressColumn):
@@ -62,25 +63,13 @@ class ProgressLine:
     ) -> None:
         self._display.stop()
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: "Progress") -> None:
         """Show a moment of the task."""
         self.n_queries = event.n_queries
-        figures = []
-        if event.fraction is not None:
-            figures.append(f"{event.fraction:.0%}")
-        if event.seconds_left is not None:
-            minutes, seconds = divmod(round(event.seconds_left), 60)
-            figures.append(f"at most {minutes}:{seconds:02d} left")
-        if event.n_queries:
-            figures.append(f"{event.n_queries:,} queries in {event.n_rounds:,} rounds")
-        if event.expected is not None:
-            least, most = event.expected
-            is_beyond = event.n_queries > most
-            figures.append(f"over {most:,} expected" if is_beyond else f"of {least:,} to {most:,}")
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,
             completed=event.fraction or 0.0,
-            description=f"{event.phase}: {event.message}" if event.message else event.phase,
-            figures="  ".join(figures),
+            description=event.title,
+            figures="  ".join(event.figures()),
         )

@@ -9,8 +9,9 @@ import typer
 from revelu.cli.failures import failures
 from revelu.cli.logs import logs
 from revelu.cli.options import AsJson, DimIn, Seed, Verbose, flag, optional
-from revelu.cli.output import SCHEMA, print_json
+from revelu.cli.output import print_json
 from revelu.errors import InputError
+from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
     from revelu.oracle.degradations import Degradation
@@ -45,6 +46,9 @@ def serve(
     verbose: Verbose = 0,
 ) -> None:
     """Serve MODEL by the Open Inference Protocol (version 2), until interrupted.
+
+    Example:
+      revelu serve demo:digits --round 4
 
     Exit codes:
       2  usage or bad input

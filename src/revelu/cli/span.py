@@ -1,8 +1,7 @@
 """``revelu span``: the directions of its input that a target looks at."""
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,7 +9,6 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import FormatError
-from revelu.recovery import SpanRecovery
 from revelu.report.sections import facts
 
 
@@ -33,6 +31,9 @@ def span(
     asking: Asking,
 ) -> ExitCode:
     """Recover the row span of the first layer of TARGET, of any depth and activation.
+
+    Example:
+      revelu span model.onnx -o span.npz
 
     Exit codes:
       0  finished: fresh moves inside the null space change no answer
@@ -67,20 +68,10 @@ def span(
     asking.write([output], found.span.save)
     asking.write([plot], found.span.plot)
     asking.picture(found.span)
-    account = asking.account(asking.target, found, fields_of(found))
+    account = asking.account(asking.target, found, found.fields())
     rows = []
     if (certificate := found.certificate) is not None:
         rows.append(("certificate", certificate.statement))
         rows.append(("largest change", f"{certificate.max_change:.2g} of an answer"))
     asking.show(account, rows, facts("span", account))
     return of_status(found.status)
-
-
-def fields_of(found: SpanRecovery) -> dict[str, Any]:
-    """Return what an account says of a span."""
-    return {
-        "rank": found.span.rank,
-        "inputs": found.span.dim_in,
-        "errors": found.span.errors.tolist(),
-        "expected_angle": None if math.isinf(found.expected_angle) else found.expected_angle,
-    }

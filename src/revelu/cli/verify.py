@@ -6,7 +6,7 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import fields_of, rows_of
+from revelu.cli.networks import rows_of
 from revelu.cli.options import Box
 
 
@@ -27,6 +27,9 @@ def verify(
 ) -> ExitCode:
     """Certify RECOVERED against TARGET by fresh queries.
 
+    Example:
+      revelu verify found.onnx model.onnx
+
     Exit codes:
       0  every check agrees
       1  they disagree
@@ -43,6 +46,6 @@ def verify(
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(network, oracle, seed=asking.seed, checks=checks, progress=asking.line)
         recovery = asking.with_pictures(oracle, recovery, network)
-    account = asking.account(asking.target, recovery, fields_of(recovery))
+    account = asking.account(asking.target, recovery, recovery.fields())
     asking.show({**account, "recovered": recovered}, rows_of(recovery))
     return of_status(recovery.status)

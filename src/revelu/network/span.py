@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +14,12 @@ from revelu.formats.arrays import check_is_file, naming_system_errors
 from revelu.formats.npz import read_archive, write_archive
 from revelu.formats.pictures import draw_singular_values
 from revelu.network.network import frozen_array
+from revelu.shown import SCHEMA, Shown, plain
 from revelu.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
+class Span(Shown):
     """A linear subspace of inputs, by an orthonormal basis.
 
     Parameters
@@ -52,6 +54,8 @@ class Span:
     floor: float = 0.0
     errors: FloatArray = field(default_factory=lambda: np.empty(0))
     certified: bool | None = None
+
+    told_by: ClassVar[str] = "span"
 
     def __post_init__(self) -> None:
         basis = frozen_array(self.basis, 2, "a span's basis")
@@ -181,12 +185,22 @@ class Span:
         except (InputError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: {error}") from None
 
-    def plot(self, path: str | PathLike[str]) -> None:
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of it."""
+        return {"rank": self.rank, "inputs": self.dim_in, "errors": plain(self.errors)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``rank``, ``inputs``, ``errors``, ``basis`` and whether it is certified."""
+        status = {True: "recovered", False: "unverified", None: "not certified"}[self.certified]
+        return {"schema": SCHEMA, "status": status, **self.fields(), "basis": plain(self.basis)}
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Draw the singular values and the floor of noise under them.
 
         Parameters
         ----------
-        path : path ending in ``.png`` or ``.svg``
+        path : path ending in ``.png`` or ``.svg``, optional
+            Where to write them; without one they are returned, and a notebook shows them.
 
         Raises
         ------
@@ -195,7 +209,9 @@ class Span:
         MissingExtraError
             If matplotlib is not installed.
         """
-        draw_singular_values(Path(path), self.singular_values, self.floor, self.rank)
+        if path is None:
+            return super().plot()
+        return draw_singular_values(Path(path), self.singular_values, self.floor, self.rank)
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         try:

@@ -6,8 +6,7 @@ from how many tests share :data:`FALSE_ALARM`; no module sets a number of its ow
 
 from decimal import ROUND_CEILING, Context
 
-from scipy.special import ndtri
-from scipy.stats import beta
+from scipy.special import betaincinv, ndtri
 
 FALSE_ALARM = 1e-6
 """Probability that Gaussian noise passes for a finding in any test of one kind in a run."""
@@ -64,7 +63,7 @@ def upper_bound(n_failures: int, n: int, confidence: float = CONFIDENCE) -> floa
     """
     if n_failures >= n:
         return 1.0
-    return float(beta.ppf(confidence, n_failures + 1, n - n_failures))
+    return float(betaincinv(n_failures + 1, n - n_failures, confidence))
 
 
 def at_most(bound: float) -> str:

@@ -211,6 +211,8 @@ class Method:
     ----------
     name : str
         As in ``revelu.extract(method=)``.
+    purpose : str
+        What it is for, in a phrase.
     hidden : (int, int or None)
         Fewest and most hidden layers; None where there is no limit.
     answers : frozenset of Law
@@ -232,6 +234,7 @@ class Method:
     """
 
     name: ClassVar[str]
+    purpose: ClassVar[str] = ""
     hidden: ClassVar[tuple[int, int | None]]
     answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
     cost: ClassVar[str]

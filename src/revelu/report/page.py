@@ -50,10 +50,12 @@ def page(command: str, account: Mapping[str, Any]) -> str:
     """
     read = (
         sections.audit_table,
+        sections.changes_table,
         sections.conditions_table,
         sections.halfspaces_table,
     )
     method = [("method", account["method"])] if account.get("method") else []
+    drawn = pictures(account)
     return str(
         _template().render(
             command=command,
@@ -65,7 +67,10 @@ def page(command: str, account: Mapping[str, Any]) -> str:
             tables=[table for table in (make(account) for make in read) if table],
             ledger=sections.ledger_table(account),
             certificate=(account.get("certificate") or {}).get("statement"),
-            pictures=pictures(account),
+            pictures=[picture for picture in drawn if not picture.folded],
+            folded=[picture for picture in drawn if picture.folded],
+            origin=sections.origin(account),
+            is_certain=account.get("status") in {"recovered", "finished", "agree"},
             remarks=sections.notes_on_rows(account),
             note=(account.get("figures") or {}).get("note"),
             fields=[(name, _shown(value)) for name, value in account.items() if name != "figures"],
@@ -77,10 +82,12 @@ def _target(account: Mapping[str, Any]) -> str:
     return f"{account['target']}" if "target" in account else " and ".join(account["files"])
 
 
-def _shown(value: Any, longest: int = 400) -> str:
-    """A field of the account as JSON; arrays, which are drawn, are cut and counted."""
+def _shown(value: Any, longest: int = 20_000) -> str:
+    """A field of the account as JSON, all of it; arrays that would fill the page are left out."""
     text = json.dumps(value, default=_plain, ensure_ascii=False)
-    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
+    if len(text) <= longest:
+        return text
+    return f"left out here: {len(text):,} characters, which --json prints"
 
 
 def _plain(value: Any) -> Any:

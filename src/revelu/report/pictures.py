@@ -3,12 +3,13 @@
 import io
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from revelu.extras import import_extra
 from revelu.report.sections import name_of
 
 # Colours that no picture has otherwise; the page's style sheet knows what they mean.
@@ -57,12 +58,26 @@ class Picture:
     alternative : str
         What it shows, for those who do not see it.
     wide : bool
+    folded : bool
+        For researchers: shown when it is asked for.
     """
 
     title: str
     svg: str
     alternative: str
     wide: bool = False
+    folded: bool = False
+
+
+def check_drawable() -> None:
+    """Check that there is what draws.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    import_extra("matplotlib.figure", "pictures need matplotlib", "report")
 
 
 def pictures(account: Mapping[str, Any]) -> list[Picture]:
@@ -76,9 +91,16 @@ def pictures(account: Mapping[str, Any]) -> list[Picture]:
     import matplotlib as mpl  # noqa: PLC0415 - optional
 
     figures = account.get("figures") or {}
-    shown = [row for row in account.get("rows", []) if row["error"] is not None]
+    attacked = (row for row in account.get("rows", []) if not row["implied_by"])
+    shown = [row for row in attacked if row["error"] is not None]
+    # Of a span its singular values are the evidence.
+    folded = {"line"} | ({"singular_values"} if account.get("rank") is None else set())
     with mpl.rc_context(_STYLE):
-        drawn = [draw(figures[name]) for name, draw in _DRAWERS.items() if figures.get(name)]
+        drawn = [
+            replace(draw(figures[name]), folded=name in folded)
+            for name, draw in _DRAWERS.items()
+            if figures.get(name)
+        ]
         return [_defences(shown), *drawn] if len(shown) > 1 else drawn
 
 
@@ -186,11 +208,46 @@ def _defences(rows: list[Mapping[str, Any]], least: float = 1e-16) -> Picture:
     return Picture("What a defence costs whom", _svg(figure, "defences"), text, wide=True)
 
 
-_DRAWERS = {
+def _agreement(certificate: Mapping[str, Any]) -> Picture:
+    """How far the worst check is below what counts as agreement."""
+    figure, axes = _axes((_WIDE[0], 1.1))
+    key = "max_abs_error" if "max_abs_error" in certificate else "max_change"
+    error, tolerance = certificate[key] or 0.0, certificate["tolerance"] or 0.0
+    least = 1e-16
+    axes.semilogx([max(error, least)], [0], "o", color=_SERIES[0], markersize=9)
+    axes.axvline(max(tolerance, least), color=_SERIES[1])
+    axes.annotate("largest error", (max(error, least), 0), (0, 10), textcoords="offset points")
+    axes.annotate("tolerance", (max(tolerance, least), 0), (4, -14), textcoords="offset points")
+    axes.margins(x=0.2)
+    axes.set(yticks=[], ylim=(-1, 1), xlabel="in units of the answers")
+    text = (
+        f"The largest error of {certificate['n_checks']:,} fresh checks is {error:.2g}; what "
+        f"counts as agreement, the line, is {tolerance:.2g}."
+    )
+    return Picture("Checks", _svg(figure, "agreement"), text, wide=True)
+
+
+def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Picture:
+    """Delta of every condition that has one: the shortest bar is the narrowest place."""
+    figure, axes = _axes(_WIDE)
+    shown = [c for c in conditions if c["delta"]]
+    names = [c["name"].replace("_", " ") for c in shown]
+    axes.barh(names, [c["delta"] for c in shown], color=_SERIES[0], height=0.6)
+    axes.set(xscale="log", xlabel="delta with which it holds")
+    axes.invert_yaxis()
+    fails = [c["name"].replace("_", " ") for c in conditions if c["holds"] is False]
+    text = "With which delta each condition of regularity holds; the shortest bar decides"
+    text += f". Fails: {', '.join(fails)}." if fails else "."
+    return Picture("Conditions of regularity", _svg(figure, "conditions"), text, wide=True)
+
+
+_DRAWERS: dict[str, Callable[[Any], Picture]] = {
+    "conditions": _conditions,
     "line": _line,
     "comparison": _comparison,
     "singular_values": _singular_values,
     "images": _images,
+    "agreement": _agreement,
 }
 
 

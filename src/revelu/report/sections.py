@@ -1,7 +1,7 @@
 """The sections of a page: tables and sentences, read off an account."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from revelu.report.verdicts import GIVEN_AWAY
@@ -51,6 +51,8 @@ class Cell:
 
 def cards(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The figures that are seen first: a label and a value each."""
+    if "rows" in account:
+        return _cards_of_audit(account)
     found = []
     if account.get("architecture"):
         found.append(("network", "-".join(map(str, account["architecture"]))))
@@ -58,8 +60,6 @@ def cards(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append(("parameters", f"{account['parameters']:,}"))
     if account.get("rank") is not None:
         found.append(("directions", f"{account['rank']:,} of {account['inputs']:,}"))
-    elif account.get("inputs") is not None and "rows" in account:
-        found.append(("inputs, outputs", f"{account['inputs']:,}, {account['answers']:,}"))
     if account.get("normals") is not None:
         found.append(("halfspaces", f"{len(account['normals']):,}"))
     if account.get("samples") is not None:
@@ -71,9 +71,58 @@ def cards(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         found.append((label, f"{certificate[key]:.2g}"))
     if account.get("queries"):
         found.append(("queries", f"{account['queries']:,}"))
+    found += _purposes(account)
     if account.get("seconds") is not None:
         found.append(("time", _duration(account["seconds"])))
     return found
+
+
+def _purposes(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What of the queries found a network, and what certified it, where there is one."""
+    by_phase, parameters = account.get("by_phase") or {}, account.get("parameters")
+    if not parameters:
+        return []
+    n = sum(by_phase.get(phase, 0) for phase in ("recover", "repair", "polish"))
+    rate = f", {n / parameters:.2f} a parameter" if account.get("certified") else ""
+    spent = [("of these to recover", f"{n:,}{rate}")] if n else []
+    n = by_phase.get("verify", 0)
+    return spent + ([("to certify", f"{n:,}")] if n else [])
+
+
+def _cards_of_audit(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a thief needs; not what the audit took, which stands below."""
+    row = _taken_first(account)
+    found = []
+    if row is not None:
+        found.append(("a thief needs", f"{row['queries']:,} queries"))
+        if row["seconds"] is not None:
+            found.append(("and this time", _duration(row["seconds"])))
+        if row["cost"] is not None:
+            found.append(("in your price", f"about {row['cost']:.2g}"))
+    if account.get("inputs") is not None:
+        found.append(("inputs, outputs", f"{account['inputs']:,}, {account['answers']:,}"))
+    return found
+
+
+def thief(account: Mapping[str, Any]) -> str:
+    """Say what someone needs to take what the answers as they are give away."""
+    row = _taken_first(account)
+    if row is None:
+        return ""
+    what = {"weights": "the weights", "function": "a copy", "span": "the span"}[row["recovered"]]
+    text = f"{row['queries']:,} queries"
+    if row["seconds"] is not None:
+        text += f", {_duration(row['seconds'])}"
+    if row["cost"] is not None:
+        text += f", about {row['cost']:.2g} in your price"
+    return f"{text} for {what}"
+
+
+def _taken_first(account: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The row of the answers as they are, where something was found for a known cost."""
+    row = account["rows"][0] if account["rows"] else None
+    found = row is not None and row["recovered"] != "nothing" and row["queries"] is not None
+    return row if found else None
 
 
 def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | None:
@@ -92,21 +141,34 @@ def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | Non
         ("answers", lambda row: Cell(name_of(row))),
         ("recovered", _recovered),
         ("fidelity", lambda row: _share(row["fidelity"])),
-        ("labels", lambda row: _share(row["label_agreement"])),
     ]
-    if any(row["label_agreement_on_inputs"] is not None for row in rows):
-        shown.append(("fidelity, given", lambda row: _share(row["fidelity_on_inputs"])))
-        shown.append(("labels, given", lambda row: _share(row["label_agreement_on_inputs"])))
+
+    def add(heading: str, name: str) -> None:
+        if any(row[name] is not None for row in rows):
+            shown.append((heading, lambda row: _share(row[name])))
+
+    add("same class", "label_agreement")
+    add("fidelity, given", "fidelity_on_inputs")
+    add("same class, given", "label_agreement_on_inputs")
     shown.append(("queries", lambda row: _number(row["queries"], ",d")))
     if any(row["cost"] is not None for row in rows):
         shown.append(("cost", lambda row: _number(row["cost"], ",.2f")))
     if kept:
-        shown.append(("class kept by the defence", lambda row: _share(row["labels_kept"])))
+        add("class kept by the defence", "labels_kept")
+    columns = [_barred([cell(row) for row in rows]) for _, cell in shown]
     return Table(
         "What each kind of answers gives away",
         [heading for heading, _ in shown],
-        [[cell(row) for _, cell in shown] for row in rows],
+        list(zip(*columns, strict=True)),
     )
+
+
+def _barred(cells: list[Cell], visible: float = 0.01) -> list[Cell]:
+    """Cells of a column, with bars where some differ by what is ``visible`` of their length."""
+    shares = [cell.share for cell in cells if cell.share is not None]
+    if shares and max(shares) - min(shares) >= visible:
+        return cells
+    return [replace(cell, share=None) for cell in cells]
 
 
 def name_of(row: Mapping[str, Any]) -> str:
@@ -119,9 +181,11 @@ def _recovered(row: Mapping[str, Any]) -> Cell:
     # Nothing found in a part of the time is no good news.
     tone = "warn" if row["cut"] and tone == "good" else tone
     words = {"certified": "certified", "extrapolated": "extrapolated", "cut": "cut short"}
+    if implied := row.get("implied_by"):
+        words = {"extrapolated": f"implied by {implied}", "cut": "cut short"}
     note = ", ".join(said for name, said in words.items() if row[name])
-    mark = "~" * row["extrapolated"] + "…" * row["cut"]
-    return Cell(row["recovered"], tone, note=note, mark=mark)
+    sign = "<" if implied else "~" * row["extrapolated"]
+    return Cell(row["recovered"], tone, note=note, mark=sign + "…" * row["cut"])
 
 
 def _share(value: float | None) -> Cell:
@@ -226,7 +290,7 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = list((account.get("facts") or {}).items())
     if command == "compare":
         found += _of_comparison(account)
-    if command == "diagnose":
+    if command == "diagnose" and "top_layers" in account:
         found += _of_diagnosis(account)
     if account.get("expected_angle") is not None and account.get("rank"):
         found.append(("angle", f"about {account['expected_angle']:.1g} rad off"))
@@ -269,30 +333,71 @@ def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (
-            f"gradients {state} (margin {top['margin']:.2g}); Theorem 5 promises that they do "
-            f"not with probability {top['probability']:.3g} for such widths"
+            f"gradients {state} (margin {top['margin']:.2g}); of random weights of such widths "
+            f"they do not with probability {top['probability']:.3g}"
         )
         rows.append(("top layers", text))
     if (changed := account["perturbation"]) is not None:
         text = (
             f"delta {changed['before']['delta']:.2g} before, {changed['after']['delta']:.2g} "
-            f"after noise of {changed['amplitude']:g} (Lemma 2: {changed['lemma_amplitude']:.1g})"
+            f"after noise of {changed['amplitude']:g} (in proofs: {changed['lemma_amplitude']:.1g})"
         )
         if changed["failure_bound"] is not None:
-            text += f"; Lemmas 6 and 7 bound the chance of less by {changed['failure_bound']:.2g}"
+            text += f"; the chance of less is at most {changed['failure_bound']:.2g}"
         rows.append(("perturbed", text))
-    counts = [f"Theorem {name[-1]} {n:,.0f}" for name, n in account["query_counts"].items() if n]
+    counts = [f"theorem {name[-1]}: {n:,.0f}" for name, n in account["query_counts"].items() if n]
     if counts:
         rows.append(("theorems", f"{', '.join(counts)} queries, were every constant 1"))
     return rows
 
 
 def notes_on_rows(account: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """What was seen of each defence."""
-    rows = account.get("rows") or []
-    return [(row["defence"], list(row["notes"])) for row in rows if row["notes"]]
+    """What was seen of each defence, and what was not tried."""
+    seen = {
+        name_of(row): [*row["notes"], *(f"not tried: {text}" for text in row["not_tried"])]
+        for row in account.get("rows") or []
+    }
+    return [(name, notes) for name, notes in seen.items() if notes]
+
+
+def not_tried(account: Mapping[str, Any]) -> list[str]:
+    """What was not tried, each with the rows that it holds of."""
+    names: dict[str, list[str]] = {}
+    for row in account["rows"]:
+        for text in row["not_tried"]:
+            names.setdefault(text, []).append(row["defence"])
+    return [f"{', '.join(rows)}: {text}" for text, rows in names.items()]
+
+
+def changes_table(account: Mapping[str, Any]) -> Table | None:
+    """What became better or worse since the baseline."""
+    if not account.get("changes"):
+        return None
+    tones = {"better": "good", "worse": "bad", "unknown": "warn"}
+    rows = [
+        [
+            Cell(c["defence"]),
+            Cell(c["direction"], tones[c["direction"]]),
+            Cell(c["was"]),
+            Cell(c["now"]),
+        ]
+        for c in account["changes"]
+    ]
+    return Table("Since the baseline", ("answers", "became", "before", "now"), rows)
+
+
+def origin(account: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which target was asked, how and when, and by which versions."""
+    found = [("date", account.get("date")), ("command", account.get("command_line"))]
+    found += list((account.get("identity") or {}).items())
+    versions = ", ".join(f"{name} {v}" for name, v in (account.get("versions") or {}).items())
+    seed = account.get("seed")
+    found += [("versions", versions), ("seed", None if seed is None else f"{seed}")]
+    return [(name, f"{text}") for name, text in found if text]
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1.0:
+        return "under 1 s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"

@@ -21,6 +21,9 @@ GIVEN_AWAY = {
     "nothing": ("nothing was found", "good"),
 }
 
+# What answers as the target does.
+NETWORK = ("function", "weights")
+
 # Of a network that was given.
 VERIFIED = {
     "recovered": ("verified: the network agrees with the target on fresh queries", "good"),
@@ -28,6 +31,16 @@ VERIFIED = {
     "not_in_class": ("NOT verified: the target is not such a network", "bad"),
     "not_deterministic": ("NOT verified: the answers follow no law", "bad"),
 }
+
+
+# Of work that something ended before anything was found.
+ENDED = {
+    "error": ("not finished: an error ended it", "bad"),
+    "interrupted": ("not finished: interrupted", "warn"),
+}
+
+# What an account has of which something was found, or understood.
+_FINDINGS = {"rows", "taken"}
 
 
 class Verdict(NamedTuple):
@@ -51,6 +64,8 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
     account : mapping
         As ``--json`` has it.
     """
+    if account["status"] in {"error", "interrupted"} and not _FINDINGS & account.keys():
+        return Verdict(*ENDED[account["status"]])
     special = {"audit": _of_audit, "compare": _of_comparison, "diagnose": _of_diagnosis}
     special["probe"] = _of_probe
     if command in special:
@@ -90,7 +105,18 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
     if rows[0]["cut"] and rows[0]["recovered"] == "nothing":
         words, tone = "nothing was found before the attack was cut", "warn"
-    return Verdict(f"{words}; {len(missing)} rows are missing" if missing else words, tone)
+    # Where any attack was cut, that nothing was found is no good news.
+    elif tone == "good" and (missing or any(is_open(row) for row in rows)):
+        words, tone = f"{words}, but attacks were cut", "warn"
+    if severity := account.get("severity"):
+        words = f"{severity}: {words}"
+    n = len(missing)
+    return Verdict(f"{words}; {n} row{'s' * (n != 1)} missing" if missing else words, tone)
+
+
+def is_open(row: Mapping[str, Any]) -> bool:
+    """Whether more might be given away than a row of an audit says."""
+    return bool(row["cut"]) and row["recovered"] not in NETWORK
 
 
 def _of_probe(account: Mapping[str, Any]) -> Verdict:

@@ -11,6 +11,7 @@ from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.oracle.column_names import in_order_of
 from revelu.recovery import Result, Status
+from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, Progress
 from revelu.types import FloatArray
 
@@ -149,6 +150,7 @@ class Job:
         self.seed = whole_number("seed", self.seed, 0)
         self.oracle.declare(command=self.command, seed=self.seed)
         self.seeds = random_seeds(self.stream, self.seed)
+        self.progress = listener(self.progress)
         self.oracle.listener = self._listen
 
     def tell(self, message: str) -> None:

@@ -51,6 +51,27 @@ class Progress:
         n_queries, n_rounds = ledger.n_queries, ledger.n_rounds
         return cls(phase, n_queries, n_rounds, message, fraction, seconds_left, expected)
 
+    @property
+    def title(self) -> str:
+        """The phase, and what is being done."""
+        return f"{self.phase}: {self.message}" if self.message else self.phase
+
+    def figures(self) -> list[str]:
+        """How far it is, in words."""
+        said = []
+        if self.fraction is not None:
+            said.append(f"{self.fraction:.0%}")
+        if self.seconds_left is not None:
+            minutes, seconds = divmod(round(self.seconds_left), 60)
+            said.append(f"at most {minutes}:{seconds:02d} left")
+        if self.n_queries:
+            said.append(f"{self.n_queries:,} queries in {self.n_rounds:,} rounds")
+        if self.expected is not None:
+            least, most = self.expected
+            is_beyond = self.n_queries > most
+            said.append(f"over {most:,} expected" if is_beyond else f"of {least:,} to {most:,}")
+        return said
+
 
 Listener = Callable[[Progress], None]
 

@@ -252,7 +252,7 @@ _DEAD = (
     "(--like DATA) says where it is alive"
 )
 _PROMISE = (
-    "{rank} directions; Theorem 3.4 promises half of a ReLU network's, so it may have up to "
+    "{rank} directions; half of a ReLU network's are sure to be found, so it may have up to "
     "{most} where narrow layers hide them"
 )
 _STATUS = {

@@ -195,6 +195,7 @@ class NearDuplicates(Method):
     """
 
     name = "near_duplicates"
+    purpose = "one hidden layer whose neurons are nearly equal, or make narrow bumps"
     hidden = (1, 1)
     cost = "1 to 15, more for bumps"
     search = CloseSearch

@@ -83,6 +83,7 @@ class Deep(Method):
     """
 
     name = "deep"
+    purpose = "any number of hidden layers of any width, one after another"
     hidden = (1, None)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "5 to 100; 25 to 70 in float32"

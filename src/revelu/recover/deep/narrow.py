@@ -356,6 +356,7 @@ class TwoHidden(Method):
     """
 
     name = "two_hidden"
+    purpose = "two hidden layers, the first no wider than the input"
     hidden = (2, 2)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "3 to 10; 10 to 40 in float32"

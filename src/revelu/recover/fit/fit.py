@@ -87,6 +87,7 @@ class Fit(Method):
     """
 
     name = "fit"
+    purpose = "one hidden layer, from answers of few digits or with noise"
     hidden = (1, 1)
     answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
     cost = "2 to 6"

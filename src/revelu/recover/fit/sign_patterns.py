@@ -75,10 +75,7 @@ def resolve_patterns(network: Network, errors: StandardErrors | None) -> Pattern
     notes: tuple[str, ...] = ()
     if len(flips) > 1:
         more = "or more " if len(flips) == MOST_PATTERNS else ""
-        note = (
-            f"{len(flips)} {more}choices of signs give the same function (Theorem 3.4); one is "
-            "returned"
-        )
+        note = f"{len(flips)} {more}choices of signs give the same function; one is returned"
         notes = (note,)
     return Patterns(network, networks, signs, notes)
 

@@ -222,8 +222,8 @@ def _is_no_mixture(weights: _Weights, p: int, a: int, b: int) -> bool:
 
 _NOT_EVEN = "moments of odd order are there: the activation is not even, or a threshold is not 0"
 _EVEN = (
-    "Theorem 10's condition {verdict}, as far as moments tell: the product of two units weighs "
-    "{ratio:.2g} of what they weigh alone; "
+    "the condition that units can be told apart {verdict}, as far as moments tell: the product of "
+    "two units weighs {ratio:.2g} of what they weigh alone; "
 )
 _ALL_TOLD = (
     "that two directions lie half-way between two units is ruled out for every pair, unless "

@@ -247,6 +247,7 @@ class OneHidden(Method):
     """
 
     name = "one_hidden"
+    purpose = "one hidden layer, exactly"
     hidden = (1, 1)
     cost = "about 1"
     spends = (1.0, 1.5)

@@ -1,10 +1,9 @@
 """What follows from an audit: which answers still serve, and how many may be asked."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from revelu.tasks.audit.rows import AuditRow
-
-ORDER = ("nothing", "span", "function", "weights")
+from revelu.tasks.audit.rows import NETWORK, AuditRow
 
 _WORDS = {
     "weights": "the weights",
@@ -13,7 +12,8 @@ _WORDS = {
     "nothing": "nothing by these attacks",
 }
 
-_UNKNOWN = "what they give away is not known, for the attack was cut"
+# Defences that leave no numbers to speak of.
+WITHHELD = ("top-1 probability", "labels")
 
 CAVEAT = (
     "what these attacks did not find, others may: a defence that holds here has been tried, "
@@ -21,21 +21,78 @@ CAVEAT = (
 )
 
 
-def advice(rows: Sequence[AuditRow], n_outputs: int, data: str) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Conclusion:
+    """What rows say of the defences that leave numbers.
+
+    Attributes
+    ----------
+    kind : str
+        ``nothing given`` by the answers as they are, ``helps``, ``none helps``, ``none serves``
+        or ``inconclusive``.
+    best : AuditRow or None
+        The defence to take, where one helps.
+    unknown : tuple of str
+        Defences that decide, and whose attack was cut or not begun.
+    """
+
+    kind: str
+    best: AuditRow | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] = ()) -> Conclusion:
+    """Say which defence helps, from attacks that came to an end alone.
+
+    Of the answers that still serve, those help that give away less than the answers as they are;
+    weights and a copy of the function count as one.  A row that was cut may give away more than
+    it shows, so that none with it is called the best, nor all others the worst.
+    """
+    if not rows:
+        return Conclusion("inconclusive")
+    first, usable = rows[0], [row for row in rows if serves(row, n_outputs)]
+    if first.is_judged and first.recovered == "nothing":
+        return Conclusion("nothing given")
+    decisive = [first, *(row for row in usable if row is not first)]
+    unknown = [_name(row) for row in decisive if not row.is_judged]
+    unknown += [name for name in missing if name not in WITHHELD]
+    if unknown:
+        return Conclusion("inconclusive", unknown=tuple(unknown))
+    if not usable:
+        return Conclusion("none serves")
+    # The last of equals: the list goes from fine to coarse.
+    best = min(reversed(usable), key=_level)
+    return Conclusion("helps", best) if _level(best) < _level(first) else Conclusion("none helps")
+
+
+def _level(row: AuditRow) -> int:
+    return ("nothing", "span").index(row.recovered) if row.recovered not in NETWORK else 2
+
+
+def advice(
+    rows: Sequence[AuditRow],
+    n_outputs: int,
+    data: str,
+    missing: Sequence[str] = (),
+    run_again: str = "",
+) -> tuple[str, ...]:
     """Say what to answer, and where a limit on queries has to lie.
 
     Parameters
     ----------
     data : str
         What the costs of defences were measured on.
+    missing : sequence of str
+        Defences that were not judged.
+    run_again : str
+        What would bring attacks to their end that were cut.
     """
     if not rows:
         return ()
-    said = [_coarsest(rows, n_outputs, data)]
-    if n_outputs > 1 and (label := next((r for r in rows if r.defence == "labels"), None)):
-        given = f"they give away {_WORDS[label.recovered]}" if is_judged(label) else _UNKNOWN
-        text = "where the class is all that callers need, answer labels: "
-        said.append(f"{text}{given}{_mark(label)}")
+    found = concluded(rows, n_outputs, missing)
+    said = [_of_numbers(found, rows, n_outputs, data, run_again)]
+    classes = [row for row in rows if row.defence == "labels"]
+    said += [_of_labels(row) for row in classes if n_outputs > 1]
     said.append(_limit(rows))
     if digits := _by_digits(rows):
         said.append(digits)
@@ -59,24 +116,48 @@ def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float =
     return row.shift <= shift
 
 
-def _coarsest(rows: Sequence[AuditRow], n_outputs: int, data: str) -> str:
-    """The answers that cost callers least among those that give away least."""
+def _of_numbers(
+    found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, data: str, run_again: str
+) -> str:
+    """Which answers cost callers least among those that give away least."""
     kept = "keep the class" if n_outputs > 1 else "keep to 1% of the deviation"
+    match found.kind:
+        case "nothing given":
+            return f"the answers as they are give away {_WORDS['nothing']}: no defence is needed"
+        case "none serves":
+            return f"no answer of numbers was seen to {kept} on {data}"
+        case "inconclusive":
+            again = f": run again with {run_again}" if run_again else ""
+            return (
+                f"inconclusive{again}; what {_listed(found.unknown)} give away is not known, for "
+                "attacks were cut or not made"
+            )
+    if found.best is not None:
+        best = found.best
+        share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
+        return (
+            f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
+            f"{_WORDS[best.recovered]}{_mark(best)}"
+        )
+    return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
+
+
+def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
+    """What numbers give away behind each defence, where none helps; and what labels leave."""
     usable = [row for row in rows if serves(row, n_outputs)]
-    if not usable:
-        return f"no answer of numbers was seen to {kept} on {data}"
-    judged = [row for row in usable if is_judged(row)]
-    unknown = ", ".join(_name(row) for row in usable if not is_judged(row))
-    cut = f"; attacks on {unknown} were cut, and judge nothing" if unknown else ""
-    if not judged:
-        return f"no attack on answers that {kept} on {data} came to an end{cut}"
-    # The last of equals: the list goes from fine to coarse.
-    best = min(reversed(judged), key=lambda row: ORDER.index(row.recovered))
-    share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
-    return (
-        f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
-        f"{_WORDS[best.recovered]}{_mark(best)}{cut}"
-    )
+    kinds = dict.fromkeys(_WORDS[row.recovered] for row in usable)
+    text = f"all that {kept} give away {' or '.join(kinds)}"
+    label = next((row for row in rows if row.defence == "labels"), None)
+    if label is None or not label.is_judged:
+        return text
+    return f"{text}; labels leave {_WORDS[label.recovered]}"
+
+
+def _of_labels(row: AuditRow) -> str:
+    given = f"they give away {_WORDS[row.recovered]}{_mark(row)}"
+    unknown = "what they give away is not known"
+    text = "where the class is all that callers need, answer labels: "
+    return f"{text}{given if row.is_judged else unknown}"
 
 
 def _by_digits(rows: Sequence[AuditRow]) -> str:
@@ -84,15 +165,14 @@ def _by_digits(rows: Sequence[AuditRow]) -> str:
     given: dict[str, list[str]] = {}
     for row in rows:
         if row.defence == "float32" or row.defence.endswith(" digits"):
-            what = _WORDS[row.recovered] + _mark(row) if is_judged(row) else _UNKNOWN
-            given.setdefault(what, []).append(row.defence)
+            given.setdefault(_WORDS[row.recovered] if row.is_judged else "", []).append(row.defence)
     parts = []
     for what, names in given.items():
-        if what is _UNKNOWN:
-            parts.append(f"what {_listed(names)} give away is not known, for attacks were cut")
-        else:
-            verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
+        verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
+        if what:
             parts.append(f"{_listed(names)} {verb} away {what}")
+        else:
+            parts.append(f"what {_listed(names)} {verb} away is not known")
     return "; ".join(parts)
 
 
@@ -100,16 +180,13 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def is_judged(row: AuditRow) -> bool:
-    """Whether a row says how much is given away: what was found, or that nothing is."""
-    return row.recovered in {"weights", "function"} or not row.cut
-
-
 def _limit(rows: Sequence[AuditRow]) -> str:
     """Where extraction starts to work."""
-    found = [r for r in rows if r.recovered in {"weights", "function"} and r.queries is not None]
+    found = [r for r in rows if r.recovered in NETWORK and r.queries is not None]
     if not found:
-        return "no limit on queries follows: no attack found a network"
+        unfinished = any(not row.is_judged for row in rows)
+        yet = " before attacks were cut" if unfinished else ""
+        return f"no limit on queries follows: no attack found a network{yet}"
     least = min(found, key=lambda r: r.queries or 0)
     return (
         f"extraction starts to work at about {least.queries:,} queries ({_name(least)}): a limit "

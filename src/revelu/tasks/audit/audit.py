@@ -1,6 +1,7 @@
 """Audit: what a target gives away, as it is and under each defence."""
 
 import logging
+import math
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -9,16 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
+from revelu.errors import (
+    InputError,
+    LimitReachedError,
+    ReveluError,
+    SaturatedError,
+    TargetError,
+)
 from revelu.network import Network
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.recovery import Status
-from revelu.tasks.audit.advice import ORDER, advice
+from revelu.tasks.audit.advice import advice, concluded
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
-from revelu.tasks.audit.defences import Defence, defences
+from revelu.tasks.audit.defences import Defence, defences, in_turn
+from revelu.tasks.audit.implied import broken_by, with_implied
 from revelu.tasks.audit.paid import PaidAnswers
-from revelu.tasks.audit.rows import Audit, AuditRow, Reference, facts, with_implied
+from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference, facts
 from revelu.tasks.job import given_inputs, open_target, random_seeds
+from revelu.tasks.notebook import listener
+from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, Progress
 from revelu.tasks.units import in_units, span_in_units
 from revelu.types import FloatArray
@@ -41,6 +51,7 @@ def audit(
     domain: Domain | None = None,
     remote: bool = False,
     rate: str | None = None,
+    every_row: bool = False,
 ) -> Audit:
     """Find out what a target gives away under each defence.
 
@@ -48,6 +59,9 @@ def audit(
     ``remote``, the answers as they are are attacked.  The other rows follow from attacks on the
     answers that were paid for then, and on the copy found where something else is asked: they
     cost no query, and are marked as extrapolated.
+
+    Answers of few digits can be made of finer ones.  Where they give away the weights, so do
+    these, which are then not attacked themselves, unless ``every_row`` is set.
 
     Parameters
     ----------
@@ -60,6 +74,8 @@ def audit(
         seconds of computing.  The rows share them, those that were cut are begun again with
         what others left over, and say so where that was too little: how far an attack comes in
         its time depends on the machine.
+    every_row : bool
+        Attack the answers behind each defence, also where coarser ones have told.
     target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate
         As of :func:`revelu.extract`.
 
@@ -74,6 +90,8 @@ def audit(
         If an argument makes no sense or the target cannot be opened.
     TargetError
         If the target fails before a row is begun.
+    KeyboardInterrupt
+        At an interrupt: its ``partial`` is the audit with the rows that are done.
 
     Examples
     --------
@@ -100,7 +118,7 @@ def audit(
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
-    return _Audit(oracle, given, price, seed, progress).run()
+    return _Audit(oracle, given, price, seed, listener(progress), every_row).run()
 
 
 @dataclass
@@ -111,6 +129,7 @@ class _Audit:
     ----------
     inputs : ndarray, shape (n, d), or None
     seed : int
+    every_row : bool
     seconds : float
         Of computing, where the oracle has no limit of its own.
     first_share : float
@@ -126,6 +145,10 @@ class _Audit:
         An attack that was cut is repeated if this multiple of its first time is left.
     again : float
         Most time for the repeat, as a multiple of the first.
+    tries : int
+        Attacks with seeds of their own that a defence has to withstand, where others did not.
+    longer : float
+        What attacks that were cut are to have the next time, as a multiple of what they had.
     """
 
     oracle: Oracle
@@ -133,6 +156,7 @@ class _Audit:
     price: float | None
     seed: int
     progress: Listener | None
+    every_row: bool = False
     seconds: float = 480.0
     first_share: float = 0.5
     promising: float = 2.0
@@ -140,19 +164,25 @@ class _Audit:
     reference_share: float = 0.05
     worth_again: float = 2.0
     again: float = 4.0
+    tries: int = 3
+    longer: float = 4.0
 
     def __post_init__(self) -> None:
         self.served = self.oracle.is_remote
         self.clock = time.process_time
         if self.oracle.max_seconds is not None:
             self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
-        self.started = self.clock()
+        self.started, self.began = self.clock(), time.monotonic()
         self.seeds = random_seeds("audi", self.seed).spawn(3)
-        self.rows: list[AuditRow] = []
+        # By the place of their defence among all, in the order in which they were judged.
+        self.rows: dict[int, AuditRow] = {}
+        later = random_seeds("agai", self.seed).generate_state(self.tries - 1)
+        self.attack_seeds, self.trial = [self.seed, *map(int, later)], 0
         self.warnings: list[str] = []
         self.all: list[Defence] = []
-        # What attacks were allowed, by defence, and the row that is being judged.
+        # What attacks were allowed and took, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
+        self.took: dict[str, float] = {}
         self.place = 0
         self.paid = PaidAnswers()
         self.reference: Reference | None = None
@@ -167,12 +197,13 @@ class _Audit:
             noise, reason = self._measure()
             # A target that is saturated everywhere is so with probabilities.
             self._ask_reference(probabilities=noise is None or noise.of_log_ratios)
-            for place, defence in enumerate(self.all):
+            for place in in_turn(self.all):
                 if self.rows and self._is_over():
                     break
                 self.place = place
-                self.rows.append(self._judged(defence, self._limits(defence)))
+                self.rows[place] = self._judged(self.all[place], self._limits(self.all[place]))
             self._try_again()
+            self._doubt()
             self.oracle.check_unchanged()
         except LimitReachedError as limit:
             reason = reason or f"{limit}"
@@ -181,7 +212,21 @@ class _Audit:
             if not self.rows:
                 raise
             error = f"{failure}"
+        except BaseException as ended:
+            words = "interrupted" if isinstance(ended, KeyboardInterrupt) else f"{ended!r}"
+            keep_partial(ended, self._finished(noise, reason, words))
+            raise
         return self._finished(noise, reason, error)
+
+    @property
+    def judged(self) -> list[AuditRow]:
+        """The rows so far, in the order of the defences."""
+        return [self.rows[place] for place in sorted(self.rows)]
+
+    def _makes(self, finer: str, coarser: str) -> bool:
+        """Whether answers behind one defence can be made to be those behind another."""
+        by_name = {defence.name: defence for defence in self.all}
+        return by_name[finer].makes(by_name[coarser])
 
     def _measure(self) -> tuple[NoiseFloor | None, str]:
         """The noise floor; the oracle answers as the target does afterwards."""
@@ -233,12 +278,59 @@ class _Audit:
             out_of_queries = row.finding is not None and row.finding.out_of_queries
             return row.cut and not out_of_queries and row.defence in self.allowed
 
-        return [i for i, row in enumerate(with_implied(self.rows)) if is_short(row)]
+        rows = with_implied(self.judged, self._makes)
+        return [i for i, row in zip(sorted(self.rows), rows, strict=True) if is_short(row)]
+
+    def _doubt(self) -> None:
+        """Attack with other seeds what withstood, where the target is known to be a network.
+
+        An attack is random, and misreads one time in many what answers are.  What can be made of
+        most others comes first: where it falls, they need no second look.
+        """
+        for trial in range(1, self.tries):
+            self.trial = trial
+            for place in sorted(self.rows, key=self._coarseness, reverse=True):
+                row, defence = self.rows[place], self.all[place]
+                if not self._withstood(row, defence) or self._broken_by(defence) is not None:
+                    continue
+                self.place, left = place, self._left()
+                if self._is_over() or left.seconds < self.took[row.defence]:
+                    note = "withstood one attack; there was no time for another seed"
+                    self.rows[place] = replace(row, cut=True, notes=(note, *row.notes))
+                    continue
+                allowed = min(left.seconds, self.allowed[row.defence].seconds)
+                again = self._judged(defence, replace(left, seconds=allowed))
+                self.rows[place] = self._better(row, again)
+
+    def _coarseness(self, place: int) -> float:
+        shift = self.rows[place].shift
+        return np.inf if shift is None else shift
+
+    def _withstood(self, row: AuditRow, defence: Defence) -> bool:
+        """Whether an attack ended without what others have found."""
+        if defence.name == "none" or row.cut or row.finding is None:
+            return False
+        found = any(other.recovered in NETWORK for other in self.rows.values())
+        wanted = NETWORK if defence.leaves == "numbers" else (*NETWORK, "span")
+        return found and row.recovered not in wanted and defence.name in self.took
+
+    def _better(self, row: AuditRow, again: AuditRow) -> AuditRow:
+        """Of two attacks with other seeds what was found, for the queries of both."""
+        best = again if ORDER.index(again.recovered) > ORDER.index(row.recovered) else row
+        asked = [r.queries for r in (row, again) if r.queries is not None]
+        costs = [r.cost for r in (row, again) if r.cost is not None]
+        return replace(
+            best,
+            cut=best.cut or again.cut,
+            broke_off=best.broke_off or again.broke_off,
+            queries=sum(asked) if asked else None,
+            cost=sum(costs) if costs else None,
+            tries=row.tries + 1,
+        )
 
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
-        first = self.rows[0] if self.rows else None
-        known = self.reference
+        first, known = self.rows.get(0), self.reference
         if known is None:  # pragma: no cover - asked before
             raise AssertionError
         if first is not None and defence.leaves == "numbers" and not known.changes(defence):
@@ -247,6 +339,10 @@ class _Audit:
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
             note = "of two classes the larger probability and its class are the whole answer"
             row = replace(first, defence=defence.name, notes=(note,))
+        elif not self.every_row and (coarser := self._broken_by(defence)) is not None:
+            made = f"{coarser.defence} can be made of these answers, and gave away the weights"
+            reason = f"an attack of its own: {made}"
+            row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
         elif first is not None and self.served:
             row = self._extrapolated(defence, first, limits)
         else:
@@ -257,17 +353,33 @@ class _Audit:
         log.info("%s: %s", row.defence, row.recovered)
         return replace(row, labels_kept=kept, shift=shift)
 
+    def _broken_by(self, defence: Defence) -> AuditRow | None:
+        """A row that tells of a defence what its own attack would."""
+        return broken_by(defence.name, self.rows.values(), self._makes)
+
     def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
-        began = self.clock()
+        began, on_clock = self.clock(), time.monotonic()
 
         def listen(event: Progress) -> None:
             within = min((self.clock() - began) / limits.seconds, 1.0)
             self._tell(f"{defence.name}: {event.message}", within, event.phase)
 
-        found = attack(base, ask, defence.leaves, limits, self.seed, self._is_copy, listen)
-        return self._row(defence, found)
+        seed = self.attack_seeds[self.trial]
+        try:
+            found = attack(base, ask, defence.leaves, limits, seed, self._is_copy, listen)
+        except ReveluError:
+            raise
+        except Exception as error:
+            log.debug("%s", defence.name, exc_info=True)
+            del self.allowed[defence.name]
+            self.warnings.append(f"a defect: the attack on {defence.name} broke off: {error!r}")
+            note = f"the attack broke off: {error!r}"
+            return AuditRow(defence.name, "nothing", cut=True, broke_off=True, notes=(note,))
+        seconds = time.monotonic() - on_clock
+        self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
+        return replace(self._row(defence, found), seconds=seconds)
 
     def _is_copy(self, network: Network) -> bool:
         """Whether a network answers like the undefended target."""
@@ -275,7 +387,9 @@ class _Audit:
 
     def _row(self, defence: Defence, found: Finding) -> AuditRow:
         known, copy = self.reference, found.copy
-        fidelity = agreement = error = None
+        fidelity: float | None = None
+        agreement: float | None = None
+        error: float | None = None
         on_inputs: tuple[float | None, float | None] = (None, None)
         if copy is not None and known is not None:
             fidelity, agreement, error = known.compare(copy)
@@ -294,16 +408,33 @@ class _Audit:
             label_agreement_on_inputs=on_inputs[1],
             certified=found.certified,
             cut=found.cut,
+            not_tried=self._not_tried(defence, found),
             notes=found.notes,
             finding=found,
         )
 
+    def _not_tried(self, defence: Defence, found: Finding) -> tuple[str, ...]:
+        """What no attack was made for, and what an attack did not come to."""
+        if defence.leaves != "numbers":
+            return ("a network: these attacks find spans alone where numbers are withheld",)
+        known = found.copy is not None or found.has_first_layer
+        skipped = found.cut and not known and found.span is None
+        return ("the span: time or queries were over",) if skipped else ()
+
     def _extrapolated(self, defence: Defence, first: AuditRow, limits: Limits) -> AuditRow:
         """What the copy would give away in the place of a served target."""
         copy = None if first.finding is None else first.finding.copy
-        if copy is None or first.recovered not in {"weights", "function"}:
+        if copy is None or first.recovered not in NETWORK:
             note = f"coarser answers give away no more than the finer ones: {first.recovered}"
-            return AuditRow(defence.name, first.recovered, extrapolated=True, notes=(note,))
+            reason = "an attack: no copy was found that could stand for the served model"
+            return AuditRow(
+                defence.name,
+                first.recovered,
+                cut=first.cut,
+                extrapolated=True,
+                not_tried=(reason,),
+                notes=(note,),
+            )
         ask = copy if self.reference is None else partial(self.reference.answers_of, copy)
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if first.certified else ask
@@ -313,7 +444,8 @@ class _Audit:
         if first.certified and self.paid.n_paid:
             n = self.paid.n_paid + self.paid.n_others
             note += f"; {self.paid.n_paid:,} of its {n:,} answers are the model's, paid for before"
-        return replace(row, extrapolated=True, notes=(note, *row.notes))
+        untried = (*row.not_tried, "an attack on the served model behind this defence")
+        return replace(row, extrapolated=True, not_tried=untried, notes=(note, *row.notes))
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
@@ -322,8 +454,10 @@ class _Audit:
         """
         left = self._left()
         if self.rows:
-            n_left, weight = len(self.all) - len(self.rows), self._weight(defence)
-            return left.share(weight / (weight + n_left - 1))
+            told = [not self.every_row and self._broken_by(d) is not None for d in self.all]
+            n_left = sum(not (i in self.rows or known) for i, known in enumerate(told))
+            weight = self._weight(defence)
+            return left.share(weight / (weight + max(n_left - 1, 0)))
         if self.served:
             return replace(left, seconds=(1.0 - self.first_share / 2.0) * left.seconds)
         return left.share(self.first_share)
@@ -334,7 +468,9 @@ class _Audit:
         shift = None if known is None else known.costs(defence)[1]
         if shift is None:
             return 1.0
-        in_vain = [r for r in self.rows if r.cut and r.recovered not in {"weights", "function"}]
+        in_vain = [
+            r for r in self.judged if r.cut and r.finding is not None and r.recovered not in NETWORK
+        ]
         finer = any(row.shift is not None and row.shift <= shift for row in in_vain)
         return 1.0 if finer else self.promising
 
@@ -350,9 +486,10 @@ class _Audit:
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        rows = tuple(with_implied([self._in_units(row) for row in self.rows]))
-        missing = tuple(defence.name for defence in self.all[len(rows) :])
-        limited = any(row.finding is not None and row.finding.out_of_queries for row in self.rows)
+        done = [self._in_units(row) for row in self.judged]
+        rows = tuple(with_implied(done, self._makes))
+        missing = tuple(d.name for i, d in enumerate(self.all) if i not in self.rows)
+        limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
         short = not error and (bool(missing) or not rows or limited)
         if self.oracle.journal is not None:
             self.warnings.extend(self.oracle.journal.notes())
@@ -360,20 +497,39 @@ class _Audit:
         n = len((self.given or self.reference).X) if self.reference is not None else 0
         words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
+        run_again = "" if error else self._run_again(rows, missing)
+        found = concluded(rows, n_outputs, missing)
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
             ledger=self.oracle.ledger(),
             dim_in=self.oracle.dim_in,
             dim_out=n_outputs,
-            facts=facts(noise, rows[0].finding if rows else None, reason),
+            facts=facts(noise, done[0].finding if done else None, reason),
             rows=rows,
             missing=missing,
             error=error,
             served=self.served,
-            advice=advice(rows, n_outputs, data),
+            conclusion=found.kind,
+            best="" if found.best is None else found.best.defence,
+            run_again=run_again,
+            advice=advice(rows, n_outputs, data, missing, run_again),
             warnings=tuple(self.warnings),
             domain=words,
         )
+
+    def _run_again(self, rows: tuple[AuditRow, ...], missing: tuple[str, ...]) -> str:
+        """What would bring attacks to their end: those that were cut have ``longer`` as much."""
+        cut = [row for row in rows if not row.is_judged and row.defence in self.took]
+        if not (cut or missing):
+            return ""
+        spent = self.oracle.remaining == 0 or any(
+            row.finding is not None and row.finding.out_of_queries for row in cut
+        )
+        if spent and self.oracle.budget is not None:
+            return f"--budget {rounded_up(self.longer * self.oracle.budget)}"
+        more = (self.longer - 1.0) * sum(self.took[row.defence] for row in cut)
+        needed = max(time.monotonic() - self.began + more, 2.0 * self.seconds)
+        return f"--max-seconds {rounded_up(needed)}"
 
     def _in_units(self, row: AuditRow) -> AuditRow:
         """A row whose copy and span read the target's inputs, and say what holds there."""
@@ -395,7 +551,13 @@ class _Audit:
         place, done = "", 0.0
         if self.all:
             n = len(self.all)
-            place, done = f"row {self.place + 1} of {n}, ", (self.place + within) / n
-        if self.place < len(self.rows):
+            place, done = f"row {self.place + 1} of {n}, ", (len(self.rows) + within) / n
+        if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
+
+
+def rounded_up(number: float) -> int:
+    """Return a whole number of two digits and zeros that is no less."""
+    step = int(10.0 ** max(len(f"{int(number)}") - 2, 0))
+    return math.ceil(number / step) * step

@@ -1,7 +1,7 @@
 """What an audit says: a target in words, a row a defence, advice."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,15 @@ from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
 from revelu.types import FloatArray
+
+# What can be recovered, from least to most.
+ORDER = ("nothing", "span", "function", "weights")
+
+# How grave it is that a target's own answers give so much away.
+SEVERITY = {"weights": "critical", "function": "high", "span": "moderate", "nothing": "low"}
+
+# What of it answers as the target does.
+NETWORK = ("function", "weights")
 
 
 @dataclass(frozen=True)
@@ -41,12 +50,25 @@ class AuditRow:
         Whether fresh queries agree with what was found.
     cut : bool
         Whether the attack ran out of time or queries before its end.
+    broke_off : bool
+        Whether a defect ended the attack; the row counts as cut.
+    tries : int
+        Attacks that it rests on, each with a seed of its own.
     extrapolated : bool
         Not seen behind this defence, but on the copy of a served model, or concluded.
+    implied_by : str
+        The defence that it is concluded from: its answers can be made of these.  Then this row
+        gives away at least as much, ``fidelity`` is at least, and ``queries`` at most, what is
+        said.
+    not_tried : tuple of str
+        What was not tried behind this defence, and why.
     labels_kept, shift : float or None
         What the defence itself costs those who use the answers, on the inputs given or
         N(0, I): the share of classes it leaves as they were, and the root mean square change
-        of an answer over the deviation.  No shift where numbers are withheld.
+        of an answer over the deviation.  No shift where numbers are withheld, and no classes
+        of one output.
+    seconds : float or None
+        Of the attack, by the clock.
     notes : tuple of str
         What was seen, in sentences.
     finding : Finding or None
@@ -63,14 +85,25 @@ class AuditRow:
     label_agreement_on_inputs: float | None = None
     certified: bool = False
     cut: bool = False
+    broke_off: bool = False
+    tries: int = 1
     extrapolated: bool = False
+    implied_by: str = ""
+    not_tried: tuple[str, ...] = ()
     labels_kept: float | None = None
     shift: float | None = None
+    seconds: float | None = field(default=None, compare=False)
     notes: tuple[str, ...] = ()
     finding: Finding | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether it says how much is given away: a network, or what an attack ended with."""
+        by_analogy = self.extrapolated and self.finding is None and not self.implied_by
+        return self.recovered in NETWORK or not (self.cut or by_analogy)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Audit(Result):
     """What a target gives away under each defence.
 
@@ -88,6 +121,15 @@ class Audit(Result):
         Why, where the target stopped answering.
     served : bool
         Whether only what it answers was judged.
+    conclusion : str
+        What the rows say of the defences that leave numbers: ``nothing given`` (none is
+        needed), ``helps`` (``best`` gives away less), ``none helps``, ``none serves``,
+        or ``inconclusive`` where an attack was cut that decides.
+    best : str
+        The defence to take, where one helps.
+    run_again : str
+        What would bring attacks to their end that were cut: ``--max-seconds N`` or
+        ``--budget N``.
     advice : tuple of str
     domain : str
         What the inputs are drawn from, in words that follow "inputs".
@@ -100,8 +142,50 @@ class Audit(Result):
     missing: tuple[str, ...] = ()
     error: str = ""
     served: bool = False
+    conclusion: str = "inconclusive"
+    best: str = ""
+    run_again: str = ""
     advice: tuple[str, ...] = ()
     domain: str = "of N(0, I)"
+
+    told_by: ClassVar[str] = "audit"
+
+    def subject(self) -> list[str]:
+        """What the answers as they are give away, and how many kinds were judged."""
+        given = [f"gives away {self.rows[0].recovered}"] if self.rows else []
+        return [*given, f"{len(self.rows)} rows"]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of an audit."""
+        return {
+            "error": self.error or None,
+            "inputs": self.dim_in,
+            "domain": self.domain,
+            "answers": self.dim_out,
+            "served": self.served,
+            "severity": self.severity,
+            "facts": self.facts,
+            "rows": document_rows(self.rows),
+            "missing": list(self.missing),
+            "conclusion": self.conclusion,
+            "best": self.best or None,
+            "run_again": self.run_again or None,
+            "advice": list(self.advice),
+            "changes": None,
+        }
+
+    @property
+    def severity(self) -> str:
+        """What the answers as they are give away, as one word."""
+        first = self.rows[0] if self.rows else None
+        if first is None or (first.cut and first.recovered == "nothing"):
+            return "unknown"
+        return SEVERITY[first.recovered]
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether an attack ended by a defect."""
+        return any(row.broke_off for row in self.rows)
 
     @property
     def copy(self) -> Network | None:
@@ -135,62 +219,34 @@ class Reference:
         """Return what a copy answers: probabilities where the target does."""
         return softmax(copy(X)) if self.probabilities else copy(X)
 
-    def compare(self, copy: Network) -> tuple[float | None, float, float | None]:
+    def compare(self, copy: Network) -> tuple[float | None, float | None, float | None]:
         """Return fidelity, label agreement and relative error of a copy."""
         Y = self.answers_of(copy, self.X)
-        agreement = float((classes(Y) == classes(self.Y)).mean())
+        agreement = self._same_classes(Y)
         error = float(np.sqrt(((Y - self.Y) ** 2).mean()))
         if self.deviation == 0.0:
             return None, agreement, None
         relative = error / self.deviation
         return 1.0 - relative**2, agreement, relative
 
-    def costs(self, defence: Defence) -> tuple[float, float | None]:
+    def costs(self, defence: Defence) -> tuple[float | None, float | None]:
         """Return the share of classes that a defence keeps, and how far it shifts answers."""
         Y = defence.of(self.Y)
         if defence.leaves != "numbers":
             return 1.0, None
-        kept = float((classes(Y) == classes(self.Y)).mean())
+        kept = self._same_classes(Y)
         shift = float(np.sqrt(((Y - self.Y) ** 2).mean()))
         return kept, shift / self.deviation if self.deviation else None
+
+    def _same_classes(self, Y: FloatArray) -> float | None:
+        """The share of inputs whose class is as before; one output has none."""
+        if Y.shape[1] == 1:
+            return None
+        return float((Y.argmax(axis=1) == self.Y.argmax(axis=1)).mean())
 
     def changes(self, defence: Defence) -> bool:
         """Whether a defence changes any answer."""
         return not np.array_equal(defence.of(self.Y), self.Y)
-
-
-def classes(Y: FloatArray) -> np.ndarray:
-    """The class of each row of ``Y (n, k)``: the largest; of one output, whether positive."""
-    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0)
-
-
-def with_implied(rows: list[AuditRow]) -> list[AuditRow]:
-    """Rows that were cut, with what coarser answers gave away.
-
-    Who gets answers may round them and add noise to them: they give away what their coarser
-    likes do, however long their own attack would have taken.
-    """
-    found = [r for r in rows if r.recovered in {"weights", "function"} and r.shift is not None]
-
-    def implied(row: AuditRow) -> AuditRow:
-        if not row.cut or row.shift is None or row in found:
-            return row
-        coarser = [r for r in found if (r.shift or 0.0) >= row.shift]
-        if not coarser:
-            return row
-        best = min(coarser, key=lambda r: r.error or 0.0)
-        note = f"can be made as coarse as {best.defence}, which gives away as much"
-        return replace(
-            best,
-            defence=row.defence,
-            cut=False,
-            extrapolated=True,
-            labels_kept=row.labels_kept,
-            shift=row.shift,
-            notes=(note, *row.notes),
-        )
-
-    return [implied(row) for row in rows]
 
 
 def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> dict[str, str]:

@@ -242,7 +242,7 @@ class _Examiner(Job):
                 self.notes.append(f"an amplitude of {amplitude:g} is lost in rounding: no change")
             if network.dim_in > MOST_BITS:
                 self.notes.append(
-                    f"Lemma 2's amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
+                    f"the proofs' amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
                     f"{MOST_BITS} bits: only a larger one changes weights near 1"
                 )
         self.notes += _notes_on_top(network, top)
@@ -349,7 +349,9 @@ def _notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
             "there, and a first-layer hyperplane that passes does not show (appendix E)"
         )
     if not top.narrowing:
-        notes.append("the first hidden layer is wider than the input: Theorem 3 asks d1 <= d")
+        notes.append("the first hidden layer is wider than the input, which two layers must not be")
     elif np.isinf(top.first_layer_condition):
-        notes.append("the rows of the first layer are linearly dependent: Theorem 3 fails")
+        notes.append(
+            "the rows of the first layer are linearly dependent, which two layers must not have"
+        )
     return notes

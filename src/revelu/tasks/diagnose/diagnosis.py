@@ -1,8 +1,9 @@
 """What a diagnosis says: regularity, what it costs in digits, what the theorems ask."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class Perturbed:
     lemma_amplitude: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis(Result):
     """Which assumptions of the theorems hold of a target, measured.
 
@@ -125,6 +126,46 @@ class Diagnosis(Result):
     perturbed: Perturbed | None = None
     probabilities: bool = False
 
+    told_by: ClassVar[str] = "diagnose"
+
+    def subject(self) -> list[str]:
+        """Delta, and what it comes from."""
+        if self.delta is None or self.at_risk is None:
+            return ["no delta"]
+        return [f"delta {self.delta:.2g} ({self.at_risk.name.replace('_', ' ')})"]
+
+    def fields(self) -> dict[str, Any]:
+        """Return what an account says of a diagnosis."""
+        network, noise, risk = self.network, self.noise, self.at_risk
+        top, digits = self.top_layers, self.precision
+        return {
+            "architecture": None if network is None else list(network.architecture),
+            "parameters": None if network is None else network.n_parameters,
+            "softmax": self.probabilities,
+            "noise": None if noise is None else {"law": noise.law, "nu": float(noise.nu.max())},
+            "delta": self.delta,
+            "at_risk": None if risk is None else risk.name,
+            "measured": _regularity(self.measured),
+            "exact": _regularity(self.exact),
+            "precision": None
+            if digits is None
+            else {**asdict(digits), "digits_lost": digits.digits_lost},
+            "top_layers": None if top is None else asdict(top),
+            "query_counts": dict(self.query_counts),
+            "perturbation": self._perturbation(),
+        }
+
+    def _perturbation(self) -> dict[str, Any] | None:
+        if self.perturbed is None or self.exact is None:
+            return None
+        return {
+            "amplitude": self.perturbed.amplitude,
+            "lemma_amplitude": self.perturbed.lemma_amplitude,
+            "failure_bound": self.perturbed.failure_bound,
+            "before": _regularity(self.exact),
+            "after": _regularity(self.perturbed.regularity),
+        }
+
     @property
     def regularity(self) -> Regularity | None:
         """The better figures of the two: from the weights where they are known."""
@@ -139,6 +180,18 @@ class Diagnosis(Result):
     def at_risk(self) -> Condition | None:
         """The condition that fails, or else comes nearest to failing."""
         return None if self.regularity is None else self.regularity.at_risk
+
+
+def _regularity(found: Regularity | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "delta": found.delta,
+        "axes": found.n_axes,
+        "kinks": found.n_kinks,
+        "hyperplanes": found.n_hyperplanes,
+        "conditions": [asdict(condition) for condition in found.conditions],
+    }
 
 
 def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> Precision | None:

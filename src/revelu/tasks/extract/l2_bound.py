@@ -1,15 +1,19 @@
 """How far a recovered network is from its target in L2, from fresh Gaussian queries."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from revelu.certify import Examination
 from revelu.network import Network, l2_norm
 from revelu.recover.method import Candidate
 from revelu.recovery import Certificate
 from revelu.types import FloatArray
+
+# Of N(0, 1) at the origin.
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def with_l2_bound(certificate: Certificate, candidate: Candidate, seen: Examination) -> Certificate:
@@ -42,7 +46,7 @@ def with_l2_bound(certificate: Certificate, candidate: Candidate, seen: Examinat
         f"{certificate.statement}; with the same confidence the relative L2 error is at most "
         f"{met + unmet:.2g}: {met:.2g} if the squared errors vary as those seen, and {unmet:.2g} "
         f"for a bump through the origin, narrower than {width:.2g} and as steep as the steepest "
-        "neuron, that can be there unseen; of a steeper one nothing is known (CKM21, Remark 1.3); "
+        "neuron, that can be there unseen; of a steeper one nothing is known; "
         f"of width {width / 10:.1g} it would be found with {points_for(width / 10):,} Gaussian "
         "queries"
     )
@@ -70,7 +74,7 @@ def relative_l2_bound(
         return float("inf")
     squares = (errors**2).sum(axis=1)
     deviation = float(squares.std(ddof=1)) if len(squares) > 1 else float(squares.max())
-    upper = float(squares.mean()) + float(norm.ppf(confidence)) * deviation / np.sqrt(len(squares))
+    upper = float(squares.mean()) + float(ndtri(confidence)) * deviation / np.sqrt(len(squares))
     size = float((network(X) ** 2).sum(axis=1).mean())
     return float(np.sqrt(upper / size)) if size > 0 else float(np.sqrt(upper))
 
@@ -91,7 +95,7 @@ def steepness(network: Network) -> float:
 
 def bump_norm(width: float) -> float:
     """The L2 norm of a triangle of slope 1 through the origin: of ``w / 2`` at its middle."""
-    return float(width / 2 * np.sqrt(width * norm.pdf(0.0) / 3))
+    return float(width / 2 * np.sqrt(width * _DENSITY / 3))
 
 
 def bump_width(n_points: int, miss: float = 0.05) -> float:
@@ -99,9 +103,9 @@ def bump_width(n_points: int, miss: float = 0.05) -> float:
 
     With a probability of ``miss``.
     """
-    return float(-np.log(miss) / (norm.pdf(0.0) * n_points))
+    return float(-np.log(miss) / (_DENSITY * n_points))
 
 
 def points_for(width: float, miss: float = 0.05) -> int:
     """How many points of N(0, I) all miss a bump of a width through the origin that rarely."""
-    return int(np.ceil(-np.log(miss) / (norm.pdf(0.0) * width)))
+    return int(np.ceil(-np.log(miss) / (_DENSITY * width)))

@@ -24,6 +24,7 @@ from revelu.tasks.job import check_progress
 from revelu.tasks.learn.classes import learn_classes, n_classes
 from revelu.tasks.learn.samples import Drawn, counted, gather
 from revelu.tasks.learn.verdict import Verdict
+from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, teller
 from revelu.types import FloatArray
 
@@ -157,7 +158,7 @@ def _learn_one(
     progress: Listener | None,
 ) -> Recovery:
     """Learn one output."""
-    tell = teller(log, progress)
+    tell = teller(log, listener(progress))
     tell("reading samples")
     seeds = np.random.SeedSequence([_STREAM, seed])
     drawn = gather(X, y, seeds.spawn(1)[0], executor)

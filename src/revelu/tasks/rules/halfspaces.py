@@ -14,6 +14,7 @@ from revelu.recover.rare.units import UnitsCandidate
 from revelu.recovery import HalfspaceRecovery, Ledger
 from revelu.tasks.job import Job, check_progress, open_target, random_seeds
 from revelu.tasks.learn.samples import gather
+from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, teller
 from revelu.tasks.rules.firing import (
     NO_QUERIES,
@@ -145,7 +146,7 @@ def _from_samples(
     def fires(answers: FloatArray) -> BoolArray:
         return np.asarray(as_labels(answers[:, None], "y") == (combine == "or"))
 
-    tell = teller(log, progress)
+    tell = teller(log, listener(progress))
     tell("reading samples")
     if isinstance(y, np.ndarray) and y.dtype == np.bool_:
         y = y.astype(np.float64)

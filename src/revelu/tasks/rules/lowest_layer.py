@@ -27,6 +27,7 @@ from revelu.recover.rare.units import UnitsCandidate
 from revelu.recovery import LayerRecovery, Ledger, Status
 from revelu.tasks.job import Job, check_progress, open_target, random_seeds
 from revelu.tasks.learn.samples import Drawn, gather
+from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, teller
 from revelu.tasks.rules.firing import (
     NO_CHECK,
@@ -135,7 +136,7 @@ def recover_lowest_layer(
         rng = np.random.default_rng(for_search)
         if biased:
             return _from_biased(X, activation, n_neurons, rng)
-        tell = teller(log, progress)
+        tell = teller(log, listener(progress))
         tell("reading samples")
         drawn = gather(X, y, for_samples, None)
         if activation in _STRUCTURED:

@@ -1,0 +1,52 @@
+"""What one row says of another: finer answers can be made as coarse as others."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow
+
+Makes = Callable[[str, str], bool]
+"""Whether answers behind the one defence can be made to be those behind the other."""
+
+
+def broken_by(defence: str, rows: Iterable[AuditRow], makes: Makes) -> AuditRow | None:
+    """Return a row that gives away all there is, and whose answers can be made of a defence's."""
+    all_known = (row for row in rows if row.recovered == "weights" and not row.implied_by)
+    return next((row for row in all_known if makes(defence, row.defence)), None)
+
+
+def with_implied(rows: Sequence[AuditRow], makes: Makes) -> list[AuditRow]:
+    """Return rows of which none gives away less than coarser answers that can be made of its own.
+
+    Rows are what attacks found, and those that stood for it without an attack.
+    """
+    return [_raised(row, rows, makes) for row in rows]
+
+
+def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
+    """A row with what those below it give away, where that is more."""
+    below = [r for r in rows if not r.implied_by and makes(row.defence, r.defence)]
+    more = [r for r in below if ORDER.index(r.recovered) > ORDER.index(row.recovered)]
+    if not more:
+        return row
+    best = min(more, key=lambda r: (-ORDER.index(r.recovered), r.error or 0.0))
+    note = f"{best.defence} can be made of these answers, and gave away the {best.recovered}"
+    own = "the attack on these answers themselves " + _end(row)
+    return replace(
+        best,
+        defence=row.defence,
+        cut=row.cut and best.recovered not in NETWORK,
+        broke_off=row.broke_off,
+        extrapolated=True,
+        implied_by=best.defence,
+        not_tried=row.not_tried,
+        labels_kept=row.labels_kept,
+        shift=row.shift,
+        seconds=best.seconds,
+        notes=(note, *(() if row.finding is None else (own,)), *row.notes),
+    )
+
+
+def _end(row: AuditRow) -> str:
+    what = "found nothing" if row.recovered == "nothing" else f"found the {row.recovered} alone"
+    return f"{what} before it was cut" if row.cut else what

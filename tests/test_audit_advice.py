@@ -1,0 +1,212 @@
+"""What follows from the rows of an audit, of rows made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from revelu.oracle import Noisy, Rounded
+from revelu.tasks.audit.advice import advice, concluded, serves
+from revelu.tasks.audit.changes import changes, exceeds
+from revelu.tasks.audit.defences import Defence, defences, in_turn
+from revelu.tasks.audit.implied import broken_by, with_implied
+from revelu.tasks.audit.rows import AuditRow, document_rows
+
+DATA = "10 inputs"
+
+
+def made(defence, recovered, kept=1.0, shift=0.0, queries=100, **more):
+    return AuditRow(defence, recovered, queries=queries, labels_kept=kept, shift=shift, **more)
+
+
+def by_digits(finer, coarser):
+    """Whether answers of one defence can be made of those of another, by their digits alone."""
+    n = {"none": 17, "float32": 7, "labels": 0}
+    digits = [n[name] if name in n else int(name.split()[0]) for name in (finer, coarser)]
+    return digits[0] > digits[1]
+
+
+# What defences make of each other.
+
+LISTED = {d.name: d for d in defences(1.0, 3, 0, probabilities=False)}
+
+
+@pytest.mark.parametrize(
+    ("finer", "coarser", "makes"),
+    [
+        ("none", "labels", True),
+        ("none", "float32", True),
+        ("float32", "6 digits", True),
+        ("6 digits", "2 digits", True),
+        ("2 digits", "6 digits", False),
+        ("noise 1e-4", "noise 1e-2", True),
+        ("noise 1e-2", "noise 1e-4", False),
+        # Of an answer far from 0 digits are coarser than noise, near 0 finer.
+        ("6 digits", "noise 1e-2", False),
+        ("noise 1e-4", "2 digits", False),
+        ("6 digits", "labels", False),
+        ("labels", "top-1 probability", False),
+        ("none", "none", False),
+    ],
+)
+def test_what_can_be_made_of_what(finer, coarser, makes):
+    assert LISTED[finer].makes(LISTED[coarser]) is makes
+
+
+def test_noise_that_was_clipped_is_not_added_to():
+    listed = {d.name: d for d in defences(1.0, 3, 0, probabilities=True)}
+    assert not listed["noise 1e-4"].makes(listed["noise 1e-2"])
+    assert listed["none"].makes(listed["noise 1e-2"])
+
+
+def test_the_order_of_attacks():
+    listed = defences(1.0, 1, 0, probabilities=False)
+    names = [listed[i].name for i in in_turn(listed)]
+    assert names[:6] == ["none", "float32", "4 digits", "6 digits", "2 digits", "3 digits"]
+    assert names[6:] == ["noise 1e-2", "noise 1e-4"]
+    one = [Defence("none"), Defence("n", (Noisy(1.0, 0),), sigma=1.0), Defence("r", (Rounded(2),))]
+    assert sorted(in_turn(one)) == [0, 1, 2]
+
+
+# Rows are monotone.
+
+
+def test_cut_rows_give_away_what_coarser_ones_do():
+    cut = made("4 digits", "nothing", shift=1e-4, cut=True)
+    coarser = made("2 digits", "function", shift=1e-2, queries=50, error=1e-3)
+    other = made("labels", "span", shift=None, cut=True)
+    finer = made("float32", "weights", shift=1e-8, error=1e-8)
+    first, second, *rest = with_implied([cut, coarser, other, finer], by_digits)
+    assert (first.recovered, first.extrapolated, first.cut) == ("function", True, False)
+    assert (first.defence, first.shift, first.queries) == ("4 digits", 1e-4, 50)
+    assert first.implied_by == "2 digits"
+    assert "2 digits can be made of these answers" in first.notes[0]
+    assert [second, *rest] == [coarser, other, finer]
+    # Finer answers than these cannot be made of them.
+    assert with_implied([cut, finer], by_digits) == [cut, finer]
+
+
+def test_no_row_gives_away_less_than_a_coarser_one():
+    rows = [made("none", "nothing"), made("6 digits", "span"), made("3 digits", "function")]
+    rows += [made("2 digits", "nothing"), made("labels", "span", shift=None)]
+    kinds = [r.recovered for r in with_implied(rows, by_digits)]
+    assert kinds == ["function", "function", "function", "span", "span"]
+    assert with_implied(rows, by_digits)[0].implied_by == "3 digits"
+    # What is implied by a row whose attack was cut, and found little, stays open.
+    open_row = with_implied([made("2 digits", "nothing", cut=True), rows[-1]], by_digits)[0]
+    assert (open_row.recovered, open_row.is_judged) == ("span", False)
+
+
+def test_only_weights_spare_an_attack():
+    rows = [made("3 digits", "function"), made("2 digits", "weights", implied_by="x")]
+    assert broken_by("6 digits", rows, by_digits) is None
+    rows.append(made("2 digits", "weights"))
+    assert broken_by("6 digits", rows, by_digits) == rows[-1]
+    assert broken_by("2 digits", rows, by_digits) is None
+
+
+# Advice.
+
+
+def test_advice_takes_the_coarsest_of_what_serves():
+    rows = [
+        made("none", "weights", queries=300),
+        made("4 digits", "function", queries=200),
+        made("3 digits", "nothing", kept=0.9995),
+        made("2 digits", "nothing", kept=0.98),
+        made("labels", "span", shift=None),
+    ]
+    said = advice(rows, 3, DATA)
+    assert "3 digits (100.0% of classes)" in said[0]
+    assert "nothing by these attacks" in said[0]
+    assert "the span of the first layer" in said[1]
+    assert "about 200 queries (4 digits)" in said[2]
+    assert (concluded(rows, 3).kind, concluded(rows, 3).best) == ("helps", rows[2])
+    assert [serves(r, 3) for r in rows] == [True, True, True, False, False]
+    assert not serves(made("2 digits", "nothing", shift=0.02), 1)
+    assert advice([], 3, "") == ()
+    assert concluded([], 3).kind == "inconclusive"
+
+
+def test_no_defence_is_advised_that_gives_away_as_much():
+    rows = [made("none", "weights"), made("4 digits", "function"), made("2 digits", "weights")]
+    label = made("labels", "span", shift=None)
+    said = advice([*rows, label], 3, DATA)[0]
+    assert said == (
+        "none of these numeric defences helps: all that keep the class give away the weights or a "
+        "copy of the function; labels leave the span of the first layer"
+    )
+    assert "labels" not in advice([*rows, replace(label, cut=True)], 3, DATA)[0]
+    # Digits that change classes hide more, and serve no one.
+    rows.append(made("1 digit", "nothing", kept=0.5))
+    assert concluded(rows, 3).kind == "none helps"
+
+
+@pytest.mark.parametrize("cut", ["none", "4 digits", "2 digits"])
+@pytest.mark.parametrize("found", ["nothing", "span"])
+def test_no_advice_comes_from_a_row_that_was_cut(cut, found):
+    rows = [made("none", "weights"), made("4 digits", "span"), made("2 digits", "nothing")]
+    rows = [replace(r, recovered=found, cut=True) if r.defence == cut else r for r in rows]
+    said = advice(rows, 3, DATA, run_again="--max-seconds 500")
+    assert said[0].startswith("inconclusive: run again with --max-seconds 500; what ")
+    assert ("the answers as they are" if cut == "none" else cut) in said[0]
+    assert concluded(rows, 3).best is None
+    assert not any("least" in text or "helps:" in text for text in said)
+
+
+def test_rows_that_were_not_begun_decide_nothing_either():
+    rows = [made("none", "weights"), made("float32", "weights")]
+    assert concluded(rows, 3, ["2 digits"]).kind == "inconclusive"
+    assert concluded(rows, 3, ["labels", "top-1 probability"]).kind == "none helps"
+    label = made("labels", "nothing", shift=None, cut=True)
+    assert "not known" in advice([*rows, label], 3, DATA)[1]
+
+
+def test_what_gives_nothing_away_needs_no_defence():
+    rows = [made("none", "nothing"), made("2 digits", "nothing", cut=True)]
+    assert advice(rows, 3, DATA)[0].endswith("no defence is needed")
+    assert "no limit on queries follows" in advice(rows, 3, DATA)[1]
+
+
+def test_advice_says_what_each_number_of_digits_gives_away():
+    rows = [made("none", "weights"), made("float32", "weights"), made("6 digits", "weights")]
+    rows += [made("3 digits", "function"), made("2 digits", "nothing", cut=True)]
+    assert advice(rows, 3, DATA)[2] == (
+        "float32 and 6 digits give away the weights; 3 digits give away a copy of the function; "
+        "what 2 digits give away is not known"
+    )
+
+
+# Against a baseline.
+
+
+def compared(old, new):
+    found = changes(document_rows(old), document_rows(new))
+    return {change.defence: change.direction for change in found}
+
+
+def test_what_became_of_rows_since_a_baseline():
+    old = (made("none", "weights"), made("2 digits", "span"), made("labels", "span", shift=None))
+    assert compared(old, old) == {}
+    assert compared(old, (replace(old[0], queries=109), *old[1:])) == {}
+    assert compared(old, (replace(old[0], queries=200), *old[1:])) == {"none": "better"}
+    assert compared(old, (replace(old[0], queries=50), *old[1:])) == {"none": "worse"}
+    assert compared(old, (old[0], replace(old[1], recovered="function"), old[2])) == {
+        "2 digits": "worse"
+    }
+    assert compared(old, (old[0], replace(old[1], recovered="nothing"), old[2])) == {
+        "2 digits": "better"
+    }
+    # What was cut shows less than there may be.
+    hidden = replace(old[1], recovered="nothing", cut=True)
+    assert compared(old, (old[0], hidden, old[2])) == {"2 digits": "unknown"}
+    assert compared((old[0], hidden, old[2]), old) == {"2 digits": "unknown"}
+    assert compared(old, old[:2]) == {"labels": "unknown"}
+    assert compared(old[:2], old) == {"labels": "unknown"}
+
+
+def test_what_fails_an_audit():
+    rows = document_rows((made("none", "function"),))
+    assert [exceeds(rows, kind) for kind in ("weights", "function", "span")] == [False, True, True]
+    cut = document_rows((made("none", "span", cut=True),))
+    assert [exceeds(cut, kind) for kind in ("weights", "span")] == [None, True]
+    assert exceeds([], "weights") is None

@@ -1,0 +1,211 @@
+"""Commands that something ends: what was done until then is told, by JSON and as a page."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from conftest import one_object
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode
+from revelu.errors import FormatError
+from revelu.tasks.audit import audit as audits
+
+# A target that has a signal sent after so many rows.
+TARGET = """
+import signal
+import revelu
+truth = revelu.zoo.random_network([5, 3, 3], seed=3)
+asked = 0
+def target(X):
+    global asked
+    asked += len(X)
+    if asked > {rows}:
+        signal.raise_signal(signal.{name})
+    return truth(X)
+"""
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Run the command line in a folder with ``truth.npz``, ``tanh.npz`` and inputs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    revelu.zoo.random_network([5, 3, 3], seed=3).save(tmp_path / "truth.npz")
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((20, 5)))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield lambda *arguments: CliRunner().invoke(app, [*map(str, arguments)])
+    assert {n: signal.getsignal(n) for n in before} == before
+
+
+@pytest.fixture
+def interrupted(invoke, tmp_path, request):
+    """Run a command whose target interrupts it."""
+
+    def run(rows, name, *arguments):
+        module = f"interrupting_{abs(hash(request.node.name))}"
+        (tmp_path / f"{module}.py").write_text(TARGET.format(rows=rows, name=name))
+        command, *more = arguments
+        found = ("--trust", "--dim-in", 5, "--json", "--report", "page.html")
+        return invoke(command, *more, f"{module}:target", *found)
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_audit_tells_of_the_rows_that_are_done(interrupted, tmp_path, name):
+    result = interrupted(7_000, name, "audit", "--price", 2)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert "interrupted after" in result.stderr
+    account = one_object(result.stdout)
+    assert account["status"] == "interrupted"
+    assert account["rows"][0]["recovered"] == "weights"
+    assert account["missing"]
+    assert len(account["rows"]) + len(account["missing"]) == 10
+    assert account["conclusion"] == "inconclusive"
+    assert account["advice"][0].startswith("inconclusive")
+    assert account["queries"] > 1_000
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "could not be judged" in page
+    assert "interrupted" in page
+    assert account["outputs"] == ["page.html"]
+
+
+def test_a_defect_keeps_its_traceback_and_the_rows(invoke, monkeypatch, tmp_path):
+    limits = audits._Audit._limits
+
+    def failing(self, defence):
+        if defence.name == "4 digits":
+            raise ZeroDivisionError("a defect")
+        return limits(self, defence)
+
+    monkeypatch.setattr(audits._Audit, "_limits", failing)
+    result = invoke("audit", "truth.npz", "--json", "--report", "page.html")
+    assert isinstance(result.exception, ZeroDivisionError)
+    account = one_object(result.stdout)
+    assert account["status"] == "error"
+    assert "a defect" in account["error"]
+    assert [row["defence"] for row in account["rows"]] == ["none", "float32"]
+    assert "a defect" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["extract", "span", "diagnose", "verify", "obfuscate"])
+def test_other_commands_tell_what_was_spent(interrupted, tmp_path, command):
+    arguments = {"verify": ["truth.npz"], "obfuscate": ["--inputs", "x.npy", "-o", "y.npy"]}
+    result = interrupted(70, "SIGINT", command, *arguments.get(command, []))
+    assert result.exit_code == ExitCode.INTERRUPTED
+    account = one_object(result.stdout)
+    assert account["status"] == "interrupted"
+    assert account["queries"] == sum(account["by_phase"].values()) > 70
+    assert "interrupted after" in account["error"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Not finished: interrupted" in page
+    assert "<figure" not in page
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_a_target_that_fails_midway_leaves_a_page(invoke, tmp_path):
+    code = TARGET.format(rows=70, name="SIGINT").replace(
+        "signal.raise_signal(signal.SIGINT)", "raise RuntimeError('out of order')"
+    )
+    (tmp_path / "failing_midway.py").write_text(code)
+    options = ("--trust", "--dim-in", 5, "--json", "--report", "page.html")
+    result = invoke("extract", "failing_midway:target", *options)
+    assert result.exit_code == ExitCode.TARGET
+    account = one_object(result.stdout)
+    assert (account["status"], account["queries"] > 70) == ("error", True)
+    assert "out of order" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_spares_the_account(invoke, monkeypatch):
+    def full(path, _):
+        raise FormatError(f"{path}: no space left")
+
+    monkeypatch.setattr("revelu.formats.arrays.replace_file", full)
+    result = invoke("extract", "truth.npz", "--json", "--report", "page.html")
+    assert result.exit_code == ExitCode.USAGE
+    account = one_object(result.stdout)
+    assert account["status"] == "recovered"
+    assert account["warnings"] == ["page.html: no space left"]
+    assert account["outputs"] == []
+
+
+def test_a_failed_extraction_draws_nothing_and_asks_nothing_for_it(invoke, tmp_path):
+    (tmp_path / "curved_target.py").write_text(
+        "import numpy as np\ndef f(X):\n    return np.tanh(3 * X).sum(axis=1)\n"
+    )
+    common = ("extract", "curved_target:f", "--trust", "--dim-in", 3, "--json")
+    plain = one_object(invoke(*common).stdout)
+    result = invoke(*common, "--report", "page.html")
+    account = one_object(result.stdout)
+    assert result.exit_code == ExitCode.NOT_CERTIFIED
+    assert account["queries"] == plain["queries"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<svg" not in page
+    assert page.index("<strong>Why:</strong>") < page.index("<main>")
+
+
+# In a pipeline.
+
+
+@pytest.fixture
+def baseline(invoke, tmp_path):
+    """The account of an audit, and how to change its first row."""
+    account = one_object(invoke("audit", "truth.npz", "--json").stdout)
+
+    def write(**changed):
+        old = {**account, "rows": [{**account["rows"][0], **changed}, *account["rows"][1:]]}
+        (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
+        return tmp_path / "old.json"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("changed", "fail_on", "code", "direction"),
+    [
+        ({}, [], 0, None),
+        ({}, ["weights"], 5, None),
+        ({}, ["worse"], 0, None),
+        ({"recovered": "nothing"}, [], 0, "worse"),
+        ({"recovered": "span"}, ["worse"], 5, "worse"),
+        ({"queries": 1}, ["worse"], 0, "better"),
+        ({"queries": 1}, ["span", "worse"], 5, "better"),
+    ],
+)
+def test_what_fails_a_pipeline(invoke, baseline, changed, fail_on, code, direction):
+    options = [word for name in fail_on for word in ("--fail-on", name)]
+    path = baseline(**changed)
+    result = invoke("audit", "truth.npz", "--json", "--baseline", path.name, *options)
+    assert result.exit_code == code
+    changes = one_object(result.stdout)["changes"]
+    assert [change["direction"] for change in changes] == ([direction] if direction else [])
+
+
+def test_too_little_time_is_no_pass(invoke):
+    short = ("--budget", 1_200, "--fail-on", "weights", "--json")
+    assert invoke("audit", "truth.npz", *short).exit_code == ExitCode.GIVEN_AWAY
+    short = ("--budget", 100, "--fail-on", "weights", "--json")
+    assert invoke("audit", "truth.npz", *short).exit_code == ExitCode.EXHAUSTED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fail-on", "everything"], "--fail-on is one of"),
+        (["--fail-on", "worse"], "needs --baseline"),
+        (["--baseline", "missing.json"], "missing.json: "),
+        (["--baseline", "text.json"], "not what `revelu audit --json` prints"),
+        (["--baseline", "other.json"], "not what `revelu audit --json` prints"),
+        (["--baseline", "page.html", "--report", "page.html"], "in use"),
+    ],
+)
+def test_baselines_that_are_none(invoke, tmp_path, arguments, words):
+    (tmp_path / "text.json").write_text("no JSON")
+    (tmp_path / "other.json").write_text('{"rows": [{"defence": "none", "recovered": "all"}]}')
+    result = invoke("audit", "truth.npz", "--json", *arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert words in one_object(result.stdout)["error"]
