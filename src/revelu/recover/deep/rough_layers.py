@@ -185,17 +185,19 @@ class RoughLayersSearch(Search):
                     first, others = self.how.first.find(
                         self._answers, self._dim, self.noise, self.rng, others, first
                     )
-                    if not len(first) or len(first) > self._dim:
-                        return self._ended(
-                            f"{len(first)} hyperplanes of a first layer were found: where answers "
-                            "have few digits it has to be no wider than the input"
-                        )
+                    if not 0 < len(first) <= self._dim:
+                        return self._wide(len(first))
                     said = self._both(self._turned(first), others)
                     if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
                         break
                 return said
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+
+    def _wide(self, n_rows: int) -> Candidate:
+        """Where no row is found, or more than inputs have dimensions."""
+        need = "where answers have few digits it has to be no wider than the input"
+        return self._ended(f"{n_rows} hyperplanes of a first layer were found: {need}")
 
     def _turned(self, first: Rows) -> Rows:
         """Rows of the first layer, as their neurons turn on."""
@@ -327,8 +329,8 @@ class RoughLayersSearch(Search):
             self._ask_fresh(need - len(self.X))
             self._ask(self._rare(network))
             samples, everything = self._telling(network), self._everything()
-            n_parameters, n = network.n_parameters, len(samples.X)
-            self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
+            n = len(samples.X)
+            self.tell(f"fitting {network.n_parameters:,} parameters to {n:,} answers")
             before, network = network, self._fitted(network, samples, is_first=turn == 0)
             if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
@@ -428,9 +430,8 @@ class RoughLayersSearch(Search):
         leaves less in the end.
         """
         everything = self._everything()
-        few = (network.preactivations(self.X)[-1] > 0).sum(axis=0) <= self.how.few * (
-            network.architecture[-3] + 1
-        )
+        n_on = (network.preactivations(self.X)[-1] > 0).sum(axis=0)
+        few = n_on <= self.how.few * (network.architecture[-3] + 1)
         starts = [network]
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
