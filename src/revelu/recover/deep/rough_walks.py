@@ -3,9 +3,9 @@
 1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
 2. Walks along the surfaces of upper neurons, as in float64 but with wider ranges, read their rows,
    and these tell the signs of the first layer.
-3. Fainter kinks show in what these rows leave of the answers: more walks, and where a kink is too
-   faint for a walk :mod:`revelu.recover.deep.rough_missing`.
+3. Fainter kinks show in what these rows leave of the answers: more walks.
 4. All layers are fitted to what explains most answers, lest neurons that are missing move others.
+   Those are left to :mod:`revelu.recover.deep.rough_growth`.
 """
 
 import logging
@@ -19,7 +19,6 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.layers import Layers, LayerSearch, Level
-from revelu.recover.deep.rough_missing import RoughMissing
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
@@ -102,12 +101,12 @@ class RoughWalks:
         How the outputs are fitted,
     equations : float
         to so many answers for each unknown of the upper layer.
-    missing : RoughMissing
-        How neurons are found that no walk has found.
     most : float
         The share of answers that has to be explained at least,
     n_fits, n_steps : int
         in fits of all layers, of so many steps each,
+    slow : float
+        fewer where one leaves more than this share of what the last has left of most.
     damping : Damping
     most_dense, most_work : int, float
         which solve normal equations up to so many parameters and multiplications.
@@ -120,13 +119,13 @@ class RoughWalks:
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 3.0
-    missing: RoughMissing = field(default_factory=lambda: RoughMissing(_search().seeds))
     most: float = 0.3
-    n_fits: int = 5
+    n_fits: int = 6
     n_steps: int = 3
-    damping: Damping = field(default_factory=lambda: Damping(1e-4))
+    slow: float = 0.9
+    damping: Damping = field(default_factory=lambda: Damping(1e-6))
     most_dense: int = 4000
-    most_work: float = 3e11
+    most_work: float = 1e12
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
@@ -152,13 +151,7 @@ class RoughWalks:
         n = int(self.equations * (len(level.walks) + 6) * level.frame.size / len(noise.scale))
         X = self._drawn(n, oracle.dim_in, rng)
         samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
-        network = self._walked_beside(layers, level, samples)
-
-        def refined(network: Network) -> Network:
-            return self.refined(network, samples)
-
-        network = self.missing.find(oracle, noise, rng, network, samples, refined)
-        return network, samples
+        return self._walked_beside(layers, level, samples), samples
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""
@@ -204,11 +197,25 @@ class RoughWalks:
 
     def refined(self, network: Network, samples: Samples) -> Network:
         """Fit all layers to what explains most answers."""
-        solver = Automatic(Iterative(60), self.most_dense, self.most_work)
         for _ in range(self.n_fits):
-            robust, stop = self._by_most(network, samples), Stop(self.n_steps)
-            network = fit(network, robust, stop, solver=solver, damping=self.damping).network
+            before = self._typical(network, samples)
+            network = self._fitted(network, self._by_most(network, samples))
+            if self._typical(network, samples) > self.slow * before:
+                break
         return network
+
+    @staticmethod
+    def _typical(network: Network, samples: Samples) -> float:
+        return float(np.median(np.abs(samples.residual(network))))
+
+    def fitted(self, network: Network, samples: Samples) -> Network:
+        """Fit all layers to all answers."""
+        return self._fitted(network, samples)
+
+    def _fitted(self, network: Network, samples: Samples) -> Network:
+        solver = Automatic(Iterative(60), self.most_dense, self.most_work)
+        stop = Stop(self.n_steps)
+        return fit(network, samples, stop, solver=solver, damping=self.damping).network
 
 
 @dataclass

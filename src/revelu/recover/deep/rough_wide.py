@@ -1,17 +1,23 @@
 """Two hidden layers of any widths from answers of few digits.
 
 A first layer no wider than the input is fitted as :mod:`revelu.recover.deep.rough_layers` says, a
-wider one from walks (:mod:`revelu.recover.deep.rough_walks`).
+wider one from walks (:mod:`revelu.recover.deep.rough_walks`): they find the neurons that are often
+on, and a fit of all layers makes these exact.  Those that are rarely on are found where the network
+is wrong (:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
 """
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.network import Network
+from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_walks import RoughWalks
-from revelu.recover.method import Candidate
+from revelu.recover.method import Candidate, Why
+from revelu.recover.refine.network_fit import Samples
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +30,24 @@ class RoughWide(RoughLayers):
     ----------
     walks : RoughWalks
         How they are found where the first is wider than the input.
-    max_wide_steps : (int, int)
-        Steps of fits of all layers, of the first and of later ones.
+    growth : RoughGrowth
+        How neurons are found that no walk has found,
+    n_growths : int
+        so many times between fits of all layers,
+    n_wide_rounds : int
+        of which there are so many at most.
+    n_wide_fresh : int
+        Fresh answers of each round, which the network has to agree with at last.
+    hopeless : float
+        The search ends where more than this share of fresh answers is wrong.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
-    max_wide_steps: tuple[int, int] = (10, 8)
+    growth: RoughGrowth = field(default_factory=RoughGrowth)
+    n_growths: int = 3
+    n_wide_rounds: int = 8
+    n_wide_fresh: int = 3000
+    hopeless: float = 0.5
 
 
 @dataclass
@@ -37,9 +55,10 @@ class RoughWideSearch(RoughLayersSearch):
     """Two hidden layers of any widths, fitted to answers."""
 
     how: RoughWide = field(default_factory=RoughWide)
+    is_wide: bool = field(default=False, init=False)
 
     def _wide(self, n_rows: int) -> Candidate:
-        """Both layers where the first is wider than the input: by walks, and fits of both."""
+        """Both layers where the first is wider than the input."""
         walks = self.how.walks
         if not n_rows or self.paid.subspace is not None:
             return super()._wide(n_rows)
@@ -52,13 +71,49 @@ class RoughWideSearch(RoughLayersSearch):
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
             )
-        self.network, samples = found
-        self.X, self.Y = samples.X, samples.Y
+        network, samples = found
+        self.is_wide, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.ones(len(self.X), dtype=bool)
-        self.how = replace(
-            self.how,
-            most_dense=walks.most_dense,
-            most_work=walks.most_work,
-            max_joint_steps=self.how.max_wide_steps,
+        return self._settled(walks.refined(network, self._everything()))
+
+    def _settled(self, network: Network) -> Candidate:
+        """Let the network grow where it is wrong until fresh answers agree."""
+        if not self.is_wide:
+            return super()._settled(network)
+        growth, self.network = self.how.growth, network
+        for _ in range(self.how.n_wide_rounds):
+            n_before = len(self.X)
+            self._ask_fresh(self.how.n_wide_fresh)
+            wrong = growth.wrong(network, self._everything())
+            log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
+            if not wrong.any():
+                return self._whole(network)
+            if wrong[n_before:].mean() > self.how.hopeless:
+                break
+            for _ in range(self.how.n_growths):
+                self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
+                growth.around(self._asked, network, self._everything(), self.rng)
+                network = growth.grown(network, self._everything(), self.rng)
+                wrong = growth.wrong(network, self._everything())
+                if not wrong.any():
+                    break
+            network = self.how.walks.refined(network, self._everything())
+            self.network = network
+        share = wrong[n_before:].mean()
+        return self._ended(
+            f"the layers that were fitted are wrong at {share:.2%} of fresh inputs"
         )
-        return self._settled(self.network)
+
+    def _asked(self, X: FloatArray) -> Samples:
+        """Ask where a network is wrong, and keep it for fits."""
+        n_before = len(self.X)
+        self._ask(X, near=True)
+        X, Y = self.X[n_before:], self.Y[n_before:]
+        return Samples(X, Y, self._sigma(X))
+
+    def _whole(self, network: Network) -> Candidate:
+        """Fit all layers to all answers, none of which is far off, and take out what is idle."""
+        network = self.how.walks.fitted(network, self._everything())
+        self.network = self._plain(network)
+        log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), self._off(network).max())
+        return Candidate(self.network, Why.EXPLAINED, warnings=(self._resolution(),))

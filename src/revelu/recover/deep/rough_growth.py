@@ -1,0 +1,270 @@
+"""Neurons that a network of two hidden layers lacks, found at inputs where it is wrong.
+
+Where most rows are exact a network is right, to the digits of the answers, wherever no neuron is
+on that is missing or badly known.  So what is wrong is found without touching what is right:
+
+1. From inputs at which the network is wrong random walks go where it is wrong in the same
+   direction: neurons that are rarely on show there as often as wanted.
+2. Neurons that are wrong at most inputs where they are on go; those that are right at most are
+   held; the rest are free.
+3. New neurons join those, one after another, each at first the affine function that the wrong
+   answers nearest to one of them show.  Rows are fitted to what the held ones leave by least
+   squares that forget what is far off, more and more of it (graduated non-convexity, Blake and
+   Zisserman 1987), until what noise leaves is the measure.
+4. Of the free ones those go that the others can do without.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network, add_networks
+from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
+from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
+from revelu.types import BoolArray, FloatArray, IntArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """What held neurons leave of answers, above the first layer, and how far off counts as wrong.
+
+    Attributes
+    ----------
+    samples : Samples
+        What the first layer puts out, and what is left above it.
+    limit : float
+        In errors of an answer.
+    """
+
+    samples: Samples
+    limit: float
+
+    def off(self, free: Network) -> FloatArray:
+        """How far off each answer is, in errors, shape (n,)."""
+        return np.asarray(np.abs(self.samples.residual(free)).max(axis=1))
+
+    def cost(self, free: Network) -> float:
+        """What is left, answers that are far off counting little more than others."""
+        return float(np.log1p((self.off(free) / self.limit) ** 2).sum())
+
+    def wrong(self, free: Network) -> IntArray:
+        """Answers that are not explained."""
+        return np.flatnonzero(self.off(free) > self.limit)
+
+
+@dataclass(frozen=True)
+class RoughGrowth:
+    """How neurons are found where a network is wrong.
+
+    Attributes
+    ----------
+    typical : float
+        An answer is wrong if it is off by so many times the median,
+    least : float
+        and by so many errors.
+    n_starts, n_walkers, n_steps : int
+        Wrong inputs that random walks start from, walks from each, and their steps,
+    step : float
+        of so many standard deviations at first,
+    farthest : float
+        and how far out they go.
+    lost : float
+        Neurons go that are wrong at a larger share of the inputs where they are on.
+    doubtful : float
+        They are free if that share is so many times that of all inputs,
+    rare : float
+        and they are on at no more than this share;
+    known : float
+        or if they are on at fewer right inputs than this times the entries of a row.
+    max_new : int
+        Neurons that are added at once, at most,
+    n_tries : int
+        each the best of so many starts,
+    n_near : float
+        from so many wrong answers for each entry of a row,
+    gain : float
+        kept if they leave less than this share of what was left.
+    n_scales, n_fit : int
+        Scales beyond which answers are forgotten, one after another, and steps at each.
+    n_others : int
+        Answers that are looked at beside those that are wrong or where a free neuron is on.
+    """
+
+    typical: float = 8.0
+    least: float = 20.0
+    n_starts: int = 6
+    n_walkers: int = 8
+    n_steps: int = 12
+    step: float = 0.3
+    farthest: float = 3.0
+    lost: float = 0.5
+    doubtful: float = 3.0
+    rare: float = 0.3
+    known: float = 6.0
+    max_new: int = 3
+    n_tries: int = 4
+    n_near: float = 3.0
+    gain: float = 0.97
+    n_scales: int = 5
+    n_fit: int = 3
+    n_others: int = 2000
+    damping: Damping = field(default_factory=lambda: Damping(1e-6))
+
+    def limit(self, network: Network, samples: Samples) -> float:
+        """How many errors an answer may be off."""
+        off = np.abs(samples.residual(network)).max(axis=1)
+        return max(self.least, self.typical * float(np.median(off)))
+
+    def wrong(self, network: Network, samples: Samples) -> BoolArray:
+        """Which answers a network does not explain, shape (n,)."""
+        off = np.abs(samples.residual(network)).max(axis=1)
+        return np.asarray(off > self.limit(network, samples))
+
+    def around(
+        self,
+        asked: Callable[[FloatArray], Samples],
+        network: Network,
+        samples: Samples,
+        rng: np.random.Generator,
+    ) -> Samples:
+        """Step 1: answers at inputs around those at which a network is wrong."""
+        limit, wrong = self.limit(network, samples), np.flatnonzero(self.wrong(network, samples))
+        starts = rng.choice(wrong, min(self.n_starts, len(wrong)), replace=False)
+        X = np.repeat(samples.X[starts], self.n_walkers, axis=0)
+        side = samples.residual(network)[starts]
+        side = np.repeat(side / np.linalg.norm(side, axis=1, keepdims=True), self.n_walkers, axis=0)
+        most, sizes, found = self.farthest * np.sqrt(X.shape[1]), np.full(len(X), self.step), []
+        for _ in range(self.n_steps):
+            there = asked(X + sizes[:, None] * rng.standard_normal(X.shape))
+            stays = (there.residual(network) * side).sum(axis=1) > limit
+            stays &= np.linalg.norm(there.X, axis=1) < most
+            X = np.where(stays[:, None], there.X, X)
+            # Half of the steps stay, about.
+            sizes = np.clip(sizes * np.where(stays, 1.3, 0.75), 1e-3, 5.0 * self.step)
+            found.append(there)
+        joined = found[0]
+        for more in found[1:]:
+            joined = joined.joined(more)
+        return joined
+
+    def grown(self, network: Network, samples: Samples, rng: np.random.Generator) -> Network:
+        """Steps 2 to 4: a network that is wrong at fewer inputs, if one is found."""
+        limit, wrong = self.limit(network, samples), self.wrong(network, samples)
+        on = network.preactivations(samples.X)[1] > 0
+        lost, free = self._doubtful(on, wrong, network.architecture[1])
+        top = top_of(network)
+        base = with_top(network, top.take(~(lost | free)))
+        H, rest = network.activations(samples.X)[1], samples.Y - base(samples.X)
+        some = wrong | on[:, lost | free].any(axis=1)
+        others = rng.permutation(np.flatnonzero(~some))[: self.n_others]
+        rows = np.concatenate([np.flatnonzero(some), others])
+        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[rows]
+        left = _Rest(Samples(H[rows], rest[rows], sigma), limit)
+        start = _plain(top.take(free))
+        neurons = self._spared(self._joined(start, left, rng), left)
+        log.info(
+            "%d neurons go, %d of %d are free, %d instead: %d of %d wrong, %d before",
+            *(lost.sum(), free.sum(), len(free), neurons.architecture[1]),
+            *(len(left.wrong(neurons)), len(rows), wrong.sum()),
+        )
+        return with_top(base, add_networks(top_of(base), neurons))
+
+    def _doubtful(
+        self, on: BoolArray, wrong: BoolArray, n_entries: int
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which neurons go, and which are free."""
+        n_on, n_wrong = on.sum(axis=0), (on & wrong[:, None]).sum(axis=0)
+        share = np.where(n_on > 0, n_wrong / np.maximum(n_on, 1), 1.0)
+        is_rare = n_on <= self.rare * len(on)
+        lost = (share > self.lost) & is_rare
+        doubtful = (share > self.doubtful * wrong.mean()) & is_rare
+        unseen = n_on - n_wrong < self.known * n_entries
+        return lost, (doubtful | unseen) & ~lost
+
+    def _joined(self, start: Network, left: _Rest, rng: np.random.Generator) -> Network:
+        """Step 3: free neurons, and new ones beside them."""
+        best = start
+        for _ in range(self.max_new):
+            wrong = left.wrong(best)
+            if len(wrong) < 2:
+                break
+            tried = [
+                self.fitted(self._with_new(best, left, wrong, rng), left)
+                for _ in range(self.n_tries)
+            ]
+            found = min(tried, key=left.cost)
+            if left.cost(found) > self.gain * left.cost(best):
+                break
+            best = found
+        return best
+
+    def _with_new(
+        self, known: Network, left: _Rest, wrong: IntArray, rng: np.random.Generator
+    ) -> Network:
+        """Neurons, and one more: the affine function of the wrong answers nearest to one."""
+        H, rest = left.samples.X, left.samples.Y - known(left.samples.X)
+        one = int(rng.choice(wrong))
+        column = rest[one] / np.linalg.norm(rest[one])
+        r = rest[wrong] @ column
+        same = wrong[r > 0]
+        apart = np.linalg.norm(H[same] - H[one], axis=1)
+        near = same[np.argsort(apart, kind="stable")[: int(self.n_near * (H.shape[1] + 1))]]
+        F = np.column_stack([H[near], np.ones(len(near))])
+        row = _least_deviations(F, rest[near] @ column)
+        new = Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
+        return add_networks(known, new)
+
+    def fitted(self, start: Network, left: _Rest) -> Network:
+        """Fit rows to answers, ever more of those that are far off forgotten."""
+        if not start.architecture[1]:
+            return start
+        network, off = start, left.off(start)
+        far = float(np.quantile(off, 0.95))
+        for scale in np.geomspace(max(far, left.limit), left.limit, self.n_scales):
+            off = np.abs(left.samples.residual(network))
+            sigma = left.samples.sigma * np.sqrt(1.0 + (off / scale) ** 2)
+            some = Samples(left.samples.X, left.samples.Y, sigma)
+            stop = Stop(self.n_fit)
+            network = fit(
+                network, some, stop, solver=normal_equations, damping=self.damping
+            ).network
+        return network
+
+    def _spared(self, neurons: Network, left: _Rest) -> Network:
+        """Step 4: neurons without those that the others can do without."""
+        j = 0
+        while j < neurons.architecture[1]:
+            kept = np.arange(neurons.architecture[1]) != j
+            fewer = self.fitted(neurons.take(kept), left)
+            if left.cost(fewer) <= left.cost(neurons) / self.gain:
+                neurons = fewer
+            else:
+                j += 1
+        return neurons
+
+
+def _plain(top: Network) -> Network:
+    """Neurons alone, without what is affine."""
+    k = top.dim_out
+    return Network(top.weights, [top.biases[0], np.zeros(k)])
+
+
+def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> FloatArray:
+    """The smallest row that most answers agree with, by least squares reweighted.
+
+    A few answers may be those of another neuron, too.
+    """
+    sizes = np.sqrt((F**2).mean(axis=0)) + np.finfo(np.float64).tiny
+    A, weights = F / sizes, np.ones(len(y))
+    for _ in range(n_steps):
+        M = A * weights[:, None]
+        G = M.T @ M
+        G[np.diag_indices_from(G)] += 1e-6 * np.trace(G) / len(G)
+        row = np.linalg.solve(G, M.T @ (weights * y))
+        off = np.abs(A @ row - y)
+        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), 1e-300))
+    return np.asarray(row / sizes)
