@@ -33,6 +33,8 @@ class WideRows:
         lacks one go astray.
     place : float
         How far off a kink of a line may be, relative to its point: several are near each other;
+    least_off : float
+        and of that share at least, where most of many are nearer,
     near : float
         and from a known hyperplane so many times that.
     sharp : float
@@ -52,6 +54,7 @@ class WideRows:
     rough: RoughRows = field(default_factory=RoughRows)
     n_lines: tuple[int, ...] = (8, 3, 3, 3, 3)
     place: float = 1e-5
+    least_off: float = 0.01
     near: float = 3.0
     sharp: float = 0.5
     least: int = 2
@@ -189,21 +192,35 @@ class _Plane:
             self._solve()
 
     def _solve(self) -> None:
-        """Least squares over where it was met, and in which directions."""
-        d = len(self.row) - 1
-        for _ in range(2):
-            w = self.row[:-1]
-            across = np.eye(d) - np.outer(w, w)
-            A = [self.H[self.members] / self.off[self.members, None], np.append(w, 0.0)[None] * 1e9]
-            y = [-A[0] @ self.row, np.zeros(1)]
-            for k in self.members:
-                error = self.how.sharp * self.seen.errors[k] / np.sqrt(d) + 1e-6
-                normal = self.seen.W[k] * np.sign(self.seen.W[k] @ w)
-                A.append(np.column_stack([across, np.zeros(d)]) / error)
-                y.append(across @ (normal - w) / error)
-            M = np.vstack(A)
-            self.row = self.row + np.linalg.lstsq(M, np.concatenate(y), rcond=None)[0]
-            self.row /= np.linalg.norm(self.row[:-1])
+        """Least squares over where it was met, and in which directions.
+
+        Where it is met more often than it has unknowns, what is off is forgotten: of all kinks
+        some are near by chance.
+        """
+        d, members = len(self.row) - 1, self.members
+        weights = np.ones(len(members))
+        for turn in range(6 if len(members) > d + 1 else 2):
+            if turn > 1:
+                off = np.abs(self.H[members] @ self.row) / self.off[members]
+                typical = max(float(np.median(off)), self.how.least_off)
+                weights = 1.0 / np.sqrt(1.0 + (off / (3.0 * typical)) ** 2)
+            self._step(weights)
+
+    def _step(self, weights: FloatArray) -> None:
+        d, members = len(self.row) - 1, self.members
+        w = self.row[:-1]
+        across = np.eye(d) - np.outer(w, w)
+        sure = weights / self.off[members]
+        A = [self.H[members] * sure[:, None], np.append(w, 0.0)[None] * 1e9]
+        y = [-A[0] @ self.row, np.zeros(1)]
+        for k, weight in zip(members, weights, strict=True):
+            error = (self.how.sharp * self.seen.errors[k] / np.sqrt(d) + 1e-6) / weight
+            normal = self.seen.W[k] * np.sign(self.seen.W[k] @ w)
+            A.append(np.column_stack([across, np.zeros(d)]) / error)
+            y.append(across @ (normal - w) / error)
+        M = np.vstack(A)
+        self.row = self.row + np.linalg.lstsq(M, np.concatenate(y), rcond=None)[0]
+        self.row /= np.linalg.norm(self.row[:-1])
         self.covariance = np.linalg.pinv(M.T @ M)
 
     @property
