@@ -12,10 +12,10 @@ from revelu.probe.region import Orthant
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.rough_above import RoughAbove
-from revelu.recover.deep.rough_missing import RoughMissing
+from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
-from revelu.recover.deep.rough_walks import RoughWalks, signs_by_most
+from revelu.recover.deep.rough_walks import signs_by_most
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.fit.crossings import Crossings
@@ -271,21 +271,28 @@ def test_outputs_are_those_of_most_answers_and_tell_what_is_open_of_rows():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_neuron_that_is_missing_is_found_in_what_the_others_leave(seed):
-    target, rng = (
-        InFloat32(zoo.random_network([4, 8, 6, 1], seed=seed)),
-        np.random.default_rng(seed),
-    )
-    truth, oracle = target.truth, Oracle(target, 4)
+def test_neurons_that_are_missing_grow_where_a_network_is_wrong(seed):
+    target = InFloat32(zoo.random_network([4, 8, 6, 1], seed=seed))
+    truth, rng = target.truth, np.random.default_rng(seed)
+    oracle = Oracle(target, 4)
     noise = measure_noise(oracle, seed)
-    X = rng.standard_normal((1500, 4)).astype(np.float32).astype(np.float64)
-    samples = Samples(X, oracle(X), np.broadcast_to(noise.errors, (len(X), 1)))
-    top = top_of(truth).take(np.arange(5))
+
+    def asked(X):
+        X = X.astype(np.float32).astype(np.float64)
+        return Samples(X, oracle(X), np.broadcast_to(noise.errors, (len(X), 1)))
+
+    samples = asked(rng.standard_normal((1500, 4)))
+    rarest = np.argsort((truth.preactivations(samples.X)[1] > 0).mean(axis=0))
     rest = np.zeros((1, 8)), np.zeros(1)
-    lacking = with_top(truth, Network(top.weights, top.biases, skip=rest))
-    found = RoughMissing(RoughWalks().missing.seeds).find(
-        oracle, noise, rng, lacking, samples, lambda network: network
-    )
-    before, after = (np.abs(net(X) - truth(X)).mean() for net in (lacking, found))
-    assert after < 1e-3 * before
-    assert oracle.n_queries < 15_000
+    top = top_of(truth).take(np.sort(rarest[2:]))
+    network = with_top(truth, Network(top.weights, top.biases, skip=rest))
+    before, growth = growth_error(network, truth), RoughGrowth()
+    for _ in range(4):
+        samples = samples.joined(growth.around(asked, network, samples, rng))
+        network = growth.grown(network, samples, np.arange(len(samples.X)) < 1500, rng)
+    assert growth_error(network, truth) < 1e-3 * before
+    assert oracle.n_queries < 5_000
+
+
+def growth_error(network, truth):
+    return np.abs(errors(network, truth)).mean()

@@ -16,7 +16,7 @@ on that is missing or badly known.  So what is wrong is found without touching w
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,14 +34,23 @@ class _Rest:
 
     Attributes
     ----------
+    X : ndarray, shape (n, d)
     samples : Samples
         What the first layer puts out, and what is left above it.
     limit : float
         In errors of an answer.
+    was_right : ndarray of bool, shape (n,)
+        Which answers the network explained before.
+    stake : float
+        So many times as much these count: wrong ones are drawn where a neuron is wrong, again and
+        again, and must not be bought by others.
     """
 
+    X: FloatArray
     samples: Samples
     limit: float
+    was_right: BoolArray
+    stake: float
 
     def off(self, free: Network) -> FloatArray:
         """How far off each answer is, in errors, shape (n,)."""
@@ -49,7 +58,14 @@ class _Rest:
 
     def cost(self, free: Network) -> float:
         """What is left, answers that are far off counting little more than others."""
-        return float(np.log1p((self.off(free) / self.limit) ** 2).sum())
+        costs = np.log1p((self.off(free) / self.limit) ** 2)
+        return float(costs.sum() + (self.stake - 1.0) * costs[self.was_right].sum())
+
+    def less(self, free: Network) -> "_Rest":
+        """The same less what neurons give."""
+        samples = self.samples
+        left = Samples(samples.X, samples.Y - free(samples.X), samples.sigma)
+        return replace(self, samples=left)
 
     def wrong(self, free: Network) -> IntArray:
         """Answers that are not explained."""
@@ -72,6 +88,12 @@ class RoughGrowth:
         of so many standard deviations at first,
     farthest : float
         and how far out they go.
+    few : float
+        Neurons that are on at a smaller share of inputs are asked about,
+    spreads : tuple of float
+        of such standard deviations,
+    n_each, n_drawn : int
+        at so many inputs each, of so many that are drawn.
     lost : float
         Neurons go that are wrong at a larger share of the inputs where they are on.
     doubtful : float
@@ -83,35 +105,48 @@ class RoughGrowth:
     max_new : int
         Neurons that are added at once, at most,
     n_tries : int
-        each the best of so many starts,
+        each the best of so many starts, fitted alone,
+    n_together : int
+        and of the best of them the one that leaves least when all are fitted at once,
     n_near : float
         from so many wrong answers for each entry of a row,
+    stake : float
+        where answers that were right count so many times as much,
     gain : float
         kept if they leave less than this share of what was left.
+    far : float
+        Wrong answers off by more than this share of them are forgotten from the first,
     n_scales, n_fit : int
-        Scales beyond which answers are forgotten, one after another, and steps at each.
+        then others, at so many scales one after another, and steps at each.
     n_others : int
         Answers that are looked at beside those that are wrong or where a free neuron is on.
     """
 
-    typical: float = 8.0
+    typical: float = 30.0
     least: float = 20.0
     n_starts: int = 6
     n_walkers: int = 8
     n_steps: int = 12
     step: float = 0.3
     farthest: float = 3.0
-    lost: float = 0.5
+    few: float = 0.03
+    spreads: tuple[float, ...] = (1.0, 1.5, 2.5)
+    n_each: int = 40
+    n_drawn: int = 50_000
+    lost: float = 0.4
     doubtful: float = 3.0
     rare: float = 0.3
     known: float = 6.0
     max_new: int = 3
-    n_tries: int = 4
+    n_tries: int = 8
+    n_together: int = 2
     n_near: float = 3.0
+    stake: float = 3.0
     gain: float = 0.97
+    far: float = 0.8
     n_scales: int = 5
     n_fit: int = 3
-    n_others: int = 2000
+    n_others: int = 20_000
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def limit(self, network: Network, samples: Samples) -> float:
@@ -151,11 +186,32 @@ class RoughGrowth:
             joined = joined.joined(more)
         return joined
 
-    def grown(self, network: Network, samples: Samples, rng: np.random.Generator) -> Network:
-        """Steps 2 to 4: a network that is wrong at fewer inputs, if one is found."""
+    def where_rare(self, network: Network, rng: np.random.Generator) -> FloatArray:
+        """Inputs at which rare neurons are on: false ones are wrong there.
+
+        A row that was fitted to answers around a few wrong inputs is seldom told by others.
+        """
+        X = rng.choice(self.spreads, self.n_drawn)[:, None]
+        X = X * rng.standard_normal((self.n_drawn, network.dim_in))
+        on = network.preactivations(X)[1] > 0
+        rows = [
+            np.flatnonzero(column)[: self.n_each] for column in on.T[on.mean(axis=0) < self.few]
+        ]
+        return X[np.unique(np.concatenate(rows))] if rows else X[:0]
+
+    def grown(
+        self, network: Network, samples: Samples, is_drawn: BoolArray, rng: np.random.Generator
+    ) -> Network:
+        """Steps 2 to 4: a network that is wrong at fewer inputs, if one is found.
+
+        Parameters
+        ----------
+        is_drawn : ndarray of bool, shape (n,)
+            Which answers are none of step 1: those tell which neurons are wrong.
+        """
         limit, wrong = self.limit(network, samples), self.wrong(network, samples)
         on = network.preactivations(samples.X)[1] > 0
-        lost, free = self._doubtful(on, wrong, network.architecture[1])
+        lost, free = self._doubtful(on[is_drawn], wrong[is_drawn], network.architecture[1])
         top = top_of(network)
         base = with_top(network, top.take(~(lost | free)))
         H, rest = network.activations(samples.X)[1], samples.Y - base(samples.X)
@@ -163,8 +219,9 @@ class RoughGrowth:
         others = rng.permutation(np.flatnonzero(~some))[: self.n_others]
         rows = np.concatenate([np.flatnonzero(some), others])
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[rows]
-        left = _Rest(Samples(H[rows], rest[rows], sigma), limit)
-        start = _plain(top.take(free))
+        start, above = _plain(top.take(free)), Samples(H[rows], rest[rows], sigma)
+        was_right = np.abs(above.residual(start)).max(axis=1) <= limit
+        left = _Rest(samples.X[rows], above, limit, was_right, self.stake)
         neurons = self._spared(self._joined(start, left, rng), left)
         log.info(
             "%d neurons go, %d of %d are free, %d instead: %d of %d wrong, %d before",
@@ -192,39 +249,35 @@ class RoughGrowth:
             wrong = left.wrong(best)
             if len(wrong) < 2:
                 break
-            tried = [
-                self.fitted(self._with_new(best, left, wrong, rng), left)
-                for _ in range(self.n_tries)
-            ]
+            rest = left.less(best)
+            news = [self.fitted(self._new(rest, wrong, rng), rest) for _ in range(self.n_tries)]
+            news.sort(key=rest.cost)
+            tried = [self.fitted(add_networks(best, new), left) for new in news[: self.n_together]]
             found = min(tried, key=left.cost)
             if left.cost(found) > self.gain * left.cost(best):
                 break
             best = found
         return best
 
-    def _with_new(
-        self, known: Network, left: _Rest, wrong: IntArray, rng: np.random.Generator
-    ) -> Network:
-        """Neurons, and one more: the affine function of the wrong answers nearest to one."""
-        H, rest = left.samples.X, left.samples.Y - known(left.samples.X)
-        one = int(rng.choice(wrong))
-        column = rest[one] / np.linalg.norm(rest[one])
-        r = rest[wrong] @ column
-        same = wrong[r > 0]
-        apart = np.linalg.norm(H[same] - H[one], axis=1)
+    def _new(self, rest: _Rest, wrong: IntArray, rng: np.random.Generator) -> Network:
+        """A neuron: the affine function of the wrong answers nearest to one."""
+        H, Y, one = rest.samples.X, rest.samples.Y, int(rng.choice(wrong))
+        column = Y[one] / np.linalg.norm(Y[one])
+        same = wrong[Y[wrong] @ column > 0]
+        apart = np.linalg.norm(rest.X[same] - rest.X[one], axis=1)
         near = same[np.argsort(apart, kind="stable")[: int(self.n_near * (H.shape[1] + 1))]]
         F = np.column_stack([H[near], np.ones(len(near))])
-        row = _least_deviations(F, rest[near] @ column)
-        new = Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
-        return add_networks(known, new)
+        row = _least_deviations(F, Y[near] @ column)
+        return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
 
     def fitted(self, start: Network, left: _Rest) -> Network:
         """Fit rows to answers, ever more of those that are far off forgotten."""
         if not start.architecture[1]:
             return start
         network, off = start, left.off(start)
-        far = float(np.quantile(off, 0.95))
-        for scale in np.geomspace(max(far, left.limit), left.limit, self.n_scales):
+        is_wrong = off > left.limit
+        far = float(np.quantile(off[is_wrong], self.far)) if is_wrong.any() else left.limit
+        for scale in np.geomspace(far, left.limit, self.n_scales):
             off = np.abs(left.samples.residual(network))
             sigma = left.samples.sigma * np.sqrt(1.0 + (off / scale) ** 2)
             some = Samples(left.samples.X, left.samples.Y, sigma)

@@ -120,7 +120,7 @@ class RoughWalks:
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 3.0
     most: float = 0.3
-    n_fits: int = 6
+    n_fits: int = 4
     n_steps: int = 3
     slow: float = 0.9
     damping: Damping = field(default_factory=lambda: Damping(1e-6))

@@ -36,6 +36,8 @@ class RoughWide(RoughLayers):
         so many times between fits of all layers,
     n_wide_rounds : int
         of which there are so many at most.
+    wide_equations : float
+        Answers of these for each parameter.
     n_wide_fresh : int
         Fresh answers of each round, which the network has to agree with at last.
     hopeless : float
@@ -46,6 +48,7 @@ class RoughWide(RoughLayers):
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     n_growths: int = 3
     n_wide_rounds: int = 8
+    wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     hopeless: float = 0.5
 
@@ -84,6 +87,7 @@ class RoughWideSearch(RoughLayersSearch):
         for _ in range(self.how.n_wide_rounds):
             n_before = len(self.X)
             self._ask_fresh(self.how.n_wide_fresh)
+            self._ask(growth.where_rare(network, self.rng))
             wrong = growth.wrong(network, self._everything())
             log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
             if not wrong.any():
@@ -93,16 +97,30 @@ class RoughWideSearch(RoughLayersSearch):
             for _ in range(self.how.n_growths):
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
-                network = growth.grown(network, self._everything(), self.rng)
+                network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
+                self._ask(growth.where_rare(network, self.rng))
                 wrong = growth.wrong(network, self._everything())
                 if not wrong.any():
                     break
-            network = self.how.walks.refined(network, self._everything())
-            self.network = network
+            self.network = network = self.how.walks.refined(network, self._evenly(network))
         share = wrong[n_before:].mean()
-        return self._ended(
-            f"the layers that were fitted are wrong at {share:.2%} of fresh inputs"
-        )
+        return self._ended(f"the layers that were fitted are wrong at {share:.2%} of fresh inputs")
+
+    def _evenly(self, network: Network) -> Samples:
+        """Answers to fit to, of which each upper neuron is on at as many, about."""
+        n = int(self.how.wide_equations * network.n_parameters / network.dim_out)
+        everything = self._everything()
+        if n >= len(self.X):
+            return everything
+        on = network.preactivations(self.X)[1] > 0
+        share = (on / np.maximum(on.sum(axis=0), n / on.shape[1])).sum(axis=1) + 1.0 / len(on)
+        rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
+        return Samples(self.X[rows], self.Y[rows], everything.sigma[rows])
+
+    def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
+        if not self.is_wide:
+            return super()._fitted(network, samples, is_first=is_first)
+        return self.how.walks.fitted(network, samples)
 
     def _asked(self, X: FloatArray) -> Samples:
         """Ask where a network is wrong, and keep it for fits."""
@@ -113,7 +131,7 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _whole(self, network: Network) -> Candidate:
         """Fit all layers to all answers, none of which is far off, and take out what is idle."""
-        network = self.how.walks.fitted(network, self._everything())
-        self.network = self._plain(network)
-        log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), self._off(network).max())
+        self.network = network = self._plain(self._fitted(network, self._everything()))
+        off = self._off(network).max()
+        log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), off)
         return Candidate(self.network, Why.EXPLAINED, warnings=(self._resolution(),))
