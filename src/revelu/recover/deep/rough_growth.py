@@ -118,8 +118,8 @@ class RoughGrowth:
         Wrong answers off by more than this share of them are forgotten from the first,
     n_scales, n_fit : int
         then others, at so many scales one after another, and steps at each.
-    n_others : int
-        Answers that are looked at beside those that are wrong or where a free neuron is on.
+    every : int
+        Of answers that are right where no neuron is on that is fitted one of so many is looked at.
     """
 
     typical: float = 30.0
@@ -146,7 +146,7 @@ class RoughGrowth:
     far: float = 0.8
     n_scales: int = 5
     n_fit: int = 3
-    n_others: int = 20_000
+    every: int = 8
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def limit(self, network: Network, samples: Samples) -> float:
@@ -215,18 +215,15 @@ class RoughGrowth:
         top = top_of(network)
         base = with_top(network, top.take(~(lost | free)))
         H, rest = network.activations(samples.X)[1], samples.Y - base(samples.X)
-        some = wrong | on[:, lost | free].any(axis=1)
-        others = rng.permutation(np.flatnonzero(~some))[: self.n_others]
-        rows = np.concatenate([np.flatnonzero(some), others])
-        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[rows]
-        start, above = _plain(top.take(free)), Samples(H[rows], rest[rows], sigma)
+        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)
+        start, above = _plain(top.take(free)), Samples(H, rest, sigma)
         was_right = np.abs(above.residual(start)).max(axis=1) <= limit
-        left = _Rest(samples.X[rows], above, limit, was_right, self.stake)
+        left = _Rest(samples.X, above, limit, was_right, self.stake)
         neurons = self._spared(self._joined(start, left, rng), left)
         log.info(
             "%d neurons go, %d of %d are free, %d instead: %d of %d wrong, %d before",
             *(lost.sum(), free.sum(), len(free), neurons.architecture[1]),
-            *(len(left.wrong(neurons)), len(rows), wrong.sum()),
+            *(len(left.wrong(neurons)), len(wrong), wrong.sum()),
         )
         return with_top(base, add_networks(top_of(base), neurons))
 
@@ -277,13 +274,19 @@ class RoughGrowth:
         network, off = start, left.off(start)
         is_wrong = off > left.limit
         far = float(np.quantile(off[is_wrong], self.far)) if is_wrong.any() else left.limit
+        H, Y, errors = left.samples.X, left.samples.Y, left.samples.sigma
         for scale in np.geomspace(far, left.limit, self.n_scales):
             off = np.abs(left.samples.residual(network))
-            sigma = left.samples.sigma * np.sqrt(1.0 + (off / scale) ** 2)
-            some = Samples(left.samples.X, left.samples.Y, sigma)
-            stop = Stop(self.n_fit)
+            # Where nothing is on and nothing is left, nothing moves: a few such answers are enough.
+            some = (off > left.limit).any(axis=1) | (network.preactivations(H)[0] > 0).any(axis=1)
+            some[:: self.every] = True
+            sigma = errors[some] * np.sqrt(1.0 + (off[some] / scale) ** 2)
             network = fit(
-                network, some, stop, solver=normal_equations, damping=self.damping
+                network,
+                Samples(H[some], Y[some], sigma),
+                Stop(self.n_fit),
+                solver=normal_equations,
+                damping=self.damping,
             ).network
         return network
 
