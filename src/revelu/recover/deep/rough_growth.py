@@ -5,8 +5,8 @@ on that is missing or badly known.  So what is wrong is found without touching w
 
 1. From inputs at which the network is wrong random walks go where it is wrong in the same
    direction: neurons that are rarely on show there as often as wanted.
-2. Neurons that are wrong at most inputs where they are on go; those that are right at most are
-   held; the rest are free.
+2. Neurons that are wrong at many inputs where they are on go, and those that give nothing; those
+   that are right at most are held; the rest are free.
 3. New neurons join those, one after another, each at first the affine function that the wrong
    answers nearest to one of them show.  Rows are fitted to what the held ones leave by least
    squares that forget what is far off, more and more of it (graduated non-convexity, Blake and
@@ -133,7 +133,7 @@ class RoughGrowth:
     spreads: tuple[float, ...] = (1.0, 1.5, 2.5)
     n_each: int = 40
     n_drawn: int = 50_000
-    lost: float = 0.4
+    lost: float = 0.3
     doubtful: float = 3.0
     rare: float = 0.3
     known: float = 6.0
@@ -213,6 +213,8 @@ class RoughGrowth:
         on = network.preactivations(samples.X)[1] > 0
         lost, free = self._doubtful(on[is_drawn], wrong[is_drawn], network.architecture[1])
         top = top_of(network)
+        lost |= self._are_idle(top, network.activations(samples.X)[1], samples, limit)
+        free &= ~lost
         base = with_top(network, top.take(~(lost | free)))
         H, rest = network.activations(samples.X)[1], samples.Y - base(samples.X)
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)
@@ -238,6 +240,14 @@ class RoughGrowth:
         doubtful = (share > self.doubtful * wrong.mean()) & is_rare
         unseen = n_on - n_wrong < self.known * n_entries
         return lost, (doubtful | unseen) & ~lost
+
+    @staticmethod
+    def _are_idle(top: Network, H: FloatArray, samples: Samples, limit: float) -> BoolArray:
+        """Which neurons give less than what counts as wrong, at every input."""
+        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)
+        out = np.maximum(H @ top.weights[0].T + top.biases[0], 0.0)
+        most = (out[:, :, None] * np.abs(top.weights[1].T) / sigma[:, None, :]).max(axis=(0, 2))
+        return np.asarray(most < limit)
 
     def _joined(self, start: Network, left: _Rest, rng: np.random.Generator) -> Network:
         """Step 3: free neurons, and new ones beside them."""
@@ -267,15 +277,15 @@ class RoughGrowth:
         row = _least_deviations(F, Y[near] @ column)
         return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
 
-    def fitted(self, start: Network, left: _Rest) -> Network:
-        """Fit rows to answers, ever more of those that are far off forgotten."""
+    def fitted(self, start: Network, left: _Rest, n_scales: int | None = None) -> Network:
+        """Fit rows to answers, ever more of those that are far off forgotten; the last scales."""
         if not start.architecture[1]:
             return start
         network, off = start, left.off(start)
         is_wrong = off > left.limit
         far = float(np.quantile(off[is_wrong], self.far)) if is_wrong.any() else left.limit
         H, Y, errors = left.samples.X, left.samples.Y, left.samples.sigma
-        for scale in np.geomspace(far, left.limit, self.n_scales):
+        for scale in np.geomspace(far, left.limit, self.n_scales)[-(n_scales or self.n_scales) :]:
             off = np.abs(left.samples.residual(network))
             # Where nothing is on and nothing is left, nothing moves: a few such answers are enough.
             some = (off > left.limit).any(axis=1) | (network.preactivations(H)[0] > 0).any(axis=1)
@@ -295,7 +305,7 @@ class RoughGrowth:
         j = 0
         while j < neurons.architecture[1]:
             kept = np.arange(neurons.architecture[1]) != j
-            fewer = self.fitted(neurons.take(kept), left)
+            fewer = self.fitted(neurons.take(kept), left, 1)
             if left.cost(fewer) <= left.cost(neurons) / self.gain:
                 neurons = fewer
             else:

@@ -101,8 +101,8 @@ class RoughWalks:
         How the outputs are fitted,
     equations : float
         to so many answers for each unknown of the upper layer.
-    most : float
-        The share of answers that has to be explained at least,
+    beyond : float
+        Answers off by more than so many times the median are forgotten
     n_fits, n_steps : int
         in fits of all layers, of so many steps each,
     slow : float
@@ -119,7 +119,7 @@ class RoughWalks:
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 3.0
-    most: float = 0.3
+    beyond: float = 3.0
     n_fits: int = 4
     n_steps: int = 3
     slow: float = 0.9
@@ -189,11 +189,10 @@ class RoughWalks:
         return Network(weights, [*biases, C[-1]], skip=(C[r:-1].T, np.zeros(Y.shape[1])))
 
     def _by_most(self, network: Network, samples: Samples) -> Samples:
-        """The same with larger errors where more is left: least deviations by least squares."""
+        """The same with larger errors where more is left, which forgets what is far off."""
         left = np.abs(samples.residual(network))
-        typical = np.maximum(np.quantile(left, self.most, axis=0), 1.0)
-        factors = np.sqrt(typical * np.maximum(left, typical))
-        return Samples(samples.X, samples.Y, samples.sigma * factors)
+        typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
+        return Samples(samples.X, samples.Y, samples.sigma * np.hypot(1.0, left / typical))
 
     def refined(self, network: Network, samples: Samples) -> Network:
         """Fit all layers to what explains most answers."""

@@ -41,16 +41,19 @@ class RoughWide(RoughLayers):
     n_wide_fresh : int
         Fresh answers of each round, which the network has to agree with at last.
     hopeless : float
-        The search ends where more than this share of fresh answers is wrong.
+        The search ends where more than this share of fresh answers is wrong,
+    fewer : float
+        or in so many rounds in a row (``max_stale``) no less than this share of what was before.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     n_growths: int = 3
-    n_wide_rounds: int = 8
+    n_wide_rounds: int = 6
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     hopeless: float = 0.5
+    fewer: float = 0.7
 
 
 @dataclass
@@ -83,7 +86,7 @@ class RoughWideSearch(RoughLayersSearch):
         """Let the network grow where it is wrong until fresh answers agree."""
         if not self.is_wide:
             return super()._settled(network)
-        growth, self.network = self.how.growth, network
+        growth, self.network, n_stale, least = self.how.growth, network, 0, np.inf
         for _ in range(self.how.n_wide_rounds):
             n_before = len(self.X)
             self._ask_fresh(self.how.n_wide_fresh)
@@ -92,7 +95,12 @@ class RoughWideSearch(RoughLayersSearch):
             log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
             if not wrong.any():
                 return self._whole(network)
-            if wrong[n_before:].mean() > self.how.hopeless:
+            share = float(wrong[n_before:].mean())
+            if share < least:
+                self.network = network
+            n_stale = 0 if share < self.how.fewer * least else n_stale + 1
+            least = min(share, least)
+            if share > self.how.hopeless or n_stale == self.how.max_stale:
                 break
             for _ in range(self.how.n_growths):
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
@@ -102,9 +110,8 @@ class RoughWideSearch(RoughLayersSearch):
                 wrong = growth.wrong(network, self._everything())
                 if not wrong.any():
                     break
-            self.network = network = self.how.walks.refined(network, self._evenly(network))
-        share = wrong[n_before:].mean()
-        return self._ended(f"the layers that were fitted are wrong at {share:.2%} of fresh inputs")
+            network = self.how.walks.refined(network, self._evenly(network))
+        return self._ended(f"the layers that were fitted are wrong at {least:.2%} of fresh inputs")
 
     def _evenly(self, network: Network) -> Samples:
         """Answers to fit to, of which each upper neuron is on at as many, about."""
