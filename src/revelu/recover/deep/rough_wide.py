@@ -13,7 +13,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
-from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch, left
 from revelu.recover.deep.rough_walks import RoughWalks
 from revelu.recover.method import Candidate, Why
 from revelu.recover.refine.network_fit import Samples
@@ -42,8 +42,8 @@ class RoughWide(RoughLayers):
         Fresh answers of each round, which the network has to agree with at last.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
-    fewer : float
-        or in so many rounds in a row (``max_stale``) no less than this share of what was before.
+    less : float
+        or where in ``max_stale`` rounds in a row no less than this share of what was left is.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
@@ -53,7 +53,7 @@ class RoughWide(RoughLayers):
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     hopeless: float = 0.5
-    fewer: float = 0.7
+    less: float = 0.9
 
 
 @dataclass
@@ -95,11 +95,10 @@ class RoughWideSearch(RoughLayersSearch):
             log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
             if not wrong.any():
                 return self._whole(network)
-            share = float(wrong[n_before:].mean())
-            if share < least:
-                self.network = network
-            n_stale = 0 if share < self.how.fewer * least else n_stale + 1
-            least = min(share, least)
+            share, rest = float(wrong[n_before:].mean()), left(network, self._fresh(n_before))
+            n_stale = 0 if rest < self.how.less * least else n_stale + 1
+            if rest < least:
+                self.network, least = network, rest
             if share > self.how.hopeless or n_stale == self.how.max_stale:
                 break
             for _ in range(self.how.n_growths):
@@ -111,7 +110,12 @@ class RoughWideSearch(RoughLayersSearch):
                 if not wrong.any():
                     break
             network = self.how.walks.refined(network, self._evenly(network))
-        return self._ended(f"the layers that were fitted are wrong at {least:.2%} of fresh inputs")
+        return self._ended(f"the layers that were fitted are wrong at {share:.2%} of fresh inputs")
+
+    def _fresh(self, n_before: int) -> Samples:
+        """Answers that were asked since, before the network had seen any."""
+        X, Y = self.X[n_before:], self.Y[n_before:]
+        return Samples(X, Y, self._sigma(X))
 
     def _evenly(self, network: Network) -> Samples:
         """Answers to fit to, of which each upper neuron is on at as many, about."""
@@ -133,8 +137,7 @@ class RoughWideSearch(RoughLayersSearch):
         """Ask where a network is wrong, and keep it for fits."""
         n_before = len(self.X)
         self._ask(X, near=True)
-        X, Y = self.X[n_before:], self.Y[n_before:]
-        return Samples(X, Y, self._sigma(X))
+        return self._fresh(n_before)
 
     def _whole(self, network: Network) -> Candidate:
         """Fit all layers to all answers, none of which is far off, and take out what is idle."""
