@@ -80,6 +80,8 @@ class RoughGrowth:
     ----------
     typical : float
         An answer is wrong if it is off by so many times the median,
+    blurred : float
+        or by the median itself if that is more than so many errors,
     least : float
         and by so many errors.
     n_starts, n_walkers, n_steps : int
@@ -123,6 +125,7 @@ class RoughGrowth:
     """
 
     typical: float = 30.0
+    blurred: float = 1000.0
     least: float = 20.0
     n_starts: int = 6
     n_walkers: int = 8
@@ -151,8 +154,9 @@ class RoughGrowth:
 
     def limit(self, network: Network, samples: Samples) -> float:
         """How many errors an answer may be off."""
-        off = np.abs(samples.residual(network)).max(axis=1)
-        return max(self.least, self.typical * float(np.median(off)))
+        median = float(np.median(np.abs(samples.residual(network)).max(axis=1)))
+        # Where most answers are wrong, those that are off by more than most are looked at.
+        return max(self.least, median * (1.0 if median > self.blurred else self.typical))
 
     def wrong(self, network: Network, samples: Samples) -> BoolArray:
         """Which answers a network does not explain, shape (n,)."""

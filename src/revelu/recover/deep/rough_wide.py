@@ -42,6 +42,8 @@ class RoughWide(RoughLayers):
         Fresh answers of each round, which the network has to agree with at last.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
+    sharp : float
+        It is whole only where answers count as wrong from so many times the least on.
     less : float
         or where in ``max_stale`` rounds in a row no less than this share of what was left is.
     """
@@ -53,6 +55,7 @@ class RoughWide(RoughLayers):
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     hopeless: float = 0.5
+    sharp: float = 3.0
     less: float = 0.9
 
 
@@ -93,7 +96,7 @@ class RoughWideSearch(RoughLayersSearch):
             self._ask(growth.where_rare(network, self.rng))
             wrong = growth.wrong(network, self._everything())
             log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
-            if not wrong.any():
+            if not wrong.any() and self._is_sharp(network):
                 return self._whole(network)
             share, rest = float(wrong[n_before:].mean()), left(network, self._fresh(n_before))
             n_stale = 0 if rest < self.how.less * least else n_stale + 1
@@ -101,7 +104,7 @@ class RoughWideSearch(RoughLayersSearch):
                 self.network, least = network, rest
             if share > self.how.hopeless or n_stale == self.how.max_stale:
                 break
-            for _ in range(self.how.n_growths):
+            for _ in range(self.how.n_growths * bool(wrong.any())):
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
                 network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
@@ -110,7 +113,13 @@ class RoughWideSearch(RoughLayersSearch):
                 if not wrong.any():
                     break
             network = self.how.walks.refined(network, self._evenly(network))
-        return self._ended(f"the layers that were fitted are wrong at {share:.2%} of fresh inputs")
+        wrong = (self._off(self.network) > growth.least)[self.is_drawn]
+        return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
+
+    def _is_sharp(self, network: Network) -> bool:
+        """Whether an answer counts as wrong that is off by little more than noise."""
+        growth = self.how.growth
+        return growth.limit(network, self._everything()) <= self.how.sharp * growth.least
 
     def _fresh(self, n_before: int) -> Samples:
         """Answers that were asked since, before the network had seen any."""
