@@ -293,7 +293,7 @@ class RoughGrowth:
             off = np.abs(left.samples.residual(network))
             # Where nothing is on and nothing is left, nothing moves: a few such answers are enough.
             some = (off > left.limit).any(axis=1) | (network.preactivations(H)[0] > 0).any(axis=1)
-            some[:: self.every] = True
+            some |= np.arange(len(some)) % self.every == 0
             sigma = errors[some] * np.sqrt(1.0 + (off[some] / scale) ** 2)
             network = fit(
                 network,

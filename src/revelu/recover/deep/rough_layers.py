@@ -334,9 +334,9 @@ class RoughLayersSearch(Search):
             before, network = network, self._fitted(network, samples, is_first=turn == 0)
             if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
-                network = min(before, network, key=lambda found: left(found, everything))
+                network = min(before, network, key=lambda found: size_of_rest(found, everything))
                 wider = self._wider(network, samples)
-                network = min(network, wider, key=lambda found: left(found, everything))
+                network = min(network, wider, key=lambda found: size_of_rest(found, everything))
                 is_pruned = False
             explains = self._explains(network)
             if explains and not is_pruned:
@@ -436,16 +436,16 @@ class RoughLayersSearch(Search):
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
         found = [self._with_spare(start, everything) for start in starts]
-        return self._fitted(min(found, key=lambda wider: left(wider, everything)), samples)
+        return self._fitted(min(found, key=lambda wider: size_of_rest(wider, everything)), samples)
 
     def _with_spare(self, network: Network, samples: Samples) -> Network:
         """Add a few neurons above the first layer or to it."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
         wider = with_top(network, add_networks(top_of(network), self._spare(above)))
-        below = left(network, samples) * self.how.below
+        below = size_of_rest(network, samples) * self.how.below
         is_deeper = network.n_hidden > 2
-        if is_deeper or self.paid.subspace is not None or left(wider, samples) <= below:
+        if is_deeper or self.paid.subspace is not None or size_of_rest(wider, samples) <= below:
             return wider
         # What is missing above is explained a little by neurons below, too.
         spare = self._spare(Samples(samples.X, left, samples.sigma))
@@ -466,7 +466,7 @@ class RoughLayersSearch(Search):
                     self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
                 ).network
             )
-        return min(found, key=lambda spare: left(spare, samples))
+        return min(found, key=lambda spare: size_of_rest(spare, samples))
 
     def _local(self, samples: Samples) -> Network:
         """A few neurons, each the affine map that answers show where they are wrong.
@@ -594,6 +594,6 @@ class RoughLayersSearch(Search):
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
-def left(network: Network, samples: Samples) -> float:
+def size_of_rest(network: Network, samples: Samples) -> float:
     """What a network leaves, a few wrong answers counting for little more than a few others."""
     return float(np.log1p(samples.residual(network) ** 2).mean())

@@ -13,7 +13,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
-from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch, left
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch, size_of_rest
 from revelu.recover.deep.rough_walks import RoughWalks
 from revelu.recover.method import Candidate, Why
 from revelu.recover.refine.network_fit import Samples
@@ -98,7 +98,10 @@ class RoughWideSearch(RoughLayersSearch):
             log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
             if not wrong.any() and self._is_sharp(network):
                 return self._whole(network)
-            share, rest = float(wrong[n_before:].mean()), left(network, self._fresh(n_before))
+            share, rest = (
+                float(wrong[n_before:].mean()),
+                size_of_rest(network, self._fresh(n_before)),
+            )
             n_stale = 0 if rest < self.how.less * least else n_stale + 1
             if rest < least:
                 self.network, least = network, rest
