@@ -292,8 +292,8 @@ class RoughGrowth:
         for scale in np.geomspace(far, left.limit, self.n_scales)[-(n_scales or self.n_scales) :]:
             off = np.abs(left.samples.residual(network))
             # Where nothing is on and nothing is left, nothing moves: a few such answers are enough.
-            some = (off > left.limit).any(axis=1) | (network.preactivations(H)[0] > 0).any(axis=1)
-            some |= np.arange(len(some)) % self.every == 0
+            is_on = (network.preactivations(H)[0] > 0).any(axis=1)
+            some = is_on | (off > left.limit).any(axis=1) | (np.arange(len(H)) % self.every == 0)
             sigma = errors[some] * np.sqrt(1.0 + (off[some] / scale) ** 2)
             network = fit(
                 network,
