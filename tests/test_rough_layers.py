@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 
 import revelu
-from revelu.network import zoo
+from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.region import Orthant
-from revelu.recover.deep import TwoHidden
+from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.rough_above import RoughAbove
+from revelu.recover.deep.rough_growth import RoughGrowth
+from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_walks import signs_by_most
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
-from revelu.recover.method import Why
 from revelu.recover.paid import Paid
+from revelu.recover.refine.network_fit import Samples, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
 from revelu.recovery import Status
@@ -104,13 +110,44 @@ def test_two_hidden_layers_in_float32_come_back(widths, queries):
     assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
 
 
-def test_a_first_layer_wider_than_the_input_is_refused_not_invented():
-    target = InFloat32(zoo.random_network([4, 12, 6, 1], seed=0))
-    oracle = Oracle(target, 4)
-    noise = measure_noise(oracle, 0)
-    found = TwoHidden().start(oracle, noise, np.random.default_rng(0)).propose()
-    assert found.why is Why.UNRESOLVED
-    assert found.network is None
+@pytest.mark.parametrize("seed", [2, 3])
+def test_hyperplanes_of_a_wide_first_layer_are_those_that_lines_agree_on(seed):
+    target = InFloat32(zoo.random_network([4, 12, 6, 1], seed=seed))
+    oracle, rng = Oracle(target, 4), np.random.default_rng(seed)
+    first, others = WideRows().find(oracle, 4, measure_noise(oracle, seed), rng)
+    W, b = target.truth.weights[0], target.truth.biases[0]
+    true = np.column_stack([W, b]) / np.linalg.norm(W, axis=1)[:, None]
+    found = np.column_stack([first.W, first.b])
+    apart = np.minimum(
+        *(np.abs(found[:, None] - sign * true[None]).max(axis=2) for sign in (1.0, -1.0))
+    )
+    assert (apart.min(axis=0) < 1e-4).all()
+    assert len(others)
+    assert oracle.n_queries < 80 * target.truth.n_parameters
+
+
+@pytest.mark.parametrize(("widths", "seed"), [([4, 8, 6, 1], 2), ([4, 8, 6, 1], 3)], ids=str)
+def test_first_layers_wider_than_the_input_come_back_in_float32(widths, seed):
+    target = InFloat32(zoo.random_network(widths, seed=seed))
+    recovery = revelu.extract(target, dim_in=4, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "two_hidden"
+    assert recovery.network.architecture == tuple(widths)
+    assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
+    # The network is small: what is asked to find depth and first layer is much beside it.
+    assert recovery.ledger.n_recovery < 200 * target.truth.n_parameters
+
+
+def test_signs_below_are_those_that_most_rows_agree_on():
+    rng = np.random.default_rng(0)
+    m, n, d = 12, 9, 4
+    frame = Frame(Stack(d), rng.standard_normal((m, d)), rng.standard_normal(m))
+    turned, v = rng.random(m) < 0.5, rng.standard_normal((n, m))
+    linear = -(v * turned) @ frame.W + 1e-5 * rng.standard_normal((n, d))
+    linear[:2] = rng.standard_normal((2, d))  # of no neuron
+    is_open, others = np.zeros((n, m + d), dtype=bool), np.empty((n, 0, m + d + 1))
+    rows = LayerRows(v, linear, np.zeros(n), is_open, others)
+    assert (signs_by_most(rows, frame) == turned).all()
 
 
 def test_lines_that_were_paid_for_are_not_asked_again():
@@ -216,3 +253,46 @@ def test_a_deep_method_on_its_own_says_what_a_float32_target_lacks():
     recovery = revelu.extract(target, dim_in=4, seed=0, method="deep")
     assert recovery.status is Status.UNVERIFIED
     assert any("no wider than the input" in said for said in recovery.evidence)
+
+
+def test_outputs_are_those_of_most_answers_and_tell_what_is_open_of_rows():
+    rng = np.random.default_rng(0)
+    H = np.maximum(rng.standard_normal((4000, 6)), 0.0)
+    F = np.column_stack([H, np.ones(len(H))])
+    rows, c = rng.standard_normal((4, 7)), np.array([1.0, -2.0, 0.5, 1.5])
+    rows[:, -1] = 0.0, 0.0, 0.0, -3.0  # the last one is missing, and rarely on
+    Y = (np.maximum(F @ rows.T, 0.0) @ c)[:, None]
+    U = np.eye(7)[:, :1]
+    known = rows[:3].copy()
+    known[0, 0] = 0.0
+    told, C = RoughOutputs().fit(H, Y, np.full(Y.shape, 1e-7), known, [U, U[:, :0], U[:, :0]])
+    assert np.abs(told - rows[:3]).max() < 5e-3
+    assert np.abs(C[:3, 0] - c[:3]).max() < 5e-3
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_neurons_that_are_missing_grow_where_a_network_is_wrong(seed):
+    target = InFloat32(zoo.random_network([4, 8, 6, 1], seed=seed))
+    truth, rng = target.truth, np.random.default_rng(seed)
+    oracle = Oracle(target, 4)
+    noise = measure_noise(oracle, seed)
+
+    def asked(X):
+        X = X.astype(np.float32).astype(np.float64)
+        return Samples(X, oracle(X), np.broadcast_to(noise.errors, (len(X), 1)))
+
+    samples = asked(rng.standard_normal((1500, 4)))
+    rarest = np.argsort((truth.preactivations(samples.X)[1] > 0).mean(axis=0))
+    rest = np.zeros((1, 8)), np.zeros(1)
+    top = top_of(truth).take(np.sort(rarest[2:]))
+    network = with_top(truth, Network(top.weights, top.biases, skip=rest))
+    before, growth = growth_error(network, truth), RoughGrowth()
+    for _ in range(4):
+        samples = samples.joined(growth.around(asked, network, samples, rng))
+        network = growth.grown(network, samples, np.arange(len(samples.X)) < 1500, rng)
+    assert growth_error(network, truth) < 1e-3 * before
+    assert oracle.n_queries < 5_000
+
+
+def growth_error(network, truth):
+    return np.abs(errors(network, truth)).mean()

@@ -108,6 +108,8 @@ class LayerSearch:
     next layer: deep networks have thousands of critical points of deeper neurons."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
+    far_off: float = 0.0
+    """or nearer than the neuron's row errs, up to this."""
     same: float = 1e-8
     """Rows are those of one neuron if the cosine of what both know is off 1 by less."""
     faint: float = 1e-6
@@ -222,7 +224,7 @@ class Layers:
             if n:
                 ends = self.search.spread * self.rng.standard_normal((2, n, d))
                 x, y = np.clip(ends, -self.search.bound, self.search.bound)
-                self.places += self._critical_points(level, x, y)
+                self.look(level, x, y)
             before, n_open = len(level.walks), level.n_open
             self.walk_from(level, tried)
             self._move_down(level)
@@ -289,6 +291,10 @@ class Layers:
         find = self.search.seeds.scan.find
         return find(self.ask, self.noise, starts, ends, breaks, self.rng)
 
+    def look(self, level: Level, starts: FloatArray, ends: FloatArray) -> None:
+        """Look for seeds on segments."""
+        self.places += self._critical_points(level, starts, ends)
+
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
         tuning = tuning or self.search.walk
@@ -296,9 +302,9 @@ class Layers:
         while n_in_vain < self.search.in_vain:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
-            chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))], n)
+            chosen = self._apart(self.ordered(todo), n)
             if len(chosen) < n:
-                chosen = self._apart(chosen + self._measured(n - len(chosen)), n)
+                chosen = self._apart(chosen + self.measured(n - len(chosen)), n)
             if not chosen:
                 return
             tried.update(chosen)
@@ -316,10 +322,14 @@ class Layers:
                     self._take(level, walk)
             n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks)
             # The more of them were new, the more others are.
-            n = max(2, min(self.search.at_once, len(level.walks) - before + 1))
+            n = min(self.search.at_once, max(2, len(level.walks) - before + 1))
             narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)
             if len(level.walks) > before and narrow:
                 self.sign(level, surely=True)
+
+    def ordered(self, seeds: list[Seed]) -> list[Seed]:
+        """The order in which seeds are walked from."""
+        return [seeds[i] for i in self.rng.permutation(len(seeds))]
 
     def _apart(self, seeds: list[Seed], n: int) -> list[Seed]:
         """The first seed of each neuron, as far as several outputs tell, and ``n`` at most.
@@ -342,7 +352,7 @@ class Layers:
                 break
         return [seeds[i] for i in kept]
 
-    def _measured(self, n: int) -> list[Seed]:
+    def measured(self, n: int) -> list[Seed]:
         """Measure gradients beside critical points, until there are so many more seeds."""
         more: list[Seed] = []
         while len(more) < n and len(self.places):
@@ -358,7 +368,8 @@ class Layers:
         if not (self.n_unexplained and level.walks):
             return
         X = np.vstack([self.places.X, *(seed.x[None] for seed in self.seeds)])
-        is_known = level.rows.explain(level.frame, X, self.search.close)
+        close, far_off = self.search.close, self.search.far_off
+        is_known = level.rows.explain(level.frame, X, close, most=far_off)
         n = len(self.places)
         self.places = self.places.take(~is_known[:n])
         self.seeds = [

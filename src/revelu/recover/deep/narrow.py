@@ -19,7 +19,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
-from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
+from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import top_of
@@ -351,7 +351,7 @@ class TwoHidden(Method):
         Errors up to this, relative to the answers, that are left to that fit.
     max_fits : int
         Fits of the upper layer while neurons of it are missing.
-    rough_layers : RoughLayers
+    rough_layers : RoughWide
         How both are fitted where answers lack the digits of float64.
     """
 
@@ -372,7 +372,7 @@ class TwoHidden(Method):
     polish_share: float = 0.5
     rough: float = 1e-5
     max_fits: int = 4
-    rough_layers: RoughLayers = field(default_factory=RoughLayers)
+    rough_layers: RoughWide = field(default_factory=RoughWide)
 
     def start(
         self,
@@ -385,4 +385,4 @@ class TwoHidden(Method):
         """Begin on a target, by what digits its answers have."""
         if Law.of(noise) is Law.FLOAT64:
             return super().start(oracle, noise, rng, tell, paid)
-        return RoughLayersSearch(self, oracle, noise, rng, tell, paid, self.rough_layers)
+        return RoughWideSearch(self, oracle, noise, rng, tell, paid, self.rough_layers)

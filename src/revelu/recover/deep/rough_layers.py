@@ -185,17 +185,19 @@ class RoughLayersSearch(Search):
                     first, others = self.how.first.find(
                         self._answers, self._dim, self.noise, self.rng, others, first
                     )
-                    if not len(first) or len(first) > self._dim:
-                        return self._ended(
-                            f"{len(first)} hyperplanes of a first layer were found: where answers "
-                            "have few digits it has to be no wider than the input"
-                        )
+                    if not 0 < len(first) <= self._dim:
+                        return self._wide(len(first))
                     said = self._both(self._turned(first), others)
                     if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
                         break
                 return said
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+
+    def _wide(self, n_rows: int) -> Candidate:
+        """Where no row is found, or more than inputs have dimensions."""
+        need = "where answers have few digits it has to be no wider than the input"
+        return self._ended(f"{n_rows} hyperplanes of a first layer were found: {need}")
 
     def _turned(self, first: Rows) -> Rows:
         """Rows of the first layer, as their neurons turn on."""
@@ -327,14 +329,14 @@ class RoughLayersSearch(Search):
             self._ask_fresh(need - len(self.X))
             self._ask(self._rare(network))
             samples, everything = self._telling(network), self._everything()
-            n_parameters, n = network.n_parameters, len(samples.X)
-            self.tell(f"fitting {n_parameters:,} parameters to {n:,} answers")
+            n = len(samples.X)
+            self.tell(f"fitting {network.n_parameters:,} parameters to {n:,} answers")
             before, network = network, self._fitted(network, samples, is_first=turn == 0)
             if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
-                network = min(before, network, key=lambda found: _left(found, everything))
+                network = min(before, network, key=lambda found: size_of_rest(found, everything))
                 wider = self._wider(network, samples)
-                network = min(network, wider, key=lambda found: _left(found, everything))
+                network = min(network, wider, key=lambda found: size_of_rest(found, everything))
                 is_pruned = False
             explains = self._explains(network)
             if explains and not is_pruned:
@@ -428,23 +430,22 @@ class RoughLayersSearch(Search):
         leaves less in the end.
         """
         everything = self._everything()
-        few = (network.preactivations(self.X)[-1] > 0).sum(axis=0) <= self.how.few * (
-            network.architecture[-3] + 1
-        )
+        n_on = (network.preactivations(self.X)[-1] > 0).sum(axis=0)
+        few = n_on <= self.how.few * (network.architecture[-3] + 1)
         starts = [network]
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
         found = [self._with_spare(start, everything) for start in starts]
-        return self._fitted(min(found, key=lambda wider: _left(wider, everything)), samples)
+        return self._fitted(min(found, key=lambda wider: size_of_rest(wider, everything)), samples)
 
     def _with_spare(self, network: Network, samples: Samples) -> Network:
         """Add a few neurons above the first layer or to it."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
         wider = with_top(network, add_networks(top_of(network), self._spare(above)))
-        below = _left(network, samples) * self.how.below
+        below = size_of_rest(network, samples) * self.how.below
         is_deeper = network.n_hidden > 2
-        if is_deeper or self.paid.subspace is not None or _left(wider, samples) <= below:
+        if is_deeper or self.paid.subspace is not None or size_of_rest(wider, samples) <= below:
             return wider
         # What is missing above is explained a little by neurons below, too.
         spare = self._spare(Samples(samples.X, left, samples.sigma))
@@ -465,7 +466,7 @@ class RoughLayersSearch(Search):
                     self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
                 ).network
             )
-        return min(found, key=lambda spare: _left(spare, samples))
+        return min(found, key=lambda spare: size_of_rest(spare, samples))
 
     def _local(self, samples: Samples) -> Network:
         """A few neurons, each the affine map that answers show where they are wrong.
@@ -593,6 +594,6 @@ class RoughLayersSearch(Search):
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
-def _left(network: Network, samples: Samples) -> float:
+def size_of_rest(network: Network, samples: Samples) -> float:
     """What a network leaves, a few wrong answers counting for little more than a few others."""
     return float(np.log1p(samples.residual(network) ** 2).mean())

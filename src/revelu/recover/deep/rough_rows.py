@@ -125,16 +125,18 @@ class RoughRows:
                 continue
             seen = seen.joined(more)
             n_known = len(first)
-            going_on, ends = self._going_on(ask, noise, first, _unit(more), rng)
-            first, ended = self._joined(first, going_on), ended.joined(ends)
+            going_on, ends = self._going_on(ask, noise, first, unit(more), rng)
+            first, ended = self.joined(first, going_on), ended.joined(ends)
+            if len(first) > d:
+                # A hyperplane that ends seldom passes for one that does not.
+                first = self._without_false(ask, noise, first, rng)
+                if len(first) > d:
+                    break
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
             # Lines that show no more of the first layer show more of the upper one.
             if n_quiet == self.max_quiet or (n_quiet and self._is_whole(ask, noise, first, rng)):
                 break
-        if len(first) > d:
-            # A hyperplane that ends seldom passes for one that does not.
-            first = self._without_false(ask, noise, first, rng)
-        others = _unit(seen)
+        others = unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
 
     def _is_whole(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
@@ -157,7 +159,8 @@ class RoughRows:
         growth = noise.growth(X) + noise.growth(X + moves)
         return bool((np.abs(moved - at) <= SIGMAS * error * growth[:, None]).all())
 
-    def _joined(self, first: Rows, more: Rows) -> Rows:
+    def joined(self, first: Rows, more: Rows) -> Rows:
+        """Add those of some rows that are none of the first."""
         for i in range(len(more)):
             row = more.take(np.array([i]))
             if self._distance(row, first)[0] > 10.0 * self.apart:
@@ -250,7 +253,8 @@ class RoughRows:
         return np.sign(votes)
 
 
-def _unit(rows: Rows) -> Rows:
+def unit(rows: Rows) -> Rows:
+    """Scale rows to norm 1."""
     norms = np.linalg.norm(rows.W, axis=1)
     A = rows.A * norms[:, None]
     return replace(rows, W=rows.W / norms[:, None], b=rows.b / norms, A=A)

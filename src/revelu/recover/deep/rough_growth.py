@@ -1,0 +1,340 @@
+"""Neurons that a network of two hidden layers lacks, found at inputs where it is wrong.
+
+Where most rows are exact a network is right, to the digits of the answers, wherever no neuron is
+on that is missing or badly known.  So what is wrong is found without touching what is right:
+
+1. From inputs at which the network is wrong random walks go where it is wrong in the same
+   direction: neurons that are rarely on show there as often as wanted.
+2. Neurons that are wrong at many inputs where they are on go, and those that give nothing; those
+   that are right at most are held; the rest are free.
+3. New neurons join those, one after another, each at first the affine function that the wrong
+   answers nearest to one of them show.  Rows are fitted to what the held ones leave by least
+   squares that forget what is far off, more and more of it (graduated non-convexity, Blake and
+   Zisserman 1987), until what noise leaves is the measure.
+4. Of the free ones those go that the others can do without.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from revelu.network import Network, add_networks
+from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
+from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
+from revelu.types import BoolArray, FloatArray, IntArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """What held neurons leave of answers, above the first layer, and how far off counts as wrong.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    samples : Samples
+        What the first layer puts out, and what is left above it.
+    limit : float
+        In errors of an answer.
+    was_right : ndarray of bool, shape (n,)
+        Which answers the network explained before.
+    stake : float
+        So many times as much these count: wrong ones are drawn where a neuron is wrong, again and
+        again, and must not be bought by others.
+    """
+
+    X: FloatArray
+    samples: Samples
+    limit: float
+    was_right: BoolArray
+    stake: float
+
+    def off(self, free: Network) -> FloatArray:
+        """How far off each answer is, in errors, shape (n,)."""
+        return np.asarray(np.abs(self.samples.residual(free)).max(axis=1))
+
+    def cost(self, free: Network) -> float:
+        """What is left, answers that are far off counting little more than others."""
+        costs = np.log1p((self.off(free) / self.limit) ** 2)
+        return float(costs.sum() + (self.stake - 1.0) * costs[self.was_right].sum())
+
+    def less(self, free: Network) -> "_Rest":
+        """The same less what neurons give."""
+        samples = self.samples
+        left = Samples(samples.X, samples.Y - free(samples.X), samples.sigma)
+        return replace(self, samples=left)
+
+    def wrong(self, free: Network) -> IntArray:
+        """Answers that are not explained."""
+        return np.flatnonzero(self.off(free) > self.limit)
+
+
+@dataclass(frozen=True)
+class RoughGrowth:
+    """How neurons are found where a network is wrong.
+
+    Attributes
+    ----------
+    typical : float
+        An answer is wrong if it is off by so many times the median,
+    blurred : float
+        or by the median itself if that is more than so many errors,
+    least : float
+        and by so many errors.
+    n_starts, n_walkers, n_steps : int
+        Wrong inputs that random walks start from, walks from each, and their steps,
+    step : float
+        of so many standard deviations at first,
+    farthest : float
+        and how far out they go.
+    few : float
+        Neurons that are on at a smaller share of inputs are asked about,
+    spreads : tuple of float
+        of such standard deviations,
+    n_each, n_drawn : int
+        at so many inputs each, of so many that are drawn.
+    lost : float
+        Neurons go that are wrong at a larger share of the inputs where they are on.
+    doubtful : float
+        They are free if that share is so many times that of all inputs,
+    rare : float
+        and they are on at no more than this share;
+    known : float
+        or if they are on at fewer right inputs than this times the entries of a row.
+    max_new : int
+        Neurons that are added at once, at most,
+    n_tries : int
+        each the best of so many starts, fitted alone,
+    n_together : int
+        and of the best of them the one that leaves least when all are fitted at once,
+    n_near : float
+        from so many wrong answers for each entry of a row,
+    stake : float
+        where answers that were right count so many times as much,
+    gain : float
+        kept if they leave less than this share of what was left.
+    far : float
+        Wrong answers off by more than this share of them are forgotten from the first,
+    n_scales, n_fit : int
+        then others, at so many scales one after another, and steps at each.
+    every : int
+        Of answers that are right where no neuron is on that is fitted one of so many is looked at.
+    """
+
+    typical: float = 30.0
+    blurred: float = 1000.0
+    least: float = 20.0
+    n_starts: int = 6
+    n_walkers: int = 8
+    n_steps: int = 12
+    step: float = 0.3
+    farthest: float = 3.0
+    few: float = 0.03
+    spreads: tuple[float, ...] = (1.0, 1.5, 2.5)
+    n_each: int = 40
+    n_drawn: int = 50_000
+    lost: float = 0.3
+    doubtful: float = 3.0
+    rare: float = 0.3
+    known: float = 6.0
+    max_new: int = 3
+    n_tries: int = 8
+    n_together: int = 2
+    n_near: float = 3.0
+    stake: float = 3.0
+    gain: float = 0.97
+    far: float = 0.8
+    n_scales: int = 5
+    n_fit: int = 3
+    every: int = 8
+    damping: Damping = field(default_factory=lambda: Damping(1e-6))
+
+    def limit(self, network: Network, samples: Samples) -> float:
+        """How many errors an answer may be off."""
+        median = float(np.median(np.abs(samples.residual(network)).max(axis=1)))
+        # Where most answers are wrong, those that are off by more than most are looked at.
+        return max(self.least, median * (1.0 if median > self.blurred else self.typical))
+
+    def wrong(self, network: Network, samples: Samples) -> BoolArray:
+        """Which answers a network does not explain, shape (n,)."""
+        off = np.abs(samples.residual(network)).max(axis=1)
+        return np.asarray(off > self.limit(network, samples))
+
+    def around(
+        self,
+        asked: Callable[[FloatArray], Samples],
+        network: Network,
+        samples: Samples,
+        rng: np.random.Generator,
+    ) -> Samples:
+        """Step 1: answers at inputs around those at which a network is wrong."""
+        limit, wrong = self.limit(network, samples), np.flatnonzero(self.wrong(network, samples))
+        starts = rng.choice(wrong, min(self.n_starts, len(wrong)), replace=False)
+        X = np.repeat(samples.X[starts], self.n_walkers, axis=0)
+        side = samples.residual(network)[starts]
+        side = np.repeat(side / np.linalg.norm(side, axis=1, keepdims=True), self.n_walkers, axis=0)
+        most, sizes, found = self.farthest * np.sqrt(X.shape[1]), np.full(len(X), self.step), []
+        for _ in range(self.n_steps):
+            there = asked(X + sizes[:, None] * rng.standard_normal(X.shape))
+            stays = (there.residual(network) * side).sum(axis=1) > limit
+            stays &= np.linalg.norm(there.X, axis=1) < most
+            X = np.where(stays[:, None], there.X, X)
+            # Half of the steps stay, about.
+            sizes = np.clip(sizes * np.where(stays, 1.3, 0.75), 1e-3, 5.0 * self.step)
+            found.append(there)
+        joined = found[0]
+        for more in found[1:]:
+            joined = joined.joined(more)
+        return joined
+
+    def where_rare(self, network: Network, rng: np.random.Generator) -> FloatArray:
+        """Inputs at which rare neurons are on: false ones are wrong there.
+
+        A row that was fitted to answers around a few wrong inputs is seldom told by others.
+        """
+        X = rng.choice(self.spreads, self.n_drawn)[:, None]
+        X = X * rng.standard_normal((self.n_drawn, network.dim_in))
+        on = network.preactivations(X)[1] > 0
+        rows = [
+            np.flatnonzero(column)[: self.n_each] for column in on.T[on.mean(axis=0) < self.few]
+        ]
+        return X[np.unique(np.concatenate(rows))] if rows else X[:0]
+
+    def grown(
+        self, network: Network, samples: Samples, is_drawn: BoolArray, rng: np.random.Generator
+    ) -> Network:
+        """Steps 2 to 4: a network that is wrong at fewer inputs, if one is found.
+
+        Parameters
+        ----------
+        is_drawn : ndarray of bool, shape (n,)
+            Which answers are none of step 1: those tell which neurons are wrong.
+        """
+        limit, wrong = self.limit(network, samples), self.wrong(network, samples)
+        on = network.preactivations(samples.X)[1] > 0
+        lost, free = self._doubtful(on[is_drawn], wrong[is_drawn], network.architecture[1])
+        top = top_of(network)
+        lost |= self._are_idle(top, network.activations(samples.X)[1], samples, limit)
+        free &= ~lost
+        base = with_top(network, top.take(~(lost | free)))
+        H, rest = network.activations(samples.X)[1], samples.Y - base(samples.X)
+        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)
+        start, above = _plain(top.take(free)), Samples(H, rest, sigma)
+        was_right = np.abs(above.residual(start)).max(axis=1) <= limit
+        left = _Rest(samples.X, above, limit, was_right, self.stake)
+        neurons = self._spared(self._joined(start, left, rng), left)
+        log.info(
+            "%d neurons go, %d of %d are free, %d instead: %d of %d wrong, %d before",
+            *(lost.sum(), free.sum(), len(free), neurons.architecture[1]),
+            *(len(left.wrong(neurons)), len(wrong), wrong.sum()),
+        )
+        return with_top(base, add_networks(top_of(base), neurons))
+
+    def _doubtful(
+        self, on: BoolArray, wrong: BoolArray, n_entries: int
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which neurons go, and which are free."""
+        n_on, n_wrong = on.sum(axis=0), (on & wrong[:, None]).sum(axis=0)
+        share = np.where(n_on > 0, n_wrong / np.maximum(n_on, 1), 1.0)
+        is_rare = n_on <= self.rare * len(on)
+        lost = (share > self.lost) & is_rare
+        doubtful = (share > self.doubtful * wrong.mean()) & is_rare
+        unseen = n_on - n_wrong < self.known * n_entries
+        return lost, (doubtful | unseen) & ~lost
+
+    @staticmethod
+    def _are_idle(top: Network, H: FloatArray, samples: Samples, limit: float) -> BoolArray:
+        """Which neurons give less than what counts as wrong, at every input."""
+        sigma = np.broadcast_to(samples.sigma, samples.Y.shape)
+        out = np.maximum(H @ top.weights[0].T + top.biases[0], 0.0)
+        most = (out[:, :, None] * np.abs(top.weights[1].T) / sigma[:, None, :]).max(axis=(0, 2))
+        return np.asarray(most < limit)
+
+    def _joined(self, start: Network, left: _Rest, rng: np.random.Generator) -> Network:
+        """Step 3: free neurons, and new ones beside them."""
+        best = start
+        for _ in range(self.max_new):
+            wrong = left.wrong(best)
+            if len(wrong) < 2:
+                break
+            rest = left.less(best)
+            news = [self.fitted(self._new(rest, wrong, rng), rest) for _ in range(self.n_tries)]
+            news.sort(key=rest.cost)
+            tried = [self.fitted(add_networks(best, new), left) for new in news[: self.n_together]]
+            found = min(tried, key=left.cost)
+            if left.cost(found) > self.gain * left.cost(best):
+                break
+            best = found
+        return best
+
+    def _new(self, rest: _Rest, wrong: IntArray, rng: np.random.Generator) -> Network:
+        """A neuron: the affine function of the wrong answers nearest to one."""
+        H, Y, one = rest.samples.X, rest.samples.Y, int(rng.choice(wrong))
+        column = Y[one] / np.linalg.norm(Y[one])
+        same = wrong[Y[wrong] @ column > 0]
+        apart = np.linalg.norm(rest.X[same] - rest.X[one], axis=1)
+        near = same[np.argsort(apart, kind="stable")[: int(self.n_near * (H.shape[1] + 1))]]
+        F = np.column_stack([H[near], np.ones(len(near))])
+        row = _least_deviations(F, Y[near] @ column)
+        return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
+
+    def fitted(self, start: Network, left: _Rest, n_scales: int | None = None) -> Network:
+        """Fit rows to answers, ever more of those that are far off forgotten; the last scales."""
+        if not start.architecture[1]:
+            return start
+        network, off = start, left.off(start)
+        is_wrong = off > left.limit
+        far = float(np.quantile(off[is_wrong], self.far)) if is_wrong.any() else left.limit
+        H, Y, errors = left.samples.X, left.samples.Y, left.samples.sigma
+        for scale in np.geomspace(far, left.limit, self.n_scales)[-(n_scales or self.n_scales) :]:
+            off = np.abs(left.samples.residual(network))
+            # Where nothing is on and nothing is left, nothing moves: a few such answers are enough.
+            is_on = (network.preactivations(H)[0] > 0).any(axis=1)
+            some = is_on | (off > left.limit).any(axis=1) | (np.arange(len(H)) % self.every == 0)
+            sigma = errors[some] * np.sqrt(1.0 + (off[some] / scale) ** 2)
+            network = fit(
+                network,
+                Samples(H[some], Y[some], sigma),
+                Stop(self.n_fit),
+                solver=normal_equations,
+                damping=self.damping,
+            ).network
+        return network
+
+    def _spared(self, neurons: Network, left: _Rest) -> Network:
+        """Step 4: neurons without those that the others can do without."""
+        j = 0
+        while j < neurons.architecture[1]:
+            kept = np.arange(neurons.architecture[1]) != j
+            fewer = self.fitted(neurons.take(kept), left, 1)
+            if left.cost(fewer) <= left.cost(neurons) / self.gain:
+                neurons = fewer
+            else:
+                j += 1
+        return neurons
+
+
+def _plain(top: Network) -> Network:
+    """Neurons alone, without what is affine."""
+    k = top.dim_out
+    return Network(top.weights, [top.biases[0], np.zeros(k)])
+
+
+def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> FloatArray:
+    """The smallest row that most answers agree with, by least squares reweighted.
+
+    A few answers may be those of another neuron, too.
+    """
+    sizes = np.sqrt((F**2).mean(axis=0)) + np.finfo(np.float64).tiny
+    A, weights = F / sizes, np.ones(len(y))
+    for _ in range(n_steps):
+        M = A * weights[:, None]
+        G = M.T @ M
+        G[np.diag_indices_from(G)] += 1e-6 * np.trace(G) / len(G)
+        row = np.linalg.solve(G, M.T @ (weights * y))
+        off = np.abs(A @ row - y)
+        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), 1e-300))
+    return np.asarray(row / sizes)

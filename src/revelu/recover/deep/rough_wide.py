@@ -1,0 +1,159 @@
+"""Two hidden layers of any widths from answers of few digits.
+
+A first layer no wider than the input is fitted as :mod:`revelu.recover.deep.rough_layers` says, a
+wider one from walks (:mod:`revelu.recover.deep.rough_walks`): they find the neurons that are often
+on, and a fit of all layers makes these exact.  Those that are rarely on are found where the network
+is wrong (:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.recover.deep.rough_growth import RoughGrowth
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch, size_of_rest
+from revelu.recover.deep.rough_walks import RoughWalks
+from revelu.recover.method import Candidate, Why
+from revelu.recover.refine.network_fit import Samples
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RoughWide(RoughLayers):
+    """How two hidden layers are fitted.
+
+    Attributes
+    ----------
+    walks : RoughWalks
+        How they are found where the first is wider than the input.
+    growth : RoughGrowth
+        How neurons are found that no walk has found,
+    n_growths : int
+        so many times between fits of all layers,
+    n_wide_rounds : int
+        of which there are so many at most.
+    wide_equations : float
+        Answers of these for each parameter.
+    n_wide_fresh : int
+        Fresh answers of each round, which the network has to agree with at last.
+    hopeless : float
+        The search ends where more than this share of fresh answers is wrong,
+    sharp : float
+        It is whole only where answers count as wrong from so many times the least on.
+    less : float
+        or where in ``max_stale`` rounds in a row no less than this share of what was left is.
+    """
+
+    walks: RoughWalks = field(default_factory=RoughWalks)
+    growth: RoughGrowth = field(default_factory=RoughGrowth)
+    n_growths: int = 3
+    n_wide_rounds: int = 6
+    wide_equations: float = 2.5
+    n_wide_fresh: int = 3000
+    hopeless: float = 0.5
+    sharp: float = 3.0
+    less: float = 0.9
+
+
+@dataclass
+class RoughWideSearch(RoughLayersSearch):
+    """Two hidden layers of any widths, fitted to answers."""
+
+    how: RoughWide = field(default_factory=RoughWide)
+    is_wide: bool = field(default=False, init=False)
+
+    def _wide(self, n_rows: int) -> Candidate:
+        """Both layers where the first is wider than the input."""
+        walks = self.how.walks
+        if not n_rows or self.paid.subspace is not None:
+            return super()._wide(n_rows)
+        first, _ = walks.rows.find(self._answers, self._dim, self.noise, self.rng)
+        log.info("%d rows of a first layer wider than the input", len(first))
+        found = None
+        if len(first) > self._dim:
+            found = walks.find(self.oracle, self.noise, self.rng, self.tell, first)
+        if found is None:
+            return self._ended(
+                f"{len(first)} hyperplanes of a first layer were found, and no row above them"
+            )
+        network, samples = found
+        self.is_wide, self.X, self.Y = True, samples.X, samples.Y
+        self.is_drawn = np.ones(len(self.X), dtype=bool)
+        return self._settled(walks.refined(network, self._everything()))
+
+    def _settled(self, network: Network) -> Candidate:
+        """Let the network grow where it is wrong until fresh answers agree."""
+        if not self.is_wide:
+            return super()._settled(network)
+        growth, self.network, n_stale, least = self.how.growth, network, 0, np.inf
+        for _ in range(self.how.n_wide_rounds):
+            n_before = len(self.X)
+            self._ask_fresh(self.how.n_wide_fresh)
+            self._ask(growth.where_rare(network, self.rng))
+            wrong = growth.wrong(network, self._everything())
+            log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
+            if not wrong.any() and self._is_sharp(network):
+                return self._whole(network)
+            share, rest = (
+                float(wrong[n_before:].mean()),
+                size_of_rest(network, self._fresh(n_before)),
+            )
+            n_stale = 0 if rest < self.how.less * least else n_stale + 1
+            if rest < least:
+                self.network, least = network, rest
+            if share > self.how.hopeless or n_stale == self.how.max_stale:
+                break
+            for _ in range(self.how.n_growths * bool(wrong.any())):
+                self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
+                growth.around(self._asked, network, self._everything(), self.rng)
+                network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
+                self._ask(growth.where_rare(network, self.rng))
+                wrong = growth.wrong(network, self._everything())
+                if not wrong.any():
+                    break
+            network = self.how.walks.refined(network, self._evenly(network))
+        wrong = (self._off(self.network) > growth.least)[self.is_drawn]
+        return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
+
+    def _is_sharp(self, network: Network) -> bool:
+        """Whether an answer counts as wrong that is off by little more than noise."""
+        growth = self.how.growth
+        return growth.limit(network, self._everything()) <= self.how.sharp * growth.least
+
+    def _fresh(self, n_before: int) -> Samples:
+        """Answers that were asked since, before the network had seen any."""
+        X, Y = self.X[n_before:], self.Y[n_before:]
+        return Samples(X, Y, self._sigma(X))
+
+    def _evenly(self, network: Network) -> Samples:
+        """Answers to fit to, of which each upper neuron is on at as many, about."""
+        n = int(self.how.wide_equations * network.n_parameters / network.dim_out)
+        everything = self._everything()
+        if n >= len(self.X):
+            return everything
+        on = network.preactivations(self.X)[1] > 0
+        share = (on / np.maximum(on.sum(axis=0), n / on.shape[1])).sum(axis=1) + 1.0 / len(on)
+        rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
+        return Samples(self.X[rows], self.Y[rows], everything.sigma[rows])
+
+    def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
+        if not self.is_wide:
+            return super()._fitted(network, samples, is_first=is_first)
+        return self.how.walks.fitted(network, samples)
+
+    def _asked(self, X: FloatArray) -> Samples:
+        """Ask where a network is wrong, and keep it for fits."""
+        n_before = len(self.X)
+        self._ask(X, near=True)
+        return self._fresh(n_before)
+
+    def _whole(self, network: Network) -> Candidate:
+        """Fit all layers to all answers, none of which is far off, and take out what is idle."""
+        self.network = network = self._plain(self._fitted(network, self._everything()))
+        off = self._off(network).max()
+        log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), off)
+        return Candidate(self.network, Why.EXPLAINED, warnings=(self._resolution(),))
