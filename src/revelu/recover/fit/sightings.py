@@ -202,6 +202,15 @@ class Sightings:
         told = across @ known.solved(P, across) if len(across) else 0.0
         return max(float(c**2 @ P - told), 0.0)
 
+    def factors(self) -> FloatArray:
+        """``R`` with ``R'R`` the precision of each row ``(w, b)``, shape (m, d + 1, d + 1)."""
+        found = np.empty((len(self), *2 * (self.first.W.shape[1] + 1,)))
+        for j, known in enumerate(self.equations):
+            size = 1.0 / np.sqrt(self._before(j))
+            told = known.E / known.errors[:, None]
+            found[j] = np.linalg.qr(np.vstack([np.diag(size), told]), mode="r")
+        return found
+
     def _before(self, j: int) -> FloatArray:
         """The variances of a row before any equation; of its bias nothing is known."""
         W, X = self.first.W[j], self.first.X[j]

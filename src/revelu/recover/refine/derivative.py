@@ -191,8 +191,9 @@ class NetworkDerivative:
 
     def normal(self, *, n_rows: int = 512) -> FloatArray:
         """Return the upper triangle of ``J'J``, from so many answers at a time."""
-        if len(self.on) == 1 and self.inverse_errors.ndim == 1:
-            return self._normal_by_pairs()
+        factors = self._factors() if len(self.on) == 1 else None
+        if factors is not None:
+            return self._normal_by_pairs(*factors)
         p = self.shape[1]
         normal = np.zeros((p, p), order="F")
         errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
@@ -204,21 +205,30 @@ class NetworkDerivative:
             normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
         return np.asarray(normal)
 
-    def _normal_by_pairs(self) -> FloatArray:
+    def _factors(self, rtol: float = 1e-9) -> tuple[FloatArray, FloatArray] | None:
+        """Inverse errors as a product of inputs' (n, 1) and outputs' (k,), where they are one."""
+        errors = self.inverse_errors
+        if errors.ndim == 1 or not len(errors):
+            return np.ones((len(self.X), 1)), errors.reshape(-1, self.dim_out).mean(axis=0)
+        of_inputs, of_outputs = errors[:, :1] / errors[0, 0], errors[0]
+        is_product = np.allclose(errors, of_inputs * of_outputs, rtol=rtol, atol=0.0)
+        return (of_inputs, of_outputs) if is_product else None
+
+    def _normal_by_pairs(self, of_inputs: FloatArray, of_outputs: FloatArray) -> FloatArray:
         """The same for one hidden layer, neuron by neuron.
 
-        With ``e`` the inverse errors, neurons ``i`` and ``j`` have
-        ``sum_k (e_k A_ki)(e_k A_kj)`` times the Gram matrix of the inputs at which both are on:
-        all outputs at once.  What is above is linear in ``h``, the constant, and ``x`` where
-        there is a skip; each output has the Gram matrix of these.
+        With ``e_k`` the outputs' inverse errors, neurons ``i`` and ``j`` have
+        ``sum_k (e_k A_ki)(e_k A_kj)`` times the Gram matrix of the inputs at which both are on,
+        over their errors: all outputs at once.  Each output is linear in ``h``, the constant, and
+        ``x`` where there is a skip, and has the Gram matrix of these.
         """
-        p, A, squares = self.shape[1], self.at.weights[1], self.inverse_errors**2
+        p, A, squares = self.shape[1], self.at.weights[1], of_outputs**2
         m, d = len(self.at.biases[0]), self.X.shape[1]
         bias = self.at.layout.places[2]
         pairs, on = (A.T * squares) @ A, self.on[0] > 0.0
-        inputs = np.column_stack([self.X, np.ones(len(self.X))])
-        above = [self.hs[1], np.ones((len(self.X), 1))]
-        outputs = np.column_stack(above if self.at.skip is None else [*above, self.X])
+        inputs = of_inputs * np.column_stack([self.X, np.ones(len(self.X))])
+        above = [self.hs[1], np.ones((len(self.X), 1)), self.X][: 2 if self.at.skip is None else 3]
+        outputs = of_inputs * np.column_stack(above)
         columns = [self._columns_above(q) for q in range(self.dim_out)]
         normal = np.zeros((p, p), order="F")
         for i in range(m):
