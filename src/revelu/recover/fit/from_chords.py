@@ -275,8 +275,8 @@ class Explaining:
         fresh = how.region.points(self.rng, n_fresh, self.sizes.d)
         weak = how.weak_inputs(network, samples, self.near, self.rng)
         n_before = len(samples.X)
-        self._add(np.vstack([fresh, weak]))
-        left = np.abs(self.samples.residual(network)[n_before:]).max(axis=1, initial=0.0)
+        grown = self._add(np.vstack([fresh, weak]))
+        left = np.abs(grown.residual(network)[n_before:]).max(axis=1, initial=0.0)
         agrees = bool((left <= how.off).all())
         log.debug("%d inputs undetermined, fresh ones agree: %s", len(weak), agrees)
         return agrees and len(weak) <= how.few * how.n_foretold
