@@ -65,6 +65,8 @@ class FromChords(FromLines):
     sided : float
         Answers on either side of a hyperplane, for each unknown of its row: all outputs say the
         same of that.
+    n_fresh : int
+        Fresh answers that tell whether a neuron is missing: fewer than a certificate takes.
     n_between : int
         Inputs between wrong ones that are looked at for such that answers determine least.
     n_sided : int
@@ -85,6 +87,7 @@ class FromChords(FromLines):
     off: float = 4.0
     idle: float = 1000.0
     sided: float = 1.2
+    n_fresh: int = 200
     n_between: int = 300
     n_sided: int = 4
 
@@ -138,6 +141,8 @@ class Explaining:
     known : Sightings
         Rows that chords have shown.
     samples : Samples, optional
+    best : Network, optional
+        What explained all samples when there were fewer; its first neurons are the first rows.
     aimed_at : set of int
         Samples that chords have led to.
     near : ndarray, shape (n, d)
@@ -153,6 +158,7 @@ class Explaining:
     rng: np.random.Generator
     known: Sightings = field(init=False)
     samples: Samples | None = field(default=None, init=False)
+    best: Network | None = field(default=None, init=False)
     aimed_at: set[int] = field(default_factory=set, init=False)
     near: FloatArray = field(init=False)
 
@@ -197,18 +203,16 @@ class Explaining:
     def _explained(self) -> Network | None:
         """Fit, and look where that leaves most, or where answers determine it least."""
         how, price, n_spare = self.how, Price(self.limit, known=True), 0
-        found: Network | None = None
         for _ in range(how.max_fits):
             samples = self._enough(n_spare)
-            held = self._held(found, samples, n_spare)
+            held = self._held(samples, n_spare)
             left = np.abs(samples.residual(held)).max(axis=1)
             log.debug("%d rows, %d spare, %d answers", len(self.known), n_spare, len(left))
             log.debug("held: %d off, median %.3g", (left > how.off).sum(), np.median(left))
             lacking = np.flatnonzero(left > how.far * max(1.0, float(np.median(left))))
             if len(lacking):
-                # What is missing has moved what is fitted: begin with the rows again.
-                found, n_spare = None, 0
                 lacking = lacking[np.argsort(-left[lacking], kind="stable")]
+                n_spare = 0
                 if not self._aimed(samples.X, lacking):
                     n_spare = how.n_spare if len(lacking) > self._n_sided else 0
                     self._add(how.cube.around(self.rng, samples.X[lacking[0]], self._n_sided))
@@ -216,29 +220,34 @@ class Explaining:
             found = how.fitted(held, samples)
             left = np.abs(samples.residual(found)).max(axis=1)
             log.debug("cost %.3g, at most %.3g", samples.cost(found), left.max())
-            is_explained = price.is_explained(found, samples) and left.max() <= how.off
-            if is_explained and self._is_settled(found):
-                return self._without_idle(found, samples, price)
+            if not price.is_explained(found, samples) or left.max() > how.off:
+                continue
+            # What is missing moves what is fitted: only what explained all is begun with again.
+            self.best = found
+            if self._is_settled(found):
+                self._drop_idle(samples, price)
+                return self.best
         return None
 
-    def _without_idle(self, network: Network, samples: Samples, price: Price) -> Network:
-        """Take out neurons while the others explain the samples: rows of one neuron twice."""
-        for _ in range(network.architecture[1]):
-            n = network.architecture[1]
-            smaller = with_output_layer(network.take(by_worth(network, samples)[1:]), samples)
-            if samples.cost(smaller) > self.how.idle * price.noise:
+    def _drop_idle(self, samples: Samples, price: Price) -> None:
+        """Take out rows while the others explain the samples: those of one neuron twice."""
+        how = self.how
+        while self.best is not None and len(self.known):
+            kept = np.sort(by_worth(self.best, samples)[1:])
+            smaller = with_output_layer(self.best.take(kept), samples)
+            if samples.cost(smaller) > how.idle * price.noise:
                 break
-            smaller = self.how.fitted(smaller, samples)
+            smaller = how.fitted(smaller, samples)
             left = np.abs(samples.residual(smaller)).max()
-            if not price.is_explained(smaller, samples) or left > self.how.off:
+            if not price.is_explained(smaller, samples) or left > how.off:
                 break
-            log.debug("%d neurons are enough", n - 1)
-            network = smaller
-        return network
+            self.best = smaller
+            self.known.keep(kept[kept < len(self.known)])
+            log.debug("%d rows are enough", len(self.known))
 
-    def _held(self, found: Network | None, samples: Samples, n_spare: int) -> Network:
+    def _held(self, samples: Samples, n_spare: int) -> Network:
         """Fit with rows held, from a network of those that were known before."""
-        start = self.how.from_rows.start(self.known.rows, found, samples)
+        start = self.how.from_rows.start(self.known.rows, self.best, samples)
         held = self.how.from_rows.held(start, self.known, samples)
         if not n_spare:
             return held
@@ -271,8 +280,7 @@ class Explaining:
         how, samples = self.how, self.samples
         if samples is None:  # pragma: no cover - a network was fitted to some
             raise AssertionError
-        n_fresh = self.sizes.n_held_out(len(samples.X))
-        fresh = how.region.points(self.rng, n_fresh, self.sizes.d)
+        fresh = how.region.points(self.rng, how.n_fresh, self.sizes.d)
         weak = how.weak_inputs(network, samples, self.near, self.rng)
         n_before = len(samples.X)
         grown = self._add(np.vstack([fresh, weak]))

@@ -191,6 +191,12 @@ class Sightings:
         for j, i in enumerate(which, start=n):
             self._add(kinks, i, j)
 
+    def keep(self, which: IntArray) -> None:
+        """Forget the other rows."""
+        self.rows, self.first = self.rows.take(which), self.first.take(which)
+        self.equations = [self.equations[j] for j in which.tolist()]
+        self.n_expected, self.n_met = self.n_expected[which], self.n_met[which]
+
     def confirmed(self, enough: int = 2) -> Rows:
         """Return the rows that lines have met, or that fewer than ``enough`` should have."""
         return self.rows.take((self.n_expected < enough) | (self.n_met > 0))
