@@ -209,18 +209,16 @@ class Explaining:
             left = np.abs(samples.residual(held)).max(axis=1)
             log.debug("%d rows, %d spare, %d answers", len(self.known), n_spare, len(left))
             log.debug("held: %d off, median %.3g", (left > how.off).sum(), np.median(left))
-            lacking = np.flatnonzero(left > how.far * max(1.0, float(np.median(left))))
-            if len(lacking):
-                lacking = lacking[np.argsort(-left[lacking], kind="stable")]
-                n_spare = 0
-                if not self._aimed(samples.X, lacking):
-                    n_spare = how.n_spare if len(lacking) > self._n_sided else 0
-                    self._add(how.cube.around(self.rng, samples.X[lacking[0]], self._n_sided))
+            n_known = len(self.known)
+            n_lacking = self._n_lacking(samples.X, left, how.far * max(1.0, float(np.median(left))))
+            is_idle = len(self.known) == n_known and n_lacking > self._n_sided
+            n_spare = how.n_spare if is_idle else 0
+            if n_lacking:
                 continue
             found = how.fitted(held, samples)
             left = np.abs(samples.residual(found)).max(axis=1)
             log.debug("cost %.3g, at most %.3g", samples.cost(found), left.max())
-            if not price.is_explained(found, samples) or left.max() > how.off:
+            if self._n_lacking(samples.X, left, how.off) or not price.is_explained(found, samples):
                 continue
             # What is missing moves what is fitted: only what explained all is begun with again.
             self.best = found
@@ -256,6 +254,20 @@ class Explaining:
         some = Samples(samples.X[worst], samples.Y[worst], samples.sigma)
         more = self.how.missing.find(held, some, n_spare, self.rng)
         return with_output_layer(add_networks(held, more), samples)
+
+    def _n_lacking(self, X: FloatArray, left: FloatArray, most: float) -> int:
+        """Look for what answers lack of which more than ``most`` is left.
+
+        Returns
+        -------
+        int
+            How many there are; where chords have shown nothing, more are asked around the worst.
+        """
+        lacking = np.flatnonzero(left > most)
+        lacking = lacking[np.argsort(-left[lacking], kind="stable")]
+        if len(lacking) and not self._aimed(X, lacking):
+            self._add(self.how.cube.around(self.rng, X[lacking[0]], self._n_sided))
+        return len(lacking)
 
     def _aimed(self, X: FloatArray, lacking: IntArray) -> int:
         """Look along chords to answers that lack a neuron; how many rows are new.
