@@ -324,3 +324,17 @@ def test_every_constant_is_recovered(seed):
     recovery = revelu.extract(zoo.constant(9, 7, seed=seed), seed=seed)
     assert recovery.status is Status.RECOVERED
     assert recovery.network.architecture == (9, 0, 7)
+
+
+def test_one_column_of_probabilities_is_told_to_be_asked_with_the_others():
+    W = np.random.default_rng(0).standard_normal((4, 1))
+
+    def ask(X):
+        return 1.0 / (1.0 + np.exp(-X @ W))
+
+    recovery = revelu.extract(ask, dim_in=4)
+    assert recovery.status is Status.NOT_IN_CLASS
+    assert "predict_proba(X)" in recovery.evidence[0]
+    assert recovery.ledger.n_queries == 64
+    plain = revelu.extract(lambda X: 3.0 * ask(X), dim_in=4)
+    assert "predict_proba" not in plain.evidence[0]

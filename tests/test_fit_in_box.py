@@ -51,6 +51,38 @@ def test_float32_networks_come_back_and_no_question_leaves_the_box(widths, lo, h
     assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_neurons_that_fire_near_corners_alone_are_found(seed):
+    network = zoo.random_network([10, 12, 3], seed=seed)
+    (W, A), (b, c) = network.weights, network.biases
+    # Three of the neurons are on at a few corners of [-1, 1]^10 alone.
+    b = np.append(b[:9], -0.7 * np.abs(W[9:]).sum(axis=1))
+    target = InFloat32(revelu.Network([W, A], [b, c]))
+    X = np.random.default_rng(seed).uniform(-1.0, 1.0, (4000, 10))
+    assert (X @ W[9:].T + b[9:] > 0).mean() < 3e-3
+    domain = Domain.box(-1.0, 1.0)
+    recovery = revelu.extract(target, dim_in=10, seed=seed, domain=domain)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert nrmse(recovery.network, target.truth, -1.0, 1.0) < 1e-6
+    corners = np.sign(W[9:])
+    assert np.abs(recovery.network(corners) - target.truth(corners)).max() < 1e-4
+    assert recovery.ledger.n_recovery < 40.0 * target.truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_of_a_cube_are_inside_and_many_at_its_faces(seed):
+    cube, rng = Cube(), np.random.default_rng(seed)
+    X = cube.points(rng, 400, 6)
+    is_outer = np.abs(X) == cube.bound
+    assert np.abs(X).max() <= cube.bound
+    assert 100 < is_outer.any(axis=1).sum() <= 200
+    near = cube.around(rng, X[1], 300)
+    assert np.abs(near).max() <= cube.bound
+    shared = (near == X[1]).mean(axis=1)
+    assert shared.min() < 0.4
+    assert shared.max() > 0.9
+
+
 def test_a_box_of_numbers_that_float32_does_not_have_is_not_left():
     lo, hi = 0.1, 0.7
     target = InFloat32(zoo.random_network([5, 6, 2], seed=4))

@@ -13,6 +13,7 @@ from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.missing import Missing
 from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.fit.sightings import Kinks, Sightings
+from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
 from revelu.recovery import Status
@@ -157,15 +158,75 @@ def test_rows_stay_what_they_are_while_they_are_held():
     # Where each bends is exact.
     on = -(b / np.linalg.norm(wrong, axis=1) ** 2)[:, None] * wrong
     rows = Rows(wrong, b, A.T, np.full(16, 1e-3), on).take(np.arange(14))
-    held = FromRows().held(network_of(rows, samples), rows, samples)
-    free = fit_by_full_steps(network_of(rows, samples), samples, Stop(15, patience=5))
+    how = FromRows()
+    held = how.held(how.start(rows, None, samples), Sightings(rows), samples)
+    free = fit_by_full_steps(network_of(rows, samples), samples, Stop(15, patience=5)).network
     away = [
-        np.linalg.norm(found.network.weights[0] - W[:14] / size[:14], axis=1).max()
+        np.linalg.norm(found.weights[0] - W[:14] / size[:14], axis=1).max()
         for found in (held, free)
     ]
     assert away[0] < 0.02 < away[1]
     # What is left is what the missing neurons do, to a part that an affine map explains.
-    assert held.cost > 1e4
+    assert samples.cost(held) > 1e4
+
+
+def test_answers_that_lack_a_neuron_stand_out_beside_rows_that_are_held():
+    truth, rng = zoo.random_network([10, 16, 3], seed=4), np.random.default_rng(5)
+    (W, A), (b, c) = truth.weights, truth.biases
+    size = np.linalg.norm(W, axis=1)
+    # One neuron is on at few of the answers.
+    b = np.append(b[:15], -2.0 * size[15])
+    truth = revelu.Network([W, A], [b, c])
+    X = rng.standard_normal((500, 10))
+    samples = Samples(X, truth(X), np.full(3, 1e-7))
+    wrong = W + 1e-3 * size[:, None] * rng.standard_normal(W.shape) / np.sqrt(10)
+    on = -(b / np.linalg.norm(wrong, axis=1) ** 2)[:, None] * wrong
+    rows = Rows(wrong, b, A.T, np.full(16, 1e-3), on).take(np.arange(15))
+    how = FromRows()
+    held = how.held(how.start(rows, None, samples), Sightings(rows), samples)
+    left = np.abs(samples.residual(held)).max(axis=1)
+    is_on = X @ W[15] + b[15] > 0
+    assert 5 < is_on.sum() < 50
+    assert np.array_equal(left > 20.0, is_on)
+
+
+def test_factors_of_sightings_are_those_of_their_variances():
+    rng = np.random.default_rng(2)
+    target = InFloat32(zoo.random_network([6, 8, 2], seed=1))
+    oracle = Oracle(target, dim_in=6)
+    noise, how = measure_noise(oracle, 0), LineRows()
+    known = Sightings(Rows.none(6, 2))
+    for _ in range(3):
+        kinks = Kinks.of(how.scan(oracle, 6, noise, rng), how.error(noise))
+        made_by = known.makers(kinks)
+        more = how.measure(oracle, kinks.scan, known.rows, made_by < 0, noise, rng)
+        known.take(kinks, made_by)
+        known.join(more, kinks)
+    for j, R in enumerate(known.factors()):
+        c = rng.standard_normal(7)
+        expected = np.linalg.norm(np.linalg.solve(R.T, c)) ** 2
+        assert np.isclose(known.variance(j, c), expected, rtol=1e-3)
+    kept = np.array([0, 2])
+    errors = known.factors()[kept]
+    known.keep(kept)
+    assert len(known) == 2
+    assert np.array_equal(known.factors(), errors)
+
+
+@pytest.mark.parametrize("has_skip", [False, True])
+@pytest.mark.parametrize("by_input", [False, True])
+def test_normal_equations_of_pairs_are_those_of_the_derivative(has_skip, by_input):
+    rng = np.random.default_rng(3)
+    truth = zoo.random_network([7, 5, 3], seed=2)
+    if has_skip:
+        skip = (rng.standard_normal((3, 7)), np.zeros(3))
+        truth = revelu.Network(truth.weights, truth.biases, skip)
+    X, errors = rng.standard_normal((40, 7)), rng.uniform(0.5, 2.0, 3)
+    if by_input:
+        errors = rng.uniform(0.5, 2.0, (40, 1)) * errors
+    derivative = NetworkDerivative(Arrays.of(truth), X, errors)
+    J = derivative.matrix()
+    assert np.allclose(np.triu(derivative.normal()), np.triu(J.T @ J), rtol=1e-12, atol=1e-10)
 
 
 def test_a_line_without_kinks_leaves_an_affine_function_to_the_fit():

@@ -46,6 +46,8 @@ class NoiseFloor:
         What is answered, before log-ratios are taken.
     of_log_ratios : bool
         Whether the answers are probabilities, and all this is of their log-ratios.
+    are_shares : bool
+        Whether they lie between 0 and 1, and are not the probabilities of all classes.
     """
 
     law: str
@@ -56,6 +58,7 @@ class NoiseFloor:
     repeat_difference: float
     numbers: Numbers
     of_log_ratios: bool = False
+    are_shares: bool = False
 
     @property
     def grid(self) -> Grid | None:
@@ -259,6 +262,7 @@ def measure_noise(
         repeat_difference=repeat_difference,
         numbers=numbers,
         of_log_ratios=oracle.takes_log_ratios,
+        are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
     )
 
 

@@ -166,7 +166,10 @@ class Orthant:
 
 @dataclass(frozen=True)
 class Cube:
-    """Uniform points of the cube ``|x_i| <= bound``; no question leaves it but by a rounding.
+    """Points of the cube ``|x_i| <= bound``; no question leaves it but by a rounding.
+
+    Half of the points are uniform, and half on faces, edges or corners, which are farther apart
+    than any others: there are neurons that fire on corners alone.
 
     Attributes
     ----------
@@ -183,8 +186,12 @@ class Cube:
     farthest: float = 0.99
 
     def points(self, rng: np.random.Generator, n: int, d: int) -> FloatArray:
-        """Uniform points, shape (n, d)."""
-        return np.asarray(rng.uniform(-self.bound, self.bound, (n, d)))
+        """Uniform points, and such of which any share of the coordinates is at a face, (n, d)."""
+        X = rng.uniform(-self.bound, self.bound, (n, d))
+        is_outer = rng.random((n // 2, d)) >= rng.random((n // 2, 1))
+        corners = rng.choice([-self.bound, self.bound], is_outer.shape)
+        X[1::2] = np.where(is_outer, corners, X[1::2])
+        return np.asarray(X)
 
     def points_on_hyperplanes(
         self, rng: np.random.Generator, W: FloatArray, b: FloatArray
@@ -205,6 +212,11 @@ class Cube:
         """Points near the corners that others are nearest to, shape (n, d)."""
         shares = rng.uniform(self.nearest, self.farthest, X.shape)
         return np.asarray(np.where(X < 0.0, -1.0, 1.0) * self.bound * shares)
+
+    def around(self, rng: np.random.Generator, x: FloatArray, n: int) -> FloatArray:
+        """Points that share more or less of their coordinates with one, shape (n, d)."""
+        is_shared = rng.random((n, len(x))) < rng.random((n, 1))
+        return np.asarray(np.where(is_shared, x, self.points(rng, n, len(x))))
 
     def interval(self, line: Line) -> tuple[float, float]:
         """From end to end."""

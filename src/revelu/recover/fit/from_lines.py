@@ -23,7 +23,7 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor
-from revelu.probe.line import Ask
+from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.growth import add_neuron
@@ -201,7 +201,7 @@ class FromLines:
         is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
-            seen = self._look(ask, known, noise, rng)
+            seen = self.look(ask, known, noise, rng)
             if seen is None or not len(known):
                 raise NoRowsError
             n_new, met = seen
@@ -211,7 +211,9 @@ class FromLines:
             many = max(self.few_new, self.many_new * n_known)
             if n_known and n_new > many:
                 if not is_checked:
-                    is_checked = self._go_on(ask, noise, known.rows.take(np.arange(n_first)), rng)
+                    is_checked = self.check_layers(
+                        ask, noise, known.rows.take(np.arange(n_first)), rng
+                    )
                 if met < self.met:
                     raise NoRowsError
             if not n_known or n_new > max(2.0, self.new * n_known):
@@ -235,20 +237,29 @@ class FromLines:
                         return settled
                 if not is_checked:
                     # Neurons beside the rows take queries, which another layer makes vain.
-                    is_checked = self._go_on(ask, noise, known.rows.take(np.arange(n_first)), rng)
+                    is_checked = self.check_layers(
+                        ask, noise, known.rows.take(np.arange(n_first)), rng
+                    )
         return None
 
-    def _go_on(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
+    def check_layers(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
+    ) -> bool:
         """Make sure that hyperplanes do not end."""
         if self.crossings.some_end(ask, noise, rows, rng):
             raise HyperplanesEndError(rows)
         return True
 
-    def _look(
-        self, ask: Ask, known: Sightings, noise: NoiseFloor, rng: np.random.Generator
+    def look(
+        self,
+        ask: Ask,
+        known: Sightings,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        line: Line | None = None,
     ) -> tuple[int, float] | None:
         """Take in a line; how many rows are new, and what share of its kinks known ones make."""
-        scan = self.rows.scan(ask, known.rows.W.shape[1], noise, rng)
+        scan = self.rows.scan(ask, known.rows.W.shape[1], noise, rng, line)
         if scan is None:
             return None
         kinks = Kinks.of(scan, self.rows.error(noise))

@@ -2,9 +2,12 @@
 
 Where neurons are missing, a free fit of the others bends all of them to what is missing, and
 nothing of either is left to find.  A row from a line comes with its error, though: with the rows
-held to within their errors (a Gaussian prior), what answers leave is what is missing.  The prior
-of a row ``(w, b)`` that bends at ``x`` holds ``w`` to its error, and ``w' x + b`` more closely:
-where a kink is shows more exactly than which way it faces.
+held to within their errors (a Gaussian prior, of all that lines say of them), what answers leave is
+what is missing.
+
+A missing neuron fires on some of the answers only.  Each answer is weighted by what is left of it
+(the weights of errors of a Cauchy distribution): the others then determine the rows, and these are
+left with what is missing.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +23,9 @@ from revelu.numerics.gauss_newton import (
     minimise,
     summed_normal_equations,
 )
+from revelu.recover.fit.sightings import Sightings
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
-from revelu.recover.refine.network_fit import Fit, Samples
+from revelu.recover.refine.network_fit import Samples
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -32,47 +36,80 @@ class FromRows:
 
     Attributes
     ----------
-    tight : float
-        The place of a kink is known by so much better than its row.
-    stop : Stop
+    n_affine : int
+        Times that the affine rest is weighted anew.
+    max_steps : int
+        Of the fit of all weights.
+    gain : float
+        A step is idle after which the median of what is left is not less by this share.
+    settled, patience : float, int
+        One is the last where the median is at most this many errors, else so many in a row are.
     damping : Damping
     """
 
-    tight: float = 0.1
-    stop: Stop = field(default_factory=lambda: Stop(6, rtol=5e-3, patience=1))
+    n_affine: int = 10
+    max_steps: int = 12
+    gain: float = 0.05
+    settled: float = 1.0
+    patience: int = 3
     damping: Damping = field(default_factory=lambda: Damping(1e-8))
 
-    def held(self, network: Network, rows: Rows, samples: Samples) -> Fit:
-        """Fit all weights, the first neurons being held to rows.
+    def start(self, rows: Rows, found: Network | None, samples: Samples) -> Network:
+        """Return rows with an affine rest.
 
-        What is missing counts as noise: answers err by what the start leaves.
+        A least-squares fit of their columns would lay what is missing on rows that are on where
+        it is.
+
+        Parameters
+        ----------
+        found : Network, optional
+            Of the first of these rows, which are taken from it.
         """
-        error = max(samples.cost(network), 1.0)
-        problem = _Held(network, rows, Samples(samples.X, samples.Y, error * samples.sigma), self)
-        start = network.to_vector()
-        solver = summed_normal_equations
-        found = network.like(minimise(problem, start, solver, self.damping, self.stop)[0])
-        return Fit(found, samples.cost(found))
+        norms = np.linalg.norm(rows.W, axis=1)
+        W, b, A = rows.W / norms[:, None], rows.b / norms, rows.A * norms[:, None]
+        if found is not None:
+            n = min(found.architecture[1], len(rows))
+            norms = np.linalg.norm(found.weights[0][:n], axis=1)
+            W[:n], b[:n] = found.weights[0][:n] / norms[:, None], found.biases[0][:n] / norms
+            A[:n] = found.weights[1].T[:n] * norms[:, None]
+        X, sigma = samples.X, np.broadcast_to(samples.sigma, samples.Y.shape)
+        features = np.column_stack([X, np.ones(len(X))])
+        wanted, weights = samples.Y - np.maximum(X @ W.T + b, 0.0) @ A, np.ones((len(X), 1))
+        for _ in range(self.n_affine):
+            C = np.linalg.lstsq(features * weights, wanted * weights, rcond=None)[0]
+            left = np.sqrt((((wanted - features @ C) / sigma) ** 2).mean(axis=1, keepdims=True))
+            weights = 1.0 / np.hypot(max(float(np.median(left)), 1.0), left)
+        return Network([W, A.T], [b, C[-1]], (C[:-1].T, np.zeros(samples.Y.shape[1])))
+
+    def held(self, network: Network, known: Sightings, samples: Samples) -> Network:
+        """Fit all weights, the first neurons being held to rows; answers may lack some neurons."""
+        best, least, idle = network, np.inf, 0
+        for _ in range(self.max_steps):
+            left = np.sqrt((samples.residual(network) ** 2).mean(axis=1))
+            median = float(np.median(left))
+            idle = 0 if median < (1.0 - self.gain) * least else idle + 1
+            if median < least:
+                best, least = network, median
+            if idle >= (1 if least <= self.settled else self.patience):
+                break
+            errors = np.hypot(max(median, 1.0), left)[:, None] * samples.sigma
+            problem = _Held(network, known, Samples(samples.X, samples.Y, errors))
+            start, solver = network.to_vector(), summed_normal_equations
+            network = network.like(minimise(problem, start, solver, self.damping, Stop(1))[0])
+        return best
 
 
 class _Held:
     """The parameters of a network as what least squares moves, the first rows being held."""
 
-    def __init__(self, network: Network, rows: Rows, samples: Samples, how: FromRows) -> None:
-        self.layout, self.samples = Layout(network), samples
+    def __init__(self, network: Network, known: Sightings, samples: Samples) -> None:
+        rows, self.layout, self.samples = known.rows, Layout(network), samples
         (m, d), norms = rows.W.shape, np.linalg.norm(rows.W, axis=1)
         weights, biases = self.layout.places[0], self.layout.places[self.layout.n_layers]
         self.centre = np.column_stack([rows.W, rows.b]) / norms[:, None]
         places = weights.start + np.arange(m * d).reshape(m, d)
         self.places = np.column_stack([places, biases.start + np.arange(m)])
-        # Of each row, equations for (w, b): shape (m, d + 1, d + 1).
-        # Of one input there is no direction to err in.
-        precision = np.sqrt(d) / np.maximum(rows.errors, np.finfo(np.float64).eps)
-        reach = how.tight * np.sqrt(1.0 + (rows.X**2).sum(axis=1))
-        prior = np.zeros((m, d + 1, d + 1))
-        prior[:, range(d), range(d)] = precision[:, None]
-        at = np.column_stack([rows.X, np.ones(m)])
-        prior[:, d] = at * (precision / reach)[:, None]
+        prior = known.factors() * norms[:, None, None]
         # A row that answers have moved by more than its error is a sum of two neurons', and is let
         # go: the weights of errors of a Cauchy distribution.
         moved = np.einsum("jab,jb->ja", prior, self.centre - network.to_vector()[self.places])

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.oracle import Oracle
-from revelu.recover.fit.from_chords import FromChords
+from revelu.recover.fit.from_chords import Explaining, FromChords
 from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.in_box import OracleInBox
 from revelu.recover.method import Candidate, Disagreement, Why
+from revelu.recover.refine.network_fit import Samples
 
 
 @dataclass
@@ -27,12 +29,15 @@ class FitInBox(FitSearch):
     ----------
     inside : OracleInBox
     how : FromChords
+    search : Explaining, optional
+        What chords have shown.
     n_mended : int
         Repairs that looked for neurons.
     """
 
     inside: OracleInBox = field(init=False)
     how: FromChords = field(init=False)
+    search: Explaining | None = field(default=None, init=False)
     n_mended: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -46,29 +51,27 @@ class FitInBox(FitSearch):
         """Add neurons that chords to wrong inputs show; where there are none, fit to more."""
         X, worst = (self.inside.coordinates(x) for x in (seen.X, seen.worst))
         seen = replace(seen, X=self.how.cube.clip(X), worst=worst)
-        if self.samples is None or self.n_mended == self.how.max_mended:
+        if self.search is None or self.n_mended == self.how.max_mended:
             return super().repair(seen)
         self.n_mended += 1
         self.tell("looking for neurons on chords to inputs where the network was wrong")
         try:
             with interruptible(self.oracle.check_time):
-                found = self.how.mended(
-                    self._best(),
-                    self.samples,
-                    seen.X,
-                    self._answers,
-                    self._answered,
-                    self.noise,
-                    self.limit,
-                    self.rng,
-                )
+                found = self.search.mended(seen.X)
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
         if found is None:
             return super().repair(seen)
-        self.best, self.samples = found
+        self.best, self.samples = found, self.search.samples
         return self._candidate(Why.EXPLAINED)
+
+    def _found_on_lines(self) -> tuple[Network, Samples] | None:
+        self.search = self.how.search(
+            self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
+        )
+        found, samples = self.search.find(), self.search.samples
+        return None if found is None or samples is None else (found, samples)
 
     @property
     def _where(self) -> str:

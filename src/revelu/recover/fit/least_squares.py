@@ -192,9 +192,7 @@ class FitSearch(Search):
             return None
         self.tell("measuring rows on lines")
         try:
-            found = self.method.from_lines.find(
-                self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
-            )
+            found = self._found_on_lines()
         except NoRowsError:
             self._look_along_a_line()
             self._refuse_smooth()
@@ -212,6 +210,11 @@ class FitSearch(Search):
             return None
         self.best, samples = found
         return samples
+
+    def _found_on_lines(self) -> tuple[Network, Samples] | None:
+        return self.method.from_lines.find(
+            self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
+        )
 
     def _search(self) -> Samples:
         """Steps 2 and 3: more samples until a network explains them."""

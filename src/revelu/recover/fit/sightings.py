@@ -191,6 +191,12 @@ class Sightings:
         for j, i in enumerate(which, start=n):
             self._add(kinks, i, j)
 
+    def keep(self, which: IntArray) -> None:
+        """Forget the other rows."""
+        self.rows, self.first = self.rows.take(which), self.first.take(which)
+        self.equations = [self.equations[j] for j in which.tolist()]
+        self.n_expected, self.n_met = self.n_expected[which], self.n_met[which]
+
     def confirmed(self, enough: int = 2) -> Rows:
         """Return the rows that lines have met, or that fewer than ``enough`` should have."""
         return self.rows.take((self.n_expected < enough) | (self.n_met > 0))
@@ -201,6 +207,15 @@ class Sightings:
         across = known.E @ (P * c)
         told = across @ known.solved(P, across) if len(across) else 0.0
         return max(float(c**2 @ P - told), 0.0)
+
+    def factors(self) -> FloatArray:
+        """``R`` with ``R'R`` the precision of each row ``(w, b)``, shape (m, d + 1, d + 1)."""
+        found = np.empty((len(self), *2 * (self.first.W.shape[1] + 1,)))
+        for j, known in enumerate(self.equations):
+            size = 1.0 / np.sqrt(self._before(j))
+            told = known.E / known.errors[:, None]
+            found[j] = np.linalg.qr(np.vstack([np.diag(size), told]), mode="r")
+        return found
 
     def _before(self, j: int) -> FloatArray:
         """The variances of a row before any equation; of its bias nothing is known."""

@@ -16,7 +16,7 @@ from revelu.network import Network
 from revelu.numerics.gauss_newton import Coordinates
 from revelu.numerics.interruption import check_cancelled
 from revelu.recover.refine.whitening import NeuronWhitening, Whitening, inverse
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 
 class Layout:
@@ -191,9 +191,9 @@ class NetworkDerivative:
 
     def normal(self, *, n_rows: int = 512) -> FloatArray:
         """Return the upper triangle of ``J'J``, from so many answers at a time."""
-        is_shallow = len(self.on) == 1 and self.at.skip is None
-        if is_shallow and self.inverse_errors.ndim == 1:
-            return self._normal_by_pairs()
+        factors = self._factors() if len(self.on) == 1 else None
+        if factors is not None:
+            return self._normal_by_pairs(*factors)
         p = self.shape[1]
         normal = np.zeros((p, p), order="F")
         errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
@@ -205,19 +205,31 @@ class NetworkDerivative:
             normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
         return np.asarray(normal)
 
-    def _normal_by_pairs(self) -> FloatArray:
+    def _factors(self, rtol: float = 1e-9) -> tuple[FloatArray, FloatArray] | None:
+        """Inverse errors as a product of inputs' (n, 1) and outputs' (k,), where they are one."""
+        errors = self.inverse_errors
+        if errors.ndim == 1 or not len(errors):
+            return np.ones((len(self.X), 1)), errors.reshape(-1, self.dim_out).mean(axis=0)
+        of_inputs, of_outputs = errors[:, :1] / errors[0, 0], errors[0]
+        is_product = np.allclose(errors, of_inputs * of_outputs, rtol=rtol, atol=0.0)
+        return (of_inputs, of_outputs) if is_product else None
+
+    def _normal_by_pairs(self, of_inputs: FloatArray, of_outputs: FloatArray) -> FloatArray:
         """The same for one hidden layer, neuron by neuron.
 
-        With ``e`` the inverse errors, neurons ``i`` and ``j`` have
-        ``sum_k (e_k A_ki)(e_k A_kj)`` times the Gram matrix of the inputs at which both are on:
-        all outputs at once.
+        With ``e_k`` the outputs' inverse errors, neurons ``i`` and ``j`` have
+        ``sum_k (e_k A_ki)(e_k A_kj)`` times the Gram matrix of the inputs at which both are on,
+        over their errors: all outputs at once.  Each output is linear in ``h``, the constant, and
+        ``x`` where there is a skip, and has the Gram matrix of these.
         """
-        p, A, squares = self.shape[1], self.at.weights[1], self.inverse_errors**2
+        p, A, squares = self.shape[1], self.at.weights[1], of_outputs**2
         m, d = len(self.at.biases[0]), self.X.shape[1]
-        _, outer, bias, constant = self.at.layout.places
+        bias = self.at.layout.places[2]
         pairs, on = (A.T * squares) @ A, self.on[0] > 0.0
-        inputs = np.column_stack([self.X, np.ones(len(self.X))])
-        outputs = np.column_stack([self.hs[1], np.ones(len(self.X))])
+        inputs = of_inputs * np.column_stack([self.X, np.ones(len(self.X))])
+        above = [self.hs[1], np.ones((len(self.X), 1)), self.X][: 2 if self.at.skip is None else 3]
+        outputs = of_inputs * np.column_stack(above)
+        columns = [self._columns_above(q) for q in range(self.dim_out)]
         normal = np.zeros((p, p), order="F")
         for i in range(m):
             check_cancelled()
@@ -231,19 +243,22 @@ class NetworkDerivative:
                 normal[j * d : (j + 1) * d, bias.start + i] = gram[:d, d]
                 normal[bias.start + i, bias.start + j] = gram[d, d]
             gram = mine.T @ outputs[on[:, i]]
-            for q, weight in enumerate(A[:, i] * squares):
-                A_q = slice(outer.start + q * m, outer.start + (q + 1) * m)
-                normal[W, A_q] = weight * gram[:d, :m]
-                normal[A_q, bias.start + i] = weight * gram[d, :m]
-                normal[W, constant.start + q] = weight * gram[:d, m]
-                normal[bias.start + i, constant.start + q] = weight * gram[d, m]
+            for weight, at in zip(A[:, i] * squares, columns, strict=True):
+                normal[W, at] = weight * gram[:d]
+                # Weights above come before biases, a skip after them.
+                normal[bias.start + i, at] = normal[at, bias.start + i] = weight * gram[d]
         gram = outputs.T @ outputs
-        for q, square in enumerate(squares):
-            A_q = slice(outer.start + q * m, outer.start + (q + 1) * m)
-            normal[A_q, A_q] = square * gram[:m, :m]
-            normal[A_q, constant.start + q] = square * gram[:m, m]
-            normal[constant.start + q, constant.start + q] = square * gram[m, m]
+        for square, at in zip(squares, columns, strict=True):
+            normal[np.ix_(at, at)] = square * gram
         return normal
+
+    def _columns_above(self, output: int) -> IntArray:
+        """Parameters that an output is linear in: weights above, constant, and skip."""
+        m, d, places = len(self.at.biases[0]), self.X.shape[1], self.at.layout.places
+        at = [places[1].start + output * m + np.arange(m), [places[3].start + output]]
+        if self.at.skip is not None:
+            at.append(places[4].start + output * d + np.arange(d))
+        return np.concatenate(at).astype(np.intp)
 
     def coordinates(self, *, white: bool) -> Coordinates:
         """Return units of the parameters, or coordinates that undo neurons' correlations.

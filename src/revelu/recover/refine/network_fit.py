@@ -105,11 +105,14 @@ class Automatic:
     most_parameters : int
     most_work : float
         Multiplications, ``n_equations * n_parameters^2``: some 0.2 s at 3e10 a second.
+    most_written : int
+        With more parameters the derivative is not written out.
     """
 
     iterations: Iterative = field(default_factory=Iterative)
     most_parameters: int = 1500
     most_work: float = 6e9
+    most_written: int = 1000
 
     def is_dense(self, n_equations: int, n_parameters: int) -> bool:
         """Whether steps of this shape take normal equations."""
@@ -118,7 +121,10 @@ class Automatic:
 
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
         """Return the step as a function of the damping."""
-        solver = normal_equations if self.is_dense(*derivative.shape) else self.iterations
+        if not self.is_dense(*derivative.shape):
+            return self.iterations(derivative, residual)
+        is_written = derivative.shape[1] <= self.most_written
+        solver = normal_equations if is_written else summed_normal_equations
         return solver(derivative, residual)
 
 

@@ -153,19 +153,25 @@ class LineSearch(Search):
 
         The first time, whether hyperplanes end or bend: then no line will do.
         """
-        if self.n_repairs == self.method.max_lines:
+        method = self.method
+        if self.n_repairs == (
+            method.max_with_short_lines if self.noise.of_log_ratios else method.max_lines
+        ):
             return None
         self.n_repairs += 1
         try:
             if self.n_repairs == 1:
                 self.tell("testing whether hyperplanes bend")
-                bent = self.method.bends(self.oracle, self.network, self.noise, self.rng)
+                bent = method.bends(self.oracle, self.network, self.noise, self.rng)
                 if bent:
                     return self._candidate(Why.HYPERPLANES_END, bent)
-                if self._sharpens(seen):
-                    return self._candidate(Why.EXPLAINED)
+            if self._sharpens(seen):
+                return self._candidate(Why.EXPLAINED)
             self.tell("looking for missing neurons")
-            self._add_line(seen.worst)
+            if self.noise.of_log_ratios:
+                self._add_short_lines(np.vstack([seen.worst, seen.X]))
+            else:
+                self._add_line(seen.worst)
         except LimitReachedError as error:
             return self._candidate(Why.LIMIT, str(error))
         log.info("repair: %s", self.network)
@@ -197,6 +203,39 @@ class LineSearch(Search):
             return False
         self.network = fit_worst_rows(network, X, Y, unit)
         return self.network is not network
+
+    def _add_short_lines(self, X: FloatArray) -> None:
+        """Add lines through inputs that are wrong, such as leave fewer wrong than before.
+
+        A line ends where a probability has no digits left, and so shows few neurons.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+            Some such inputs, the worst of which comes first.
+        """
+        rng, method = self.rng, self.method
+        X = np.vstack([X, rng.standard_normal((method.n_beside, X.shape[1]))])
+        Y, tried = self.oracle(X), np.zeros(len(X), dtype=bool)
+        X, Y = (values[np.isfinite(Y).all(axis=1)] for values in (X, Y))
+        tried, left = tried[: len(X)], self._wrong(X, Y)
+        for _ in range(method.max_short_lines):
+            todo = np.flatnonzero((left > 1.0) & ~tried)
+            if not len(todo):
+                break
+            worst = int(todo[np.argmax(left[todo])])
+            tried[worst], before = True, self.network
+            self._add_line(X[worst])
+            now = self._wrong(X, Y)
+            if (now > 1.0).sum() < (left > 1.0).sum():
+                left = now
+            else:
+                self.network = before
+
+    def _wrong(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Largest errors of answers, shape (n,), over half of the digits that answers have."""
+        apart = np.abs((self.network(X) - Y) / self.noise.unit)
+        return np.asarray(apart.max(axis=1) / self.noise.half_digits)
 
     def _hyperplanes_end(self) -> bool:
         """Whether most of a few hyperplanes do not bend the function elsewhere.
@@ -231,6 +270,12 @@ class OneHidden(Method):
     max_lines : int
         Lines tried where the target is saturated on one, where kinks are too near each other,
         and on what fresh answers find wrong.
+    max_short_lines : int
+        Lines in place of each of those, where lines end,
+    max_with_short_lines : int
+        so many times,
+    n_beside : int
+        and answers beside that tell which of them to keep.
     n_hyperplanes : int
         Hyperplanes that are looked for elsewhere before a second line is paid for.
     ending : float
@@ -255,6 +300,9 @@ class OneHidden(Method):
     search_in_box = BoxedSearch
 
     max_lines: int = 4
+    max_short_lines: int = 16
+    max_with_short_lines: int = 10
+    n_beside: int = 256
     n_hyperplanes: int = 6
     ending: float = 0.5
     nearly: float = 1e-4

@@ -31,6 +31,11 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
             f"the answers curve at {noise.curved:.0%} of the places seen: a smooth function, "
             "not a piecewise affine one"
         )
+        if noise.are_shares:
+            reason += (
+                "; they lie between 0 and 1: if they are probabilities, ask for those of all "
+                "classes (predict_proba(X), not one of its columns), whose logits are recovered"
+            )
         return Refusal(Status.NOT_IN_CLASS, reason)
     varies, error = noise.varies(noise.spread), noise.errors
     # A constant varies by its noise alone; beside an output that does vary it does no harm.
