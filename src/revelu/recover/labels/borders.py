@@ -1,0 +1,137 @@
+"""Points on the borders of classes: from a pool of inputs, by segments between two classes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.numerics.bisection import bisect
+from revelu.recover.labels.heights import Ask
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Borders:
+    """Points on borders, struct of arrays.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    E : ndarray, shape (n, d)
+        Unit vectors that lead across.
+    a, b : ndarray, shape (n,)
+        Labels before and behind.
+    """
+
+    X: FloatArray
+    E: FloatArray
+    a: FloatArray
+    b: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: IntArray | BoolArray) -> "Borders":
+        """Some of them."""
+        return Borders(self.X[rows], self.E[rows], self.a[rows], self.b[rows])
+
+    def join(self, other: "Borders") -> "Borders":
+        """These, then the others."""
+        return Borders(
+            np.vstack([self.X, other.X]),
+            np.vstack([self.E, other.E]),
+            np.append(self.a, other.a),
+            np.append(self.b, other.b),
+        )
+
+
+def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:
+    """Find a border of the class of ``P`` on each segment to ``Q``, which has another class.
+
+    Parameters
+    ----------
+    P, Q : ndarray, shape (n, d)
+    a : ndarray, shape (n,)
+        Labels of ``P``.
+    atol : float
+        How near to come, in lengths of an input or of 1.
+    """
+    length = np.linalg.norm(Q - P, axis=1)
+    E = (Q - P) / length[:, None]
+    b = np.full(len(P), np.nan)
+
+    def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
+        labels = ask(P[rows] + t[:, None] * E[rows])
+        outside = labels != a[rows]
+        b[rows[outside]] = labels[outside]
+        return ~outside
+
+    b[:] = ask(Q)
+    size = np.maximum(np.abs(P).max(axis=1), np.abs(Q).max(axis=1))
+    t = bisect(is_inside, np.zeros(len(P)), length, atol * np.maximum(size, 1.0))
+    return Borders(P + t[:, None] * E, E, a, b)
+
+
+@dataclass
+class Pool:
+    """Inputs and their labels, from which segments are drawn.
+
+    Attributes
+    ----------
+    scales : tuple of float
+        Inputs are of N(0, s²) for each s.
+    n_first : int
+        Inputs of each scale, at first.
+    fewest : int
+        Classes with fewer members are enriched.
+    """
+
+    ask: Ask
+    dim: int
+    rng: np.random.Generator
+    scales: tuple[float, ...] = (1.0, 1.5, 2.5)
+    n_first: int = 100
+    fewest: int = 20
+    X: FloatArray = field(init=False)
+    labels: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.X, self.labels = np.empty((0, self.dim)), np.empty(0)
+
+    @property
+    def classes(self) -> FloatArray:
+        """The labels seen, ascending."""
+        return np.unique(self.labels)
+
+    def add(self, X: FloatArray) -> None:
+        """Ask inputs and keep them."""
+        self.labels = np.append(self.labels, self.ask(X))
+        self.X = np.vstack([self.X, X])
+
+    def fill(self) -> None:
+        """Draw inputs at every scale, then more around members of rare classes."""
+        shape = (self.n_first, self.dim)
+        self.add(np.vstack([s * self.rng.standard_normal(shape) for s in self.scales]))
+        for _ in range(3):
+            rare = [c for c in self.classes if (self.labels == c).sum() < self.fewest]
+            if not rare:
+                break
+            rows = [self.rng.choice(np.flatnonzero(self.labels == c), self.fewest) for c in rare]
+            X = self.X[np.concatenate(rows)]
+            self.add(X + 0.3 * self.rng.standard_normal(X.shape))
+
+    def segments(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Draw ``n`` segments between classes, balanced over pairs: ends, and labels of the first.
+        """
+        classes = self.classes
+        first = self.rng.integers(len(classes), size=n)
+        second = (first + self.rng.integers(1, len(classes), size=n)) % len(classes)
+        members = [np.flatnonzero(self.labels == c) for c in classes]
+        i = np.array([self.rng.choice(members[c]) for c in first], dtype=np.intp)
+        j = np.array([self.rng.choice(members[c]) for c in second], dtype=np.intp)
+        return self.X[i], self.X[j], self.labels[i]
+
+    def borders(self, n: int, atol: float) -> Borders:
+        """Bisect ``n`` segments between classes, balanced over pairs of them."""
+        P, Q, a = self.segments(n)
+        return bisect_segments(self.ask, P, Q, a, atol)

@@ -1,0 +1,178 @@
+"""The output layer, where all rows of the hidden layer are known.
+
+At a point x of the border of the classes a and b both outputs are equal:
+
+    <A_a - A_b, relu(V x~)> + <G_a - G_b, x> + c_a - c_b = 0.
+
+That is linear in A, in c, and in a skip G, which stands for the signs of rows that are not known
+yet.  The output layer is a null vector of all such equations.  Others are *idle*: they change no
+difference of outputs at any border.  One is what all classes have in common (class 0 is put to 0,
+so none of it is left); another stands for a neuron that is on, or off, at all borders between a
+set of classes and the others, where what it adds to the set is affine, and G takes it up.  An
+idle vector has no slope across borders, which tells it from the output layer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from revelu.network import Network
+from revelu.recover.labels.borders import Borders
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """When a system of equations has null vectors.
+
+    Attributes
+    ----------
+    largest : float
+        A singular value that counts as none, at most, over that of all equations together.
+    gap : float
+        The next one is so many times as large, at least.
+    sloping : float
+        A null vector whose slopes across borders are a smaller share of the largest is idle.
+    """
+
+    largest: float = 1e-5
+    gap: float = 30.0
+    sloping: float = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What equations say of the output layer.
+
+    Attributes
+    ----------
+    A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
+    idle : ndarray, shape (t, k, d)
+        What idle null vectors add to G.
+    n_scales : int
+        Null vectors that are not idle: as many factors stay open.
+    smallest, next : float
+        The largest singular value that counts as none, and the next one.
+    """
+
+    A: FloatArray
+    G: FloatArray
+    c: FloatArray
+    idle: FloatArray
+    n_scales: int
+    smallest: float
+    next: float
+
+    def network(self, V: FloatArray) -> Network:
+        """The network of these outputs, whose rows are ``V (m, d + 1)``."""
+        if not self.G.any():
+            return Network([V[:, :-1], self.A], [V[:, -1], self.c])
+        zero = np.zeros(len(self.c))
+        return Network([V[:, :-1], self.A], [V[:, -1], zero], (self.G, self.c))
+
+
+def fit_columns(
+    V: FloatArray,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+    k: int,
+    spectrum: Spectrum,
+    *,
+    skip: bool,
+) -> Columns:
+    """Solve for the output layer.
+
+    Parameters
+    ----------
+    V : ndarray, shape (m, d + 1)
+        Affine maps of neurons; with their signs, where no skip is fitted.
+    borders : Borders
+    pairs : (a, b)
+        The classes before and behind each point, as numbers below ``k``.
+    skip : bool
+        Whether G is fitted.
+    """
+    X, (a, b) = borders.X, pairs
+    n, d = X.shape
+    m = len(V)
+    on = X @ V[:, :d].T + V[:, d] > 0
+    basis = _row_space(V[:, :d]) if skip else np.empty((0, d))
+    phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
+    M, scale = _equations(phi, a, b, k)
+    sizes, null = _null_space(M, spectrum)
+    q = null.shape[1]
+    N = null / scale[:, None]
+    blocks = np.concatenate([np.zeros((1, phi.shape[1], q)), N.reshape(k - 1, -1, q)])
+    A, G, c = blocks[:, :m], np.einsum("krq,rd->kdq", blocks[:, m:-1], basis), blocks[:, -1]
+    S = np.stack(
+        [
+            (slopes(A[..., j], G[..., j], V, X, a, b) * borders.E).sum(axis=1)
+            for j in range(q)
+        ],
+        axis=1,
+    )
+    _, slope_sizes, right = np.linalg.svd(S, full_matrices=False)
+    n_scales = int((slope_sizes > spectrum.sloping * slope_sizes[0]).sum())
+    best = right[0] * (1.0 if (S @ right[0]).sum() > 0 else -1.0)  # b's output grows across
+    return Columns(
+        A @ best,
+        G @ best,
+        c @ best,
+        np.moveaxis(G @ right[n_scales:].T, -1, 0),
+        n_scales,
+        float(sizes[-q]),
+        float(sizes[-q - 1]) if q < len(sizes) else np.inf,
+    )
+
+
+def _equations(
+    phi: FloatArray, a: IntArray, b: IntArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """One row of norm 1 a point, class 0 left out, and what its columns were divided by."""
+    n, p = phi.shape
+    unit = phi / np.linalg.norm(phi, axis=1)[:, None]
+    M = np.zeros((n, k, p))
+    M[np.arange(n), b] += unit
+    M[np.arange(n), a] -= unit
+    M = M[:, 1:].reshape(n, -1)
+    scale = np.linalg.norm(M, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return M / scale, scale
+
+
+def _null_space(M: FloatArray, spectrum: Spectrum) -> tuple[FloatArray, FloatArray]:
+    """Singular values, falling, over the largest; and the null vectors (p, q), one at least."""
+    R = np.linalg.qr(M, mode="r") if len(M) > M.shape[1] else M
+    _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
+    sizes = np.append(sizes, np.zeros(len(right) - len(sizes))) / sizes[0]
+    q = max(int((sizes < spectrum.largest).sum()), 1)
+    return sizes, np.asarray(right[len(right) - q :].T)
+
+
+def _row_space(W: FloatArray) -> FloatArray:
+    """An orthonormal basis of the row space, (rank, d)."""
+    _, sizes, right = np.linalg.svd(W, full_matrices=False)
+    return np.asarray(right[sizes > 1e-9 * sizes.max(initial=0.0)])
+
+
+def slopes(
+    A: FloatArray, G: FloatArray, V: FloatArray, X: FloatArray, a: IntArray, b: IntArray
+) -> FloatArray:
+    """Gradients of output b less output a at points ``X (n, d)``, (n, d)."""
+    d = X.shape[1]
+    on = X @ V[:, :d].T + V[:, d] > 0
+    return np.asarray(((A[b] - A[a]) * on) @ V[:, :d] + G[b] - G[a])
+
+
+def distances(
+    V: FloatArray, columns: Columns, borders: Borders, pairs: tuple[IntArray, IntArray]
+) -> FloatArray:
+    """How far points are off the borders that columns have, to first order, (n,)."""
+    X, (a, b) = borders.X, pairs
+    Z = X @ V[:, :-1].T + V[:, -1]
+    F = np.maximum(Z, 0.0) @ columns.A.T + X @ columns.G.T + columns.c
+    i = np.arange(len(a))
+    length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.abs(F[i, b] - F[i, a]) / length)

@@ -1,0 +1,207 @@
+"""A survey of borders: facets, bends, and the neurons that they tell, in rounds that all share.
+
+Every generation begins walks on the facets known so far.  A walk ends at a bend: of a known
+neuron, which is crossed; of one that another bend has shown, which a few slopes tell; or of a
+new one, behind which a whole facet is measured.  Two bends make a neuron.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.recover.labels.bends import (
+    Bends,
+    Pace,
+    Walks,
+    cross_known,
+    cross_seen,
+    measure_behind,
+    meeting,
+    step_behind,
+    walk,
+)
+from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.facets import Facets, Precision, measure_facets
+from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.rows import Matching, Rows, find_rows, holds_row
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a generation does.
+
+    Attributes
+    ----------
+    n_walks : int
+        Walks that a generation follows.
+    n_measured : int
+        Bends of neurons not seen before behind which it measures; the others wait.
+    first_step : float
+        How far beside points of the first borders to look.
+    reach : tuple of float
+        Walks head for inputs of N(0, s²), s one of these.
+    few : int
+        With as many inputs or fewer, all slopes are as cheap as a few.
+    """
+
+    n_walks: int = 32
+    n_measured: int = 12
+    first_step: float = 1e-3
+    reach: tuple[float, ...] = (1.0, 2.5)
+    few: int = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Walks that have ended, points of the borders behind, and how far they were stepped."""
+
+    walks: Walks
+    Y: FloatArray
+    s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.s)
+
+    def take(self, rows: IntArray | BoolArray) -> "Ends":
+        """Some of them."""
+        return Ends(self.walks.take(rows), self.Y[rows], self.s[rows])
+
+    def join(self, other: "Ends") -> "Ends":
+        """These, then the others."""
+        return Ends(
+            self.walks.join(other.walks),
+            np.vstack([self.Y, other.Y]),
+            np.append(self.s, other.s),
+        )
+
+
+@dataclass
+class Survey:
+    """What is known of facets, bends and neurons.
+
+    Attributes
+    ----------
+    rows : Rows
+        Neurons found.
+    unmatched : Bends
+        Bends of others.
+    waiting : Ends or None
+        Bends behind which nothing was measured yet.
+    """
+
+    ask: Ask
+    dim: int
+    rng: np.random.Generator
+    precision: Precision
+    pace: Pace
+    matching: Matching
+    effort: Effort
+    rows: Rows = field(init=False)
+    facets: Facets = field(init=False)
+    unmatched: Bends = field(init=False)
+    waiting: Ends | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        nothing = np.empty((0, self.dim))
+        self.rows = Rows(np.empty((0, self.dim + 1)), np.empty(0))
+        none = np.empty(0)
+        self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none)
+        self.unmatched = Bends(self.facets, self.facets, nothing)
+        self.n_walked = np.empty(0)
+
+    def begin_at(self, borders: Borders) -> None:
+        """Measure facets at points of borders."""
+        h = np.full(len(borders), self.effort.first_step)
+        facets, _ = measure_facets(
+            self.ask, borders.X, borders.E, borders.a, borders.b, h, self.precision, self.rng
+        )
+        self._keep(facets)
+
+    def advance(self) -> int:
+        """Run a generation; return how many neurons it has found."""
+        ends = self._walk()
+        ends = self._cross_known(ends)
+        if self.dim > self.effort.few:
+            ends = self._cross_seen(ends)
+        self._measure(ends)
+        return self._match()
+
+    def _keep(self, facets: Facets) -> None:
+        self.facets = self.facets.join(facets)
+        self.n_walked = np.append(self.n_walked, np.zeros(len(facets)))
+
+    def _walk(self) -> Ends:
+        """Follow facets that were followed least, and find borders behind their ends."""
+        n = max(self.effort.n_walks - (len(self.waiting) if self.waiting else 0), 1)
+        order = np.lexsort((self.rng.random(len(self.facets)), self.n_walked))
+        chosen = np.resize(order, n)
+        np.add.at(self.n_walked, chosen, 1)
+        facets = self.facets.take(chosen)
+        scale = self.rng.choice(self.effort.reach, size=(n, 1))
+        U = scale * self.rng.standard_normal(facets.X.shape) - facets.X
+        for _ in range(2):
+            U -= (U * facets.N).sum(axis=1)[:, None] * facets.N
+            U /= np.linalg.norm(U, axis=1)[:, None]
+        walks = walk(self.ask, facets, U, self.precision, self.pace)
+        walks = walks.take(np.isfinite(walks.bad))
+        Y, s = step_behind(self.ask, walks, self.precision, self.pace)
+        ends = Ends(walks, Y, s).take(np.isfinite(Y).all(axis=1))
+        return ends if self.waiting is None else self.waiting.join(ends)
+
+    def _cross_known(self, ends: Ends) -> Ends:
+        """Cross the hyperplanes of known neurons; return the other ends."""
+        if not len(self.rows) or not len(ends):
+            return ends
+        which = meeting(ends.walks, self.rows.V, ends.s)
+        some = np.flatnonzero(which >= 0)
+        chosen, which = ends.take(some), which[some]
+        V, err = self.rows.V[which], self.rows.err[which]
+        facets, good = cross_known(
+            self.ask, chosen.walks, chosen.Y, V, err, chosen.s, self.precision, self.pace, self.rng
+        )
+        self._keep(facets.take(good))
+        left = np.ones(len(ends), bool)
+        left[some[good]] = False
+        return ends.take(left)
+
+    def _cross_seen(self, ends: Ends) -> Ends:
+        """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
+        bends, done = cross_seen(
+            self.ask,
+            ends.walks,
+            ends.Y,
+            ends.s,
+            self.unmatched,
+            self.precision,
+            self.pace,
+            self.rng,
+        )
+        self._keep(bends.behind)
+        self.unmatched = self.unmatched.join(bends)
+        left = np.ones(len(ends), bool)
+        left[done] = False
+        return ends.take(left)
+
+    def _measure(self, ends: Ends) -> None:
+        """Measure behind the first of the ends; the others wait."""
+        first = np.arange(len(ends)) < self.effort.n_measured
+        self.waiting = ends.take(~first)
+        ends = ends.take(first)
+        bends, _ = measure_behind(
+            self.ask, ends.walks, ends.Y, ends.s, self.precision, self.pace, self.rng
+        )
+        self._keep(bends.behind)
+        self.unmatched = self.unmatched.join(bends)
+
+    def _match(self) -> int:
+        """Find neurons that bends have in common; return how many are new."""
+        self._drop_known()
+        found = find_rows(self.unmatched, self.matching)
+        self.rows = self.rows.join(found)
+        self._drop_known()
+        return len(found)
+
+    def _drop_known(self) -> None:
+        known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
+        self.unmatched = self.unmatched.take(~known)
