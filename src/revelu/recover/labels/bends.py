@@ -30,6 +30,8 @@ class Walks:
         One for each walk.
     U : ndarray, shape (n, d)
         Unit vectors inside their planes.
+    then : ndarray, shape (n, d)
+        Where to go behind a known neuron's bend; NaN for anywhere.
     good, bad : ndarray, shape (n,)
         Where along them labels agree with the plane last, and disagree first; infinite where no
         end was met.
@@ -37,18 +39,26 @@ class Walks:
 
     facets: Facets
     U: FloatArray
+    then: FloatArray
     good: FloatArray
     bad: FloatArray
 
     def take(self, rows: IntArray | BoolArray) -> "Walks":
         """Some of them."""
-        return Walks(self.facets.take(rows), self.U[rows], self.good[rows], self.bad[rows])
+        return Walks(
+            self.facets.take(rows),
+            self.U[rows],
+            self.then[rows],
+            self.good[rows],
+            self.bad[rows],
+        )
 
     def join(self, other: "Walks") -> "Walks":
         """These, then the others."""
         return Walks(
             self.facets.join(other.facets),
             np.vstack([self.U, other.U]),
+            np.vstack([self.then, other.then]),
             np.append(self.good, other.good),
             np.append(self.bad, other.bad),
         )
@@ -88,20 +98,29 @@ class Pace:
     worst: float = 1e-6
 
 
-def walk(ask: Ask, facets: Facets, U: FloatArray, precision: Precision, pace: Pace) -> Walks:
+def walk(
+    ask: Ask,
+    facets: Facets,
+    U: FloatArray,
+    then: FloatArray,
+    precision: Precision,
+    pace: Pace,
+) -> Walks:
     """Follow facets along directions until they end.
 
     Parameters
     ----------
     U : ndarray, shape (n, d)
         Unit vectors, each inside the plane of its facet.
+    then : ndarray, shape (n, d)
+        As of :class:`Walks`.
     """
     n, d = U.shape
 
     def holds(rows: IntArray, t: FloatArray) -> BoolArray:
         some = facets.take(rows)
         X = some.X + t[:, None] * U[rows]
-        off = precision.flat * precision.atol(X) + pace.room * some.err * t
+        off = precision.flat * precision.atol(X) + pace.room * (some.off + some.err * t)
         step = off[:, None] * some.N
         before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
         return np.asarray((before == some.a) & (behind == some.b))
@@ -117,7 +136,7 @@ def walk(ask: Ask, facets: Facets, U: FloatArray, precision: Precision, pace: Pa
     width = pace.bracket * step_lengths(facets.X[open_] + hi[:, None] * U[open_], pace)
     middle = bisect(lambda r, t: holds(open_[r], t), lo, hi, width)
     good[open_], bad[open_] = middle - width / 2.0, middle + width / 2.0
-    return Walks(facets, U, good, bad)
+    return Walks(facets, U, then, good, bad)
 
 
 def step_lengths(X: FloatArray, pace: Pace) -> FloatArray:
@@ -219,6 +238,7 @@ def cross_known(
         walks.facets.b,
         h,
         err,
+        atol,
     )
     off = precision.flat * precision.atol(Y) + pace.room * err * h
     good = (err < pace.worst) & are_flat(ask, facets, off, precision.n_tests, rng)
@@ -271,10 +291,10 @@ def cross_seen(
     pairs = np.stack([seen.before.F, seen.behind.F], axis=1)
     chosen, maps, errs = _same_neurons(walks, lines, atol / h, pairs, seen)
     G = N + maps[:, :d]
-    length = np.linalg.norm(G, axis=1)
+    length = np.maximum(np.linalg.norm(G, axis=1), np.finfo(np.float64).tiny)
     G, err = G / length[:, None], (walks.facets.err + errs) / length
     F = np.column_stack([G, -(G * Y).sum(axis=1)])
-    facets = Facets(Y, F, walks.facets.a, walks.facets.b, h, err)
+    facets = Facets(Y, F, walks.facets.a, walks.facets.b, h, err, atol)
     off = precision.flat * atol + pace.room * err * h
     rows = np.flatnonzero(chosen & (err < pace.worst))
     rows = rows[are_flat(ask, facets.take(rows), off[rows], precision.n_tests, rng)]
@@ -329,7 +349,7 @@ def measure_behind(
     slope = (behind.N * walks.U).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = -_at(behind.F, walks.facets.X) / slope
-        apart = walks.facets.err * walks.bad + behind.err * s * 2.0
+        apart = walks.facets.off + walks.facets.err * walks.bad + behind.err * s * 2.0
         slack = (precision.flat * precision.atol(Y[rows]) + pace.room * apart) / np.abs(slope)
     met = (t > walks.good - slack) & (t < walks.bad + slack) & (slack < s)
     X = walks.facets.X + t[:, None] * walks.U

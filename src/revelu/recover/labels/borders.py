@@ -112,6 +112,10 @@ class Pool:
         """Draw inputs at every scale, then more around members of rare classes."""
         shape = (self.n_first, self.dim)
         self.add(np.vstack([s * self.rng.standard_normal(shape) for s in self.scales]))
+        self.enrich()
+
+    def enrich(self) -> None:
+        """Draw more inputs around members of rare classes."""
         for _ in range(3):
             rare = [c for c in self.classes if (self.labels == c).sum() < self.fewest]
             if not rare:
@@ -120,18 +124,36 @@ class Pool:
             X = self.X[np.concatenate(rows)]
             self.add(X + 0.3 * self.rng.standard_normal(X.shape))
 
-    def segments(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def segments(
+        self, n: int, last: int | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw ``n`` segments between classes, balanced over pairs: ends, and labels of the first.
+
+        Parameters
+        ----------
+        n : int
+        last : int, optional
+            Of how many of the inputs, the last ones; of all without.
         """
-        classes = self.classes
+        X, labels = (self.X, self.labels) if last is None else (self.X[-last:], self.labels[-last:])
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            return X[:0], X[:0], labels[:0]
         first = self.rng.integers(len(classes), size=n)
         second = (first + self.rng.integers(1, len(classes), size=n)) % len(classes)
-        members = [np.flatnonzero(self.labels == c) for c in classes]
+        members = [np.flatnonzero(labels == c) for c in classes]
         i = np.array([self.rng.choice(members[c]) for c in first], dtype=np.intp)
         j = np.array([self.rng.choice(members[c]) for c in second], dtype=np.intp)
-        return self.X[i], self.X[j], self.labels[i]
+        return X[i], X[j], labels[i]
 
     def borders(self, n: int, atol: float) -> Borders:
         """Bisect ``n`` segments between classes, balanced over pairs of them."""
         P, Q, a = self.segments(n)
-        return bisect_segments(self.ask, P, Q, a, atol)
+        found = bisect_segments(self.ask, P, Q, a, atol)
+        is_new = ~np.isin(found.b, self.classes)
+        if is_new.any():
+            # A class that no input of the pool has: what lies behind the border has it.
+            self.X = np.vstack([self.X, found.X[is_new]])
+            self.labels = np.append(self.labels, found.b[is_new])
+            self.enrich()
+        return found

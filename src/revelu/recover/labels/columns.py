@@ -48,8 +48,8 @@ class Columns:
     Attributes
     ----------
     A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
-    idle : ndarray, shape (t, k, d)
-        What idle null vectors add to G.
+    idle : ndarray, shape (t, k, m)
+        What idle null vectors add to A.
     n_scales : int
         Null vectors that are not idle: as many factors stay open.
     smallest, next : float
@@ -63,6 +63,11 @@ class Columns:
     n_scales: int
     smallest: float
     next: float
+
+    def is_found(self, spectrum: Spectrum) -> bool:
+        """Whether there is a null vector, clearly, and one factor stays open, no more."""
+        is_null = self.smallest < spectrum.largest
+        return is_null and self.next > spectrum.gap * self.smallest and self.n_scales == 1
 
     def network(self, V: FloatArray) -> Network:
         """The network of these outputs, whose rows are ``V (m, d + 1)``."""
@@ -100,26 +105,23 @@ def fit_columns(
     basis = _row_space(V[:, :d]) if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k)
-    sizes, null = _null_space(M, spectrum)
-    q = null.shape[1]
-    N = null / scale[:, None]
-    blocks = np.concatenate([np.zeros((1, phi.shape[1], q)), N.reshape(k - 1, -1, q)])
-    A, G, c = blocks[:, :m], np.einsum("krq,rd->kdq", blocks[:, m:-1], basis), blocks[:, -1]
-    S = np.stack(
-        [
-            (slopes(A[..., j], G[..., j], V, X, a, b) * borders.E).sum(axis=1)
-            for j in range(q)
-        ],
-        axis=1,
-    )
-    _, slope_sizes, right = np.linalg.svd(S, full_matrices=False)
-    n_scales = int((slope_sizes > spectrum.sloping * slope_sizes[0]).sum())
-    best = right[0] * (1.0 if (S @ right[0]).sum() > 0 else -1.0)  # b's output grows across
+    sizes, right = _right_vectors(M)
+    for q in range(max(int((sizes < spectrum.largest).sum()), 1), len(sizes)):
+        null = (right[len(right) - q :].T / scale[:, None]).reshape(k - 1, -1, q)
+        blocks = np.concatenate([np.zeros((1, *null.shape[1:])), null])
+        A, G, c = blocks[:, :m], np.einsum("krq,rd->kdq", blocks[:, m:-1], basis), blocks[:, -1]
+        S = np.stack([_slopes(A[..., j], G[..., j], V, borders, pairs) for j in range(q)], axis=1)
+        _, steep, mix = np.linalg.svd(S, full_matrices=False)
+        n_scales = int((steep > spectrum.sloping * np.sqrt(n)).sum())
+        # Where a neuron is missing, all null vectors may be idle: then the next one is looked at.
+        if n_scales:
+            break
+    best = mix[0] * np.sign((S @ mix[0]).sum())  # the output of the class behind grows across
     return Columns(
         A @ best,
         G @ best,
         c @ best,
-        np.moveaxis(G @ right[n_scales:].T, -1, 0),
+        np.moveaxis(A @ mix[n_scales:].T, -1, 0),
         n_scales,
         float(sizes[-q]),
         float(sizes[-q - 1]) if q < len(sizes) else np.inf,
@@ -141,19 +143,30 @@ def _equations(
     return M / scale, scale
 
 
-def _null_space(M: FloatArray, spectrum: Spectrum) -> tuple[FloatArray, FloatArray]:
-    """Singular values, falling, over the largest; and the null vectors (p, q), one at least."""
+def _right_vectors(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Singular values over the largest, and right singular vectors, one a row; falling."""
     R = np.linalg.qr(M, mode="r") if len(M) > M.shape[1] else M
     _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
-    sizes = np.append(sizes, np.zeros(len(right) - len(sizes))) / sizes[0]
-    q = max(int((sizes < spectrum.largest).sum()), 1)
-    return sizes, np.asarray(right[len(right) - q :].T)
+    sizes = np.append(sizes, np.zeros(len(right) - len(sizes)))
+    return sizes / sizes[0], np.asarray(right)
 
 
 def _row_space(W: FloatArray) -> FloatArray:
     """An orthonormal basis of the row space, (rank, d)."""
     _, sizes, right = np.linalg.svd(W, full_matrices=False)
     return np.asarray(right[sizes > 1e-9 * sizes.max(initial=0.0)])
+
+
+def _slopes(
+    A: FloatArray,
+    G: FloatArray,
+    V: FloatArray,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+) -> FloatArray:
+    """How fast output b less output a grows across borders, over the size of A, G and V, (n,)."""
+    size = np.sqrt((A**2).sum() + (G**2).sum())
+    return (slopes(A, G, V, borders.X, *pairs) * borders.E).sum(axis=1) / (size or 1.0)
 
 
 def slopes(

@@ -7,7 +7,7 @@ is orthogonal to ``e``, the border has the height ``t = -h <n, q> / <n, e>``: d 
 the normal ``n``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,9 @@ class Facets:
     h : ndarray, shape (n,)
         How far around the point the facet is known to be flat.
     err : ndarray, shape (n,)
-        About how far off the normal is, in radians.
+        About how far off the normal is, in radians,
+    off : ndarray, shape (n,)
+        and how far off the plane is at the point.
     """
 
     X: FloatArray
@@ -39,6 +41,7 @@ class Facets:
     b: FloatArray
     h: FloatArray
     err: FloatArray
+    off: FloatArray
 
     def __len__(self) -> int:
         return len(self.X)
@@ -50,7 +53,12 @@ class Facets:
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
-        return self.X, self.F, self.a, self.b, self.h, self.err
+        return self.X, self.F, self.a, self.b, self.h, self.err, self.off
+
+    def moved_to(self, X: FloatArray) -> "Facets":
+        """Have other points of the same planes, ``X (n, d)``."""
+        off = self.off + self.err * np.linalg.norm(X - self.X, axis=1)
+        return replace(self, X=X, off=off)
 
     def take(self, rows: IntArray | BoolArray) -> "Facets":
         """Some of them."""
@@ -122,7 +130,7 @@ def measure_facets(
         if not len(todo):
             break
         F, atol = _planes(ask, X[todo], E[todo], a[todo], h[todo], precision)
-        facets = Facets(X[todo], F, a[todo], b[todo], h[todo], atol / h[todo])
+        facets = Facets(X[todo], F, a[todo], b[todo], h[todo], atol / h[todo], atol)
         flat = are_flat(ask, facets, precision.flat * atol, precision.n_tests, rng)
         found.append(facets.take(flat))
         rows.append(todo[flat])
@@ -130,7 +138,7 @@ def measure_facets(
         h = h / precision.shrink
     order = np.concatenate(rows)
     if not found:
-        return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h), order
+        return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h, h), order
     joined = found[0]
     for more in found[1:]:
         joined = joined.join(more)

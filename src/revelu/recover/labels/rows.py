@@ -23,13 +23,24 @@ class Matching:
         Spaces meet where they do to within this many of their errors.
     largest : float
         No angle beyond this one counts as none.
+    chance, most : float
+        A space that comes so near to a known row by chance alone is thought to hold it: it does
+        within an angle r with a probability of about r^(d - 1), and r is no more than ``most``.
     apart : float
         Spaces whose other angle is not so many times larger are the same bend, seen twice.
     """
 
     room: float = 8.0
     largest: float = 1e-4
+    chance: float = 1e-9
+    most: float = 1e-3
     apart: float = 100.0
+
+    def within(self, err: FloatArray, d: int) -> FloatArray:
+        """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""
+        by_chance = min(self.chance ** (1.0 / max(d - 1, 1)), self.most)
+        own = np.minimum(4.0 * self.room * np.maximum(err, 1e-10), self.most)
+        return np.maximum(own, by_chance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +80,22 @@ def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:
     for i, plane in enumerate(P):
         rest = unit - (unit @ plane.T) @ plane
         angle[i] = np.linalg.norm(rest, axis=1)
-    limit = np.minimum(matching.room * np.maximum(err, 1e-10), matching.largest)
-    return np.asarray(angle < 4.0 * limit[:, None])
+    return np.asarray(angle < matching.within(err, V.shape[1] - 1)[:, None])
+
+
+def distinct(bends: Bends, matching: Matching) -> Bends:
+    """Leave out bends whose space another one of them has, too: the same bend, seen again."""
+    if len(bends) < 2:
+        return bends
+    P, err = planes_of(bends)
+    first: list[int] = []
+    for i, plane in enumerate(P):
+        others = P[first]
+        rest = plane - (plane @ others.transpose(0, 2, 1)) @ others
+        limit = np.minimum(matching.room * (err[i] + err[first]), matching.largest)
+        if not (np.linalg.norm(rest, axis=(1, 2)) < 4.0 * limit).any():
+            first.append(i)
+    return bends.take(np.array(first, np.intp))
 
 
 def find_rows(bends: Bends, matching: Matching) -> Rows:

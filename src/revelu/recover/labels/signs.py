@@ -5,7 +5,7 @@ class r, so the neurons to be turned, x in {0, 1}^m, solve
 
     G_r + Σ_i x_i A_ri v_i = 0    for every class r,
 
-up to what idle null vectors add to G.
+where an entry ``A_ri`` is idle up to multiples of ``v_i``: nothing tells it, and G took it up.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,15 @@ class Turning:
         What may be left of the skip, relative to what neurons take out of it.
     rounding : float
         How far from 0 and 1 unknowns may be.
+    faint : float
+        Idle vectors that add a smaller share than others to the skip add nothing.
     max_bits : int
         The most signs that may be tried out.
     """
 
     rtol: float = 1e-4
     rounding: float = 5e-2
+    faint: float = 1e-5
     max_bits: int = 30
 
 
@@ -41,9 +44,10 @@ def turned(V: FloatArray, columns: Columns, turning: Turning) -> FloatArray | No
     m, d = len(V), V.shape[1] - 1
     T = (columns.A[:, :, None] * V[None, :, :d]).transpose(0, 2, 1).reshape(-1, m)
     y = -columns.G.ravel()
-    if len(columns.idle):
-        Q, R = np.linalg.qr(columns.idle.reshape(len(columns.idle), -1).T)
-        Q = Q[:, np.abs(np.diag(R)) > 1e-9 * np.abs(R).max()]
+    taken_up = _idle_skips(V, columns.idle, turning.faint)
+    if len(taken_up):
+        Q, sizes, _ = np.linalg.svd(taken_up.T, full_matrices=False)
+        Q = Q[:, : int((sizes > turning.faint * sizes[0]).sum())]
         T, y = T - Q @ (Q.T @ T), y - Q @ (Q.T @ y)
     size = float(np.linalg.norm(T))
     found = find_binary_solutions(
@@ -52,3 +56,13 @@ def turned(V: FloatArray, columns: Columns, turning: Turning) -> FloatArray | No
     if len(found) != 1:
         return None
     return np.asarray(V * (1.0 - 2.0 * found[0])[:, None])
+
+
+def _idle_skips(V: FloatArray, idle: FloatArray, faint: float) -> FloatArray:
+    """What idle entries ``idle (t, k, m)`` of A may have added to a skip, (n, k d)."""
+    found = [np.empty((0, idle.shape[1] * (V.shape[1] - 1)))]
+    for i, v in enumerate(V[:, :-1]):
+        _, sizes, right = np.linalg.svd(idle[:, :, i], full_matrices=False)
+        classes = right[sizes > faint]
+        found.append((classes[:, :, None] * v).reshape(len(classes), idle.shape[1] * len(v)))
+    return np.concatenate(found)

@@ -23,7 +23,7 @@ from revelu.recover.labels.bends import (
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.heights import Ask
-from revelu.recover.labels.rows import Matching, Rows, find_rows, holds_row
+from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -41,6 +41,10 @@ class Effort:
         How far beside points of the first borders to look.
     reach : tuple of float
         Walks head for inputs of N(0, s²), s one of these.
+    n_returns : int
+        Walks along bends whose neuron has no second bend yet, which it has behind others.
+    beside : float
+        How far from such a bend they run, of the way that led there.
     few : int
         With as many inputs or fewer, all slopes are as cheap as a few.
     """
@@ -49,6 +53,8 @@ class Effort:
     n_measured: int = 12
     first_step: float = 1e-3
     reach: tuple[float, ...] = (1.0, 2.5)
+    n_returns: int = 8
+    beside: float = 0.1
     few: int = 6
 
 
@@ -88,6 +94,8 @@ class Survey:
         Bends of others.
     waiting : Ends or None
         Bends behind which nothing was measured yet.
+    farther : float
+        Walks head for inputs so many times as far out.
     """
 
     ask: Ask
@@ -101,14 +109,20 @@ class Survey:
     facets: Facets = field(init=False)
     unmatched: Bends = field(init=False)
     waiting: Ends | None = field(default=None, init=False)
+    farther: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))
         self.rows = Rows(np.empty((0, self.dim + 1)), np.empty(0))
         none = np.empty(0)
-        self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none)
+        self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
         self.unmatched = Bends(self.facets, self.facets, nothing)
-        self.n_walked = np.empty(0)
+        self.n_walked, self.headings = np.empty(0), nothing
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether bends wait that may show more neurons."""
+        return bool(self.waiting) and len(self.waiting) > self.effort.n_measured
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
@@ -127,27 +141,50 @@ class Survey:
         self._measure(ends)
         return self._match()
 
-    def _keep(self, facets: Facets) -> None:
+    def _keep(self, facets: Facets, headings: FloatArray | None = None) -> None:
+        """Take facets in; where a heading is given, the next walk there takes it."""
         self.facets = self.facets.join(facets)
         self.n_walked = np.append(self.n_walked, np.zeros(len(facets)))
+        nowhere = np.full(facets.X.shape, np.nan)
+        self.headings = np.vstack([self.headings, nowhere if headings is None else headings])
 
     def _walk(self) -> Ends:
-        """Follow facets that were followed least, and find borders behind their ends."""
-        n = max(self.effort.n_walks - (len(self.waiting) if self.waiting else 0), 1)
+        """Follow facets, and find borders behind their ends."""
+        bound = np.flatnonzero(np.isfinite(self.headings).all(axis=1))
+        n_waiting = len(self.waiting) if self.waiting else 0
+        facets, U, then = self._returns()
+        n = max(self.effort.n_walks - n_waiting - len(facets) - len(bound), 1)
+        # Those that were followed least.
         order = np.lexsort((self.rng.random(len(self.facets)), self.n_walked))
         chosen = np.resize(order, n)
         np.add.at(self.n_walked, chosen, 1)
-        facets = self.facets.take(chosen)
-        scale = self.rng.choice(self.effort.reach, size=(n, 1))
-        U = scale * self.rng.standard_normal(facets.X.shape) - facets.X
-        for _ in range(2):
-            U -= (U * facets.N).sum(axis=1)[:, None] * facets.N
-            U /= np.linalg.norm(U, axis=1)[:, None]
-        walks = walk(self.ask, facets, U, self.precision, self.pace)
+        scale = self.farther * self.rng.choice(self.effort.reach, size=(n, 1))
+        inputs = scale * self.rng.standard_normal((n, self.dim)) - self.facets.X[chosen]
+        onward = self.headings[bound].copy()
+        self.headings[bound] = np.nan
+        facets = facets.join(self.facets.take(bound)).join(self.facets.take(chosen))
+        U = inside(facets, np.vstack([U, onward, inputs]))
+        then = np.vstack([then, onward, np.full(inputs.shape, np.nan)])
+        walks = walk(self.ask, facets, U, then, self.precision, self.pace)
         walks = walks.take(np.isfinite(walks.bad))
         Y, s = step_behind(self.ask, walks, self.precision, self.pace)
         ends = Ends(walks, Y, s).take(np.isfinite(Y).all(axis=1))
         return ends if self.waiting is None else self.waiting.join(ends)
+
+    def _returns(self) -> tuple[Facets, FloatArray, FloatArray]:
+        """Walks beside bends of unmatched neurons: facets, directions, and where to go then.
+
+        Both planes at a bend vanish along directions in which its neuron's does, too.  Behind the
+        next bend of another neuron, that way ahead leads to this one's next.
+        """
+        n = min(self.effort.n_returns, len(self.unmatched))
+        some = self.unmatched.take(self.rng.permutation(len(self.unmatched))[:n])
+        ahead = some.X - some.before.X
+        facets = some.before.moved_to(some.X - self.effort.beside * ahead)
+        U = self.rng.standard_normal(ahead.shape)
+        for _ in range(2):
+            U = inside(some.behind, inside(some.before, U))
+        return facets, U, ahead
 
     def _cross_known(self, ends: Ends) -> Ends:
         """Cross the hyperplanes of known neurons; return the other ends."""
@@ -160,7 +197,7 @@ class Survey:
         facets, good = cross_known(
             self.ask, chosen.walks, chosen.Y, V, err, chosen.s, self.precision, self.pace, self.rng
         )
-        self._keep(facets.take(good))
+        self._keep(facets.take(good), chosen.walks.then[good])
         left = np.ones(len(ends), bool)
         left[some[good]] = False
         return ends.take(left)
@@ -200,8 +237,17 @@ class Survey:
         found = find_rows(self.unmatched, self.matching)
         self.rows = self.rows.join(found)
         self._drop_known()
+        self.unmatched = distinct(self.unmatched, self.matching)
         return len(found)
 
     def _drop_known(self) -> None:
         known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
         self.unmatched = self.unmatched.take(~known)
+
+
+def inside(facets: Facets, U: FloatArray) -> FloatArray:
+    """Unit vectors (n, d) inside the planes of facets, the nearest to ``U``."""
+    for _ in range(2):  # what rounding leaves is taken out
+        U = U - (U * facets.N).sum(axis=1)[:, None] * facets.N
+        U = U / np.linalg.norm(U, axis=1)[:, None]
+    return U

@@ -1,0 +1,166 @@
+"""All weights at once, to the last digits that border points have.
+
+Where a network is known to a few digits it says where a segment meets a border, so that a point
+of it costs half as many labels as without.  Gauss-Newton steps then put all such points on the
+borders.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from revelu.network import Network
+from revelu.numerics.bisection import bisect
+from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.heights import Ask
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Polish:
+    """How weights are refined.
+
+    Attributes
+    ----------
+    surplus : float
+        Points for each unknown.
+    widths : tuple of float
+        How far around a predicted border it is sought, and then farther; relative to an input's
+        size.
+    rtol : float
+        How precisely it is found: to roundings of float64.
+    n_steps : int
+        Steps of Gauss and Newton.
+    ridge : float
+        What is added to squared singular values, in units in which columns have norm 1.
+    most_parameters : int
+        Of more weights, whose normal equations take minutes, only the first digits are told.
+    """
+
+    surplus: float = 1.25
+    widths: tuple[float, ...] = (1e-6, 1e-4)
+    rtol: float = 4e-16
+    n_steps: int = 8
+    ridge: float = 1e-13
+    most_parameters: int = 4000
+
+
+def labels_of(network: Network, X: FloatArray) -> IntArray:
+    """The places of the classes of inputs ``X (n, d)``, (n,)."""
+    return np.asarray(network(X).argmax(axis=1))
+
+
+def predicted_borders(
+    network: Network, P: FloatArray, Q: FloatArray, classes: FloatArray
+) -> Borders:
+    """Where segments first leave the network's class of their first ends; no label is asked."""
+    length = np.linalg.norm(Q - P, axis=1)
+    E = (Q - P) / length[:, None]
+    first = labels_of(network, P)
+
+    def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
+        return np.asarray(labels_of(network, P[rows] + t[:, None] * E[rows]) == first[rows])
+
+    t = bisect(is_inside, np.zeros(len(P)), length, 0.0)
+    beyond = labels_of(network, P + (t + 1e-9 * length)[:, None] * E)
+    met = beyond != first
+    X = P + t[:, None] * E
+    return Borders(X[met], E[met], classes[first[met]], classes[beyond[met]])
+
+
+def locate(ask: Ask, borders: Borders, polish: Polish) -> tuple[Borders, BoolArray]:
+    """Bisect predicted borders; say which of them are where they were predicted."""
+    n = len(borders)
+    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
+    width, left = np.full(n, np.nan), np.arange(n)
+    for share in polish.widths:
+        if not len(left):
+            break
+        step = (share * size[left])[:, None] * borders.E[left]
+        X = borders.X[left]
+        before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
+        met = (before == borders.a[left]) & (behind == borders.b[left])
+        width[left[met]] = share * size[left[met]]
+        left = left[~met]
+    found = np.isfinite(width)
+    here = borders.take(found)
+
+    def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
+        return np.asarray(ask(here.X[rows] + t[:, None] * here.E[rows]) == here.a[rows])
+
+    t = bisect(is_inside, -width[found], width[found], polish.rtol * size[found])
+    return Borders(here.X + t[:, None] * here.E, here.E, here.a, here.b), found
+
+
+def refine(network: Network, borders: Borders, classes: FloatArray, polish: Polish) -> Network:
+    """Put all points on the borders of a network by Gauss-Newton steps; the best of all.
+
+    Parameters
+    ----------
+    network : Network
+        One hidden layer without a skip, one output for each class.
+    """
+    points = _OnBorders.of(network, borders, classes)
+    p = best = np.concatenate([w.ravel() for w in (*network.weights, *network.biases)])
+    least = np.inf
+    for _ in range(polish.n_steps):
+        rest, J = points.residual_and_derivative(p)
+        cost = float(np.linalg.norm(rest))
+        if not cost < least:
+            break
+        best, least = p, cost
+        p = p + _step(J, rest, polish.ridge)
+    return network.like(best)
+
+
+def _step(J: FloatArray, rest: FloatArray, ridge: float) -> FloatArray:
+    """The step of Gauss and Newton, in units in which the columns of J have norm 1.
+
+    What nothing tells, such as the scales of neurons and what all classes have in common, stays.
+    """
+    sizes = np.linalg.norm(J, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    J /= sizes
+    normal = J.T @ J
+    normal[np.diag_indices_from(normal)] += ridge
+    return np.asarray(scipy.linalg.solve(normal, J.T @ rest, assume_a="pos") / sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class _OnBorders:
+    """Points of borders, whose distances from those of a network least squares lowers."""
+
+    X: FloatArray
+    a: IntArray
+    b: IntArray
+    like: Network
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, network: Network, borders: Borders, classes: FloatArray) -> "_OnBorders":
+        """With weights that make differences of outputs distances, to first order."""
+        a, b = (np.searchsorted(classes, labels) for labels in (borders.a, borders.b))
+        (W, A), (bias, _) = network.weights, network.biases
+        on = borders.X @ W.T + bias > 0
+        length = np.linalg.norm(((A[b] - A[a]) * on) @ W, axis=1)
+        return cls(borders.X, a, b, network, 1.0 / np.where(length > 0, length, np.inf))
+
+    def residual_and_derivative(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far points are off, (n,), with the sign of what is wanted, and the derivative."""
+        net = self.like.like(p)
+        (W, A), (bias, c), n = net.weights, net.biases, len(self.X)
+        (k, m), d, i = A.shape, W.shape[1], np.arange(n)
+        Z = self.X @ W.T + bias
+        H = np.maximum(Z, 0.0) * self.weights[:, None]
+        D = A[self.b] - A[self.a]
+        rest = -(D * H).sum(axis=1) - (c[self.b] - c[self.a]) * self.weights
+        D = D * (Z > 0) * self.weights[:, None]
+        J = np.zeros((n, p.size))
+        of_W, of_A, of_bias, of_c = np.split(J, np.cumsum([m * d, k * m, m]), axis=1)
+        of_W[:] = (D[:, :, None] * self.X[:, None]).reshape(n, -1)
+        of_bias[:] = D
+        for side, sign in ((self.b, 1.0), (self.a, -1.0)):
+            of_A.reshape(n, k, m)[i, side] += sign * H
+            of_c[i, side] += sign * self.weights
+        return rest, J

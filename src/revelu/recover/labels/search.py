@@ -1,0 +1,188 @@
+"""Every weight of one hidden layer, from labels alone.
+
+1. A pool of inputs, and points on the borders of its classes.
+2. A survey follows the borders from bend to bend, and makes neurons of what bends have in
+   common.
+3. When a generation finds none, the output layer is the null vector of equations at points of
+   borders.  Where there is none a neuron is missing, and the survey goes on where the points are
+   farthest off.
+4. The signs of neurons are those that leave no skip.  Where nothing is missing there are such
+   signs, and hardly ever where something is: without them the survey goes on, too.
+5. All weights are fitted at once to points of borders that the network predicts.  Where it
+   predicts points that are none, it is not believed.
+"""
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from revelu.errors import LimitReachedError
+from revelu.network import Network
+from revelu.recover.labels.bends import Pace
+from revelu.recover.labels.borders import Borders, Pool, bisect_segments
+from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
+from revelu.recover.labels.facets import Precision
+from revelu.recover.labels.polish import Polish, locate, predicted_borders, refine
+from revelu.recover.labels.rows import Matching
+from revelu.recover.labels.signs import Turning, turned
+from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class LabelSearch(Search):
+    """The method at work on one target."""
+
+    method: "FromLabels"
+    pool: Pool = field(init=False)
+    survey: Survey = field(init=False)
+    borders: Borders = field(init=False)
+
+    def __post_init__(self) -> None:
+        tuning, d = self.method, self.oracle.dim_in
+        self.pool = Pool(self._ask, d, self.rng)
+        self.survey = Survey(
+            self._ask, d, self.rng, tuning.precision, tuning.pace, tuning.matching, tuning.effort
+        )
+        nothing = np.empty((0, d))
+        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
+
+    def _ask(self, X: FloatArray) -> FloatArray:
+        return self.oracle(X)[:, 0]
+
+    def propose(self) -> Candidate:
+        """Search until a network explains all border points, or there is a reason to end."""
+        try:
+            return self._run()
+        except LimitReachedError as error:
+            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Go on where fresh labels disagree."""
+        return None
+
+    def _run(self) -> Candidate:
+        self.pool.fill()
+        if len(self.pool.classes) < 2:
+            return Candidate(None, Why.UNRESOLVED, obstacles=(_ONE_LABEL,))
+        self.survey.begin_at(self.pool.borders(self.method.n_starts, self._rtol))
+        for _ in range(self.method.max_generations):
+            self.tell(f"{len(self.survey.rows)} neurons")
+            if self.survey.advance() or self.survey.is_busy:
+                continue
+            candidate = self._explain()
+            if candidate is not None:
+                return candidate
+        return Candidate(None, Why.UNRESOLVED, obstacles=(_MISSING,))
+
+    @property
+    def _rtol(self) -> float:
+        return self.method.precision.rtol
+
+    def _explain(self) -> Candidate | None:
+        """Make a network of the neurons known; None where some are missing."""
+        V, spectrum = self.survey.rows.V, self.method.spectrum
+        d = self.oracle.dim_in
+        self._add_borders(len(V) + min(len(V), d) + 1)
+        classes = self.pool.classes
+        pairs = self._pairs(self.borders)
+        k = len(classes)
+        columns = fit_columns(V, self.borders, pairs, k, spectrum, skip=True)
+        rest = distances(V, columns, self.borders, pairs)
+        log.debug("null %.1g %.1g, rest %.1g", columns.smallest, columns.next, np.median(rest))
+        if not columns.is_found(spectrum) or not np.nanmax(rest) < self.method.largest_rest:
+            self._look_at(rest)
+            return None
+        rows = turned(V, columns, self.method.turning)
+        if rows is None:
+            self._look_farther()
+            return None
+        self.survey.farther = 1.0
+        columns = fit_columns(rows, self.borders, pairs, k, spectrum, skip=False)
+        return self._polished(columns.network(rows))
+
+    def _look_farther(self) -> None:
+        """Where no border that was asked shows what is missing, look at more of them, far out."""
+        far = self.method.farther
+        self.survey.farther *= far if self.survey.farther < far**4 else far**-4
+        n = self.pool.n_first
+        self.pool.add(self.survey.farther * self.rng.standard_normal((n, self.oracle.dim_in)))
+        P, Q, a = self.pool.segments(n, last=n)
+        self.borders = self.borders.join(bisect_segments(self._ask, P, Q, a, self._rtol))
+
+    def _pairs(self, borders: Borders) -> tuple[FloatArray, FloatArray]:
+        classes = self.pool.classes
+        return np.searchsorted(classes, borders.a), np.searchsorted(classes, borders.b)
+
+    def _add_borders(self, unknowns: int) -> None:
+        """Have border points enough for so many unknowns a class, 1.6 times and 30 more."""
+        for _ in range(3):
+            n = int(1.6 * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)
+            if n <= 0:
+                return
+            self.borders = self.borders.join(self.pool.borders(n, self._rtol))
+
+    def _look_at(self, rest: FloatArray) -> None:
+        """Survey facets where points are farthest off."""
+        worst = np.argsort(-np.nan_to_num(rest, nan=np.inf))[:6]
+        self.survey.begin_at(self.borders.take(worst))
+
+    def _polished(self, network: Network) -> Candidate:
+        polish, classes = self.method.polish, self.pool.classes
+        m, d, k = len(network.weights[0]), self.oracle.dim_in, len(classes)
+        n = int(polish.surplus * (m * (d + 1) + (k - 1) * (m + 1))) + 30
+        P, Q, _ = self.pool.segments(n)
+        expected = predicted_borders(network, P, Q, classes)
+        points, found = locate(self._ask, expected, polish)
+        log.debug("borders met %d of %d", found.sum(), len(found))
+        network = refine(network, points, classes, polish)
+        if len(classes) == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        why = Why.EXPLAINED if found.all() else Why.UNRESOLVED
+        return Candidate(network, why, figures={"classes": classes.tolist()})
+
+
+@dataclass(frozen=True)
+class FromLabels(Method):
+    """One hidden layer from labels alone.
+
+    Attributes
+    ----------
+    n_starts : int
+        Border points at which the survey begins.
+    max_generations : int
+        Of the survey.
+    farther : float
+        Where all borders are explained and something is missing, walks go so many times as far.
+    largest_rest : float
+        Border points are farther off a network that lacks a neuron, somewhere.
+    precision, pace, matching, effort, spectrum, turning, polish
+        What tunes the steps.
+    """
+
+    n_starts: int = 24
+    max_generations: int = 60
+    farther: float = 4.0
+    largest_rest: float = 1e-3
+    precision: Precision = Precision()  # noqa: RUF009 - frozen
+    pace: Pace = Pace()  # noqa: RUF009
+    matching: Matching = Matching()  # noqa: RUF009
+    effort: Effort = Effort()  # noqa: RUF009
+    spectrum: Spectrum = Spectrum()  # noqa: RUF009
+    turning: Turning = Turning()  # noqa: RUF009
+    polish: Polish = Polish()  # noqa: RUF009
+
+    name: ClassVar[str] = "labels"
+    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
+    answers: ClassVar[frozenset[Law]] = frozenset()
+    cost: ClassVar[str] = "150 to 600"
+    search: ClassVar[type[Search]] = LabelSearch
+
+
+_ONE_LABEL = "one label alone"
+_MISSING = "neurons are missing"
