@@ -91,11 +91,11 @@ class Pace:
     n_steps: int = 8
     stride: float = 8.0
     room: float = 4.0
-    step: float = 2e-3
-    bracket: float = 0.1
-    inner: float = 0.25
+    step: float = 4e-3
+    bracket: float = 0.05
+    inner: float = 0.1
     n_slopes: int = 4
-    worst: float = 1e-6
+    worst: float = 1e-5
 
 
 def walk(
@@ -175,6 +175,18 @@ class Bends:
         )
 
 
+def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal bases (n, 2, d + 1) of what the planes of bends span, and their errors (n,)."""
+    F = bends.before.F / np.linalg.norm(bends.before.F, axis=1)[:, None]
+    G = bends.behind.F / np.linalg.norm(bends.behind.F, axis=1)[:, None]
+    for _ in range(2):  # what rounding has left of F is taken out
+        G = G - (G * F).sum(axis=1)[:, None] * F
+        if _ == 0:
+            angle = np.linalg.norm(G, axis=1)
+        G = G / np.linalg.norm(G, axis=1)[:, None]
+    return np.stack([F, G], axis=1), (bends.before.err + bends.behind.err) / angle
+
+
 def step_behind(
     ask: Ask, walks: Walks, precision: Precision, pace: Pace
 ) -> tuple[FloatArray, FloatArray]:
@@ -183,7 +195,12 @@ def step_behind(
     s = step_lengths(ends, pace)
     Y = ends + s[:, None] * walks.U
     N = walks.facets.N
-    tau = heights(ask, Y, N, walks.facets.a, s / 2.0, precision.atol(Y))
+    atol = precision.atol(Y)
+    tau = heights(ask, Y, N, walks.facets.a, s / 2.0, atol)
+    found = np.flatnonzero(np.isfinite(tau))
+    above = Y[found] + (tau[found] + precision.flat * atol[found])[:, None] * N[found]
+    # Where a third class begins, the facet ends for another reason.
+    tau[found[ask(above) != walks.facets.b[found]]] = np.nan
     return Y + tau[:, None] * N, s
 
 
@@ -221,7 +238,8 @@ def cross_known(
     """
     d = Y.shape[1]
     N, v = walks.facets.N, V[:, :d]
-    h, atol = pace.inner * s, precision.atol(Y)
+    # On the far side of the hyperplane, whatever the angle at which the walk has met it.
+    h, atol = np.minimum(pace.inner * s, np.abs(_at(V, Y)) / 2.0), precision.atol(Y)
     # Offsets are off by what errors of normals make far from where they were measured; the slope
     # of the border behind is not:  k = -<n', u> / <n', n>  for  n' = n + τ v.
     k = heights(ask, Y + h[:, None] * walks.U, N, walks.facets.a, 2.0 * h, atol) / h
@@ -288,8 +306,7 @@ def cross_seen(
         np.repeat(atol, times),
     ).reshape(n, times)
     lines = T + (t / h[:, None])[:, :, None] * N[:, None]
-    pairs = np.stack([seen.before.F, seen.behind.F], axis=1)
-    chosen, maps, errs = _same_neurons(walks, lines, atol / h, pairs, seen)
+    chosen, maps, errs = _same_neurons(walks, lines, atol / h, *planes_of(seen))
     G = N + maps[:, :d]
     length = np.maximum(np.linalg.norm(G, axis=1), np.finfo(np.float64).tiny)
     G, err = G / length[:, None], (walks.facets.err + errs) / length
@@ -304,7 +321,7 @@ def cross_seen(
 
 
 def _same_neurons(
-    walks: Walks, lines: FloatArray, slope_err: FloatArray, pairs: FloatArray, seen: Bends
+    walks: Walks, lines: FloatArray, slope_err: FloatArray, pairs: FloatArray, pair_errs: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
     """Which walks end at a neuron seen before, what it adds to their normals, and its error."""
     n, d1 = len(lines), pairs.shape[2]
@@ -315,7 +332,7 @@ def _same_neurons(
         if not np.isfinite(lines[i]).all():
             continue
         right = -lines[i] @ walks.facets.N[i]
-        for pair, pair_err in zip(pairs, seen.before.err + seen.behind.err, strict=True):
+        for pair, pair_err in zip(pairs, pair_errs, strict=True):
             left = lines[i] @ pair[:, : d1 - 1].T
             xy, _, rank, sizes = np.linalg.lstsq(left, right, rcond=None)
             if rank < 2:

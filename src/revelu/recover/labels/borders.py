@@ -125,7 +125,7 @@ class Pool:
             self.add(X + 0.3 * self.rng.standard_normal(X.shape))
 
     def segments(
-        self, n: int, last: int | None = None
+        self, n: int, last: int | None = None, of: float | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw ``n`` segments between classes, balanced over pairs: ends, and labels of the first.
 
@@ -134,21 +134,25 @@ class Pool:
         n : int
         last : int, optional
             Of how many of the inputs, the last ones; of all without.
+        of : float, optional
+            The class of all first ends.
         """
         X, labels = (self.X, self.labels) if last is None else (self.X[-last:], self.labels[-last:])
         classes = np.unique(labels)
         if len(classes) < 2:
             return X[:0], X[:0], labels[:0]
         first = self.rng.integers(len(classes), size=n)
+        if of is not None:
+            first[:] = np.searchsorted(classes, of)
         second = (first + self.rng.integers(1, len(classes), size=n)) % len(classes)
         members = [np.flatnonzero(labels == c) for c in classes]
         i = np.array([self.rng.choice(members[c]) for c in first], dtype=np.intp)
         j = np.array([self.rng.choice(members[c]) for c in second], dtype=np.intp)
         return X[i], X[j], labels[i]
 
-    def borders(self, n: int, atol: float) -> Borders:
-        """Bisect ``n`` segments between classes, balanced over pairs of them."""
-        P, Q, a = self.segments(n)
+    def borders(self, n: int, atol: float, of: float | None = None) -> Borders:
+        """Bisect ``n`` segments between classes, balanced over pairs, or those of one class."""
+        P, Q, a = self.segments(n, of=of)
         found = bisect_segments(self.ask, P, Q, a, atol)
         is_new = ~np.isin(found.b, self.classes)
         if is_new.any():

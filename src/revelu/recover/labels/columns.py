@@ -29,7 +29,9 @@ class Spectrum:
     Attributes
     ----------
     largest : float
-        A singular value that counts as none, at most, over that of all equations together.
+        A singular value that counts as none, at most, over the largest one.
+    floor : float
+        Smaller ones are all alike: rows of neurons are known no better.
     gap : float
         The next one is so many times as large, at least.
     sloping : float
@@ -37,6 +39,7 @@ class Spectrum:
     """
 
     largest: float = 1e-5
+    floor: float = 1e-9
     gap: float = 30.0
     sloping: float = 1e-6
 
@@ -67,7 +70,8 @@ class Columns:
     def is_found(self, spectrum: Spectrum) -> bool:
         """Whether there is a null vector, clearly, and one factor stays open, no more."""
         is_null = self.smallest < spectrum.largest
-        return is_null and self.next > spectrum.gap * self.smallest and self.n_scales == 1
+        least = spectrum.gap * max(self.smallest, spectrum.floor)
+        return is_null and self.next > least and self.n_scales == 1
 
     def network(self, V: FloatArray) -> Network:
         """The network of these outputs, whose rows are ``V (m, d + 1)``."""
@@ -106,7 +110,7 @@ def fit_columns(
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k)
     sizes, right = _right_vectors(M)
-    for q in range(max(int((sizes < spectrum.largest).sum()), 1), len(sizes)):
+    for q in range(_n_null(sizes, spectrum), len(sizes)):
         null = (right[len(right) - q :].T / scale[:, None]).reshape(k - 1, -1, q)
         blocks = np.concatenate([np.zeros((1, *null.shape[1:])), null])
         A, G, c = blocks[:, :m], np.einsum("krq,rd->kdq", blocks[:, m:-1], basis), blocks[:, -1]
@@ -149,6 +153,15 @@ def _right_vectors(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
     sizes = np.append(sizes, np.zeros(len(right) - len(sizes)))
     return sizes / sizes[0], np.asarray(right)
+
+
+def _n_null(sizes: FloatArray, spectrum: Spectrum) -> int:
+    """How many singular values, which fall, count as none: those below the widest gap; or one."""
+    known = np.maximum(sizes, spectrum.floor)[::-1]
+    small = int((known < spectrum.largest).sum())
+    if not small or small == len(known):
+        return max(small, 1)
+    return int(np.argmax(known[1 : small + 1] / known[:small])) + 1
 
 
 def _row_space(W: FloatArray) -> FloatArray:

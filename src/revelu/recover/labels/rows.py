@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.recover.labels.bends import Bends
-from revelu.types import BoolArray, FloatArray
+from revelu.recover.labels.bends import Bends, planes_of
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.V)
 
+    def take(self, rows: IntArray | BoolArray) -> "Rows":
+        """Some of them."""
+        return Rows(self.V[rows], self.err[rows])
+
     def join(self, other: "Rows") -> "Rows":
         """These, then the others."""
         return Rows(np.vstack([self.V, other.V]), np.append(self.err, other.err))
-
-
-def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
-    """Orthonormal bases (n, 2, d + 1) of what the planes of bends span, and their errors (n,)."""
-    F = bends.before.F / np.linalg.norm(bends.before.F, axis=1)[:, None]
-    G = bends.behind.F / np.linalg.norm(bends.behind.F, axis=1)[:, None]
-    for _ in range(2):  # what rounding has left of F is taken out
-        G = G - (G * F).sum(axis=1)[:, None] * F
-        if _ == 0:
-            angle = np.linalg.norm(G, axis=1)
-        G = G / np.linalg.norm(G, axis=1)[:, None]
-    return np.stack([F, G], axis=1), (bends.before.err + bends.behind.err) / angle
 
 
 def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:

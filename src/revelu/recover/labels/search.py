@@ -98,6 +98,8 @@ class LabelSearch(Search):
         if not columns.is_found(spectrum) or not np.nanmax(rest) < self.method.largest_rest:
             self._look_at(rest)
             return None
+        if self._drop_idle_rows(columns):
+            return self._explain()
         rows = turned(V, columns, self.method.turning)
         if rows is None:
             self._look_farther()
@@ -105,6 +107,14 @@ class LabelSearch(Search):
         self.survey.farther = 1.0
         columns = fit_columns(rows, self.borders, pairs, k, spectrum, skip=False)
         return self._polished(columns.network(rows))
+
+    def _drop_idle_rows(self, columns: Columns) -> bool:
+        """Take out rows that no output has: two bends may have had something else in common."""
+        sizes = np.linalg.norm(columns.A - columns.A.mean(axis=0), axis=0)
+        is_idle = sizes < self.method.faintest * np.median(sizes)
+        if is_idle.any():
+            self.survey.rows = self.survey.rows.take(~is_idle)
+        return bool(is_idle.any())
 
     def _look_farther(self) -> None:
         """Where no border that was asked shows what is missing, look at more of them, far out."""
@@ -120,12 +130,16 @@ class LabelSearch(Search):
         return np.searchsorted(classes, borders.a), np.searchsorted(classes, borders.b)
 
     def _add_borders(self, unknowns: int) -> None:
-        """Have border points enough for so many unknowns a class, 1.6 times and 30 more."""
+        """Have border points enough for so many unknowns a class, in all and of each class."""
+        more = self.method.surplus
         for _ in range(3):
-            n = int(1.6 * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)
-            if n <= 0:
-                return
-            self.borders = self.borders.join(self.pool.borders(n, self._rtol))
+            n = int(more * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)
+            if n > 0:
+                self.borders = self.borders.join(self.pool.borders(n, self._rtol))
+            for c in self.pool.classes:
+                own = int(((self.borders.a == c) | (self.borders.b == c)).sum())
+                if (n := int(more * unknowns) - own) > 0:
+                    self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
 
     def _look_at(self, rest: FloatArray) -> None:
         """Survey facets where points are farthest off."""
@@ -157,8 +171,12 @@ class FromLabels(Method):
         Border points at which the survey begins.
     max_generations : int
         Of the survey.
+    surplus : float
+        Border points for each unknown of the output layer.
     farther : float
         Where all borders are explained and something is missing, walks go so many times as far.
+    faintest : float
+        A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
         Border points are farther off a network that lacks a neuron, somewhere.
     precision, pace, matching, effort, spectrum, turning, polish
@@ -167,7 +185,9 @@ class FromLabels(Method):
 
     n_starts: int = 24
     max_generations: int = 60
+    surplus: float = 1.6
     farther: float = 4.0
+    faintest: float = 1e-5
     largest_rest: float = 1e-3
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: Pace = Pace()  # noqa: RUF009

@@ -198,8 +198,9 @@ class Survey:
             self.ask, chosen.walks, chosen.Y, V, err, chosen.s, self.precision, self.pace, self.rng
         )
         self._keep(facets.take(good), chosen.walks.then[good])
+        # Where another bend is as near as that, the end is given up: walks cost less.
         left = np.ones(len(ends), bool)
-        left[some[good]] = False
+        left[some] = False
         return ends.take(left)
 
     def _cross_seen(self, ends: Ends) -> Ends:
