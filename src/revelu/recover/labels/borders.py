@@ -84,6 +84,8 @@ class Pool:
         Inputs of each scale, at first.
     fewest : int
         Classes with fewer members are enriched.
+    radii : tuple of float
+        How far around a point to look for more, relative to its size.
     """
 
     ask: Ask
@@ -92,6 +94,7 @@ class Pool:
     scales: tuple[float, ...] = (1.0, 1.5, 2.5)
     n_first: int = 100
     fewest: int = 20
+    radii: tuple[float, ...] = (0.3, 0.1, 0.03)
     X: FloatArray = field(init=False)
     labels: FloatArray = field(init=False)
 
@@ -161,3 +164,15 @@ class Pool:
             self.labels = np.append(self.labels, found.b[is_new])
             self.enrich()
         return found
+
+    def borders_near(self, some: Borders, n: int, atol: float) -> Borders:
+        """Bisect ``n`` segments around each of some points of borders, where their ends differ."""
+        X, E = np.repeat(some.X, n, axis=0), np.repeat(some.E, n, axis=0)
+        size = np.sqrt((X**2).mean(axis=1, keepdims=True))
+        radius = size * self.rng.choice(self.radii, size=(len(X), 1))
+        shift = X + radius * self.rng.standard_normal(X.shape)
+        length = radius * np.sqrt(self.dim)
+        P, Q = shift - length * E, shift + length * E
+        labels = self.ask(np.vstack([P, Q])).reshape(2, -1)
+        differ = labels[0] != labels[1]
+        return bisect_segments(self.ask, P[differ], Q[differ], labels[0][differ], atol)

@@ -34,6 +34,8 @@ class Spectrum:
         Smaller ones are all alike: rows of neurons are known no better.
     gap : float
         The next one is so many times as large, at least.
+    lonely : float
+        Points at which the slope is so large, relative to the largest, show a null vector.
     sloping : float
         A null vector whose slopes across borders are a smaller share of the largest is idle.
     """
@@ -41,6 +43,7 @@ class Spectrum:
     largest: float = 1e-5
     floor: float = 1e-9
     gap: float = 30.0
+    lonely: float = 0.1
     sloping: float = 1e-6
 
 
@@ -54,7 +57,9 @@ class Columns:
     idle : ndarray, shape (t, k, m)
         What idle null vectors add to A.
     n_scales : int
-        Null vectors that are not idle: as many factors stay open.
+        Null vectors that are not idle: one, unless points are missing, or classes share no border.
+    lonely : ndarray of bool, shape (n,)
+        Points that the others of them leave: there are too few like them.
     smallest, next : float
         The largest singular value that counts as none, and the next one.
     """
@@ -64,6 +69,7 @@ class Columns:
     c: FloatArray
     idle: FloatArray
     n_scales: int
+    lonely: BoolArray
     smallest: float
     next: float
 
@@ -127,6 +133,7 @@ def fit_columns(
         c @ best,
         np.moveaxis(A @ mix[n_scales:].T, -1, 0),
         n_scales,
+        _lonely(S @ mix[1:n_scales].T, spectrum),
         float(sizes[-q]),
         float(sizes[-q - 1]) if q < len(sizes) else np.inf,
     )
@@ -153,6 +160,14 @@ def _right_vectors(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
     sizes = np.append(sizes, np.zeros(len(right) - len(sizes)))
     return sizes / sizes[0], np.asarray(right)
+
+
+def _lonely(slopes: FloatArray, spectrum: Spectrum) -> BoolArray:
+    """Which points null vectors of these slopes ``(n, t)`` change most, (n,)."""
+    if not slopes.size:
+        return np.zeros(len(slopes), bool)
+    size = np.abs(slopes)
+    return np.asarray((size > spectrum.lonely * size.max(axis=0)).any(axis=1))
 
 
 def _n_null(sizes: FloatArray, spectrum: Spectrum) -> int:

@@ -53,8 +53,15 @@ def labels_of(network: Network, X: FloatArray) -> IntArray:
 
 def predicted_borders(
     network: Network, P: FloatArray, Q: FloatArray, classes: FloatArray
-) -> Borders:
-    """Where segments first leave the network's class of their first ends; no label is asked."""
+) -> tuple[Borders, IntArray]:
+    """Where segments first leave the network's class of their first ends; no label is asked.
+
+    Returns
+    -------
+    borders : Borders
+    rows : ndarray of int
+        Of the segments that do leave it.
+    """
     length = np.linalg.norm(Q - P, axis=1)
     E = (Q - P) / length[:, None]
     first = labels_of(network, P)
@@ -66,14 +73,15 @@ def predicted_borders(
     beyond = labels_of(network, P + (t + 1e-9 * length)[:, None] * E)
     met = beyond != first
     X = P + t[:, None] * E
-    return Borders(X[met], E[met], classes[first[met]], classes[beyond[met]])
+    borders = Borders(X[met], E[met], classes[first[met]], classes[beyond[met]])
+    return borders, np.flatnonzero(met)
 
 
-def locate(ask: Ask, borders: Borders, polish: Polish) -> tuple[Borders, BoolArray]:
-    """Bisect predicted borders; say which of them are where they were predicted."""
+def half_widths(ask: Ask, borders: Borders, polish: Polish) -> FloatArray:
+    """How far off predicted borders are at most, (n,); NaN where they are not there."""
     n = len(borders)
     size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
-    width, left = np.full(n, np.nan), np.arange(n)
+    widths, left = np.full(n, np.nan), np.arange(n)
     for share in polish.widths:
         if not len(left):
             break
@@ -81,16 +89,21 @@ def locate(ask: Ask, borders: Borders, polish: Polish) -> tuple[Borders, BoolArr
         X = borders.X[left]
         before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
         met = (before == borders.a[left]) & (behind == borders.b[left])
-        width[left[met]] = share * size[left[met]]
+        widths[left[met]] = share * size[left[met]]
         left = left[~met]
-    found = np.isfinite(width)
-    here = borders.take(found)
+    return widths
+
+
+def locate(ask: Ask, borders: Borders, widths: FloatArray, polish: Polish) -> Borders:
+    """Bisect predicted borders, no farther off than ``widths (n,)``."""
+    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
 
     def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
-        return np.asarray(ask(here.X[rows] + t[:, None] * here.E[rows]) == here.a[rows])
+        X = borders.X[rows] + t[:, None] * borders.E[rows]
+        return np.asarray(ask(X) == borders.a[rows])
 
-    t = bisect(is_inside, -width[found], width[found], polish.rtol * size[found])
-    return Borders(here.X + t[:, None] * here.E, here.E, here.a, here.b), found
+    t = bisect(is_inside, -widths, widths, polish.rtol * size)
+    return Borders(borders.X + t[:, None] * borders.E, borders.E, borders.a, borders.b)
 
 
 def refine(network: Network, borders: Borders, classes: FloatArray, polish: Polish) -> Network:

@@ -24,7 +24,7 @@ from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool, bisect_segments
 from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
 from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.polish import Polish, locate, predicted_borders, refine
+from revelu.recover.labels.polish import Polish, half_widths, locate, predicted_borders, refine
 from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning, turned
 from revelu.recover.labels.survey import Effort, Survey
@@ -86,27 +86,40 @@ class LabelSearch(Search):
 
     def _explain(self) -> Candidate | None:
         """Make a network of the neurons known; None where some are missing."""
-        V, spectrum = self.survey.rows.V, self.method.spectrum
-        d = self.oracle.dim_in
-        self._add_borders(len(V) + min(len(V), d) + 1)
-        classes = self.pool.classes
-        pairs = self._pairs(self.borders)
-        k = len(classes)
-        columns = fit_columns(V, self.borders, pairs, k, spectrum, skip=True)
-        rest = distances(V, columns, self.borders, pairs)
-        log.debug("null %.1g %.1g, rest %.1g", columns.smallest, columns.next, np.median(rest))
-        if not columns.is_found(spectrum) or not np.nanmax(rest) < self.method.largest_rest:
+        for _ in range(self.method.n_completions):
+            columns, rest = self._columns(skip=True)
+            if self._drop_idle_rows(columns):
+                continue
+            if not columns.lonely.any():
+                break
+            # Too few points are like some of them: more around those.
+            lonely = np.flatnonzero(columns.lonely)
+            some = self.borders.take(self.rng.permutation(lonely)[: self.method.n_wrong])
+            self.borders = self.borders.join(self.pool.borders_near(some, 4, self._rtol))
+        if not columns.is_found(self.method.spectrum) or rest.max() > self.method.largest_rest:
             self._look_at(rest)
             return None
-        if self._drop_idle_rows(columns):
-            return self._explain()
-        rows = turned(V, columns, self.method.turning)
+        rows = turned(self.survey.rows.V, columns, self.method.turning)
         if rows is None:
             self._look_farther()
             return None
         self.survey.farther = 1.0
-        columns = fit_columns(rows, self.borders, pairs, k, spectrum, skip=False)
+        columns, _ = self._columns(skip=False, V=rows)
         return self._polished(columns.network(rows))
+
+    def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
+        """Fit the output layer; return how far points are off, too, (n,)."""
+        rows = self.survey.rows.V if V is None else V
+        self._add_borders(len(rows) + min(rows.shape) + 1)
+        k = len(self.pool.classes)
+        pairs = self._pairs(self.borders)
+        columns = fit_columns(rows, self.borders, pairs, k, self.method.spectrum, skip=skip)
+        rest = distances(rows, columns, self.borders, pairs)
+        log.debug(
+            "null %.1g, next %.1g, %d scales, %d idle, rest %.1g",
+            columns.smallest, columns.next, columns.n_scales, len(columns.idle), np.median(rest),
+        )
+        return columns, np.nan_to_num(rest, nan=np.inf)
 
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
@@ -143,22 +156,41 @@ class LabelSearch(Search):
 
     def _look_at(self, rest: FloatArray) -> None:
         """Survey facets where points are farthest off."""
-        worst = np.argsort(-np.nan_to_num(rest, nan=np.inf))[:6]
+        worst = np.argsort(-rest)[: self.method.n_restarts]
         self.survey.begin_at(self.borders.take(worst))
 
-    def _polished(self, network: Network) -> Candidate:
+    def _polished(self, network: Network) -> Candidate | None:
+        """Fit all weights to borders that the network predicts; None where some are not there."""
         polish, classes = self.method.polish, self.pool.classes
         m, d, k = len(network.weights[0]), self.oracle.dim_in, len(classes)
         n = int(polish.surplus * (m * (d + 1) + (k - 1) * (m + 1))) + 30
         P, Q, _ = self.pool.segments(n)
-        expected = predicted_borders(network, P, Q, classes)
-        points, found = locate(self._ask, expected, polish)
-        log.debug("borders met %d of %d", found.sum(), len(found))
+        expected, rows = predicted_borders(network, P, Q, classes)
+        widths = half_widths(self._ask, expected, polish)
+        wrong = np.isnan(widths)
+        log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
+        if wrong.any():
+            some = np.flatnonzero(wrong)[: self.method.n_wrong]
+            self._learn_from(P[rows[some]], expected.take(some), Q[rows[some]])
+            return None
+        points = locate(self._ask, expected, widths, polish)
         network = refine(network, points, classes, polish)
-        if len(classes) == 2:
+        if k == 2:
             network = network.then(np.array([[-1.0, 1.0]]))
-        why = Why.EXPLAINED if found.all() else Why.UNRESOLVED
-        return Candidate(network, why, figures={"classes": classes.tolist()})
+        return Candidate(network, Why.EXPLAINED, figures={"classes": classes.tolist()})
+
+    def _learn_from(self, P: FloatArray, wrong: Borders, Q: FloatArray) -> None:
+        """Find the borders that are there on segments whose first one was predicted wrongly."""
+        beyond = wrong.X + 1e-4 * wrong.E
+        labels = self._ask(beyond)
+        first = self._ask(P)
+        crossed = labels != first
+        A = np.where(crossed[:, None], P, beyond)
+        B = np.where(crossed[:, None], beyond, Q)
+        differ = self._ask(B) != np.where(crossed, first, labels)
+        start = np.where(crossed, first, labels)
+        found = bisect_segments(self._ask, A[differ], B[differ], start[differ], self._rtol)
+        self.borders = self.borders.join(found)
 
 
 @dataclass(frozen=True)
@@ -171,6 +203,12 @@ class FromLabels(Method):
         Border points at which the survey begins.
     max_generations : int
         Of the survey.
+    n_restarts : int
+        Points that are farthest off, at which it goes on.
+    n_completions : int
+        How often border points are added where too few tell, before the survey goes on.
+    n_wrong : int
+        Segments on which borders were predicted wrongly that it learns from at once.
     surplus : float
         Border points for each unknown of the output layer.
     farther : float
@@ -185,6 +223,9 @@ class FromLabels(Method):
 
     n_starts: int = 24
     max_generations: int = 60
+    n_restarts: int = 6
+    n_completions: int = 6
+    n_wrong: int = 64
     surplus: float = 1.6
     farther: float = 4.0
     faintest: float = 1e-5
