@@ -243,7 +243,9 @@ def cross_known(
     # Offsets are off by what errors of normals make far from where they were measured; the slope
     # of the border behind is not:  k = -<n', u> / <n', n>  for  n' = n + τ v.
     k = heights(ask, Y + h[:, None] * walks.U, N, walks.facets.a, 2.0 * h, atol) / h
-    tau = -k / ((v * walks.U).sum(axis=1) + k * (v * N).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tau = -k / ((v * walks.U).sum(axis=1) + k * (v * N).sum(axis=1))
+    tau[~np.isfinite(tau)] = np.nan
     G = N + tau[:, None] * v
     length = np.linalg.norm(G, axis=1)
     own = atol / h / np.abs((v * walks.U).sum(axis=1))

@@ -171,11 +171,12 @@ def are_flat(
 ) -> BoolArray:
     """Whether planes part their classes at random places around, to within ``atol``; (n,)."""
     n, d = facets.X.shape
-    known = np.isfinite(facets.F).all(axis=1)
+    known = np.isfinite(facets.F).all(axis=1) & np.isfinite(facets.h + atol)
+    atol = np.where(known, atol, 0.0)
     N = np.where(known[:, None], facets.N, 0.0)
     T = rng.standard_normal((n_tests, n, d))
     T -= (T * N).sum(axis=2)[:, :, None] * N
-    T *= (facets.h / np.linalg.norm(T, axis=2))[:, :, None]
+    T *= (np.where(known, facets.h, 0.0) / np.linalg.norm(T, axis=2))[:, :, None]
     step = atol[:, None] * N
     Y = ask(np.concatenate([facets.X + T - step, facets.X + T + step]).reshape(-1, d))
     before, behind = Y.reshape(2, n_tests, n)

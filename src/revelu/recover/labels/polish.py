@@ -25,6 +25,10 @@ class Polish:
     ----------
     surplus : float
         Points for each unknown.
+    each_side : float
+        Points on either side of each neuron's hyperplane, for each of its weights.
+    scales, n_candidates : tuple, int
+        Those that are missing there are chosen among so many, between inputs of N(0, s²).
     widths : tuple of float
         How far around a predicted border it is sought, and then farther; relative to an input's
         size.
@@ -39,6 +43,9 @@ class Polish:
     """
 
     surplus: float = 1.25
+    each_side: float = 2.0
+    scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
+    n_candidates: int = 20_000
     widths: tuple[float, ...] = (1e-6, 1e-4)
     rtol: float = 4e-16
     n_steps: int = 8
@@ -75,6 +82,35 @@ def predicted_borders(
     X = P + t[:, None] * E
     borders = Borders(X[met], E[met], classes[first[met]], classes[beyond[met]])
     return borders, np.flatnonzero(met)
+
+
+def balanced_borders(
+    network: Network,
+    borders: Borders,
+    classes: FloatArray,
+    rng: np.random.Generator,
+    polish: Polish,
+) -> Borders:
+    """Predicted borders, with more of them where few are on one side of a neuron's hyperplane.
+
+    What a neuron adds to all others is affine there, and hides in what they add.
+    """
+    (W, _), (b, _), d = network.weights, network.biases, network.dim_in
+    wanted = int(polish.each_side * (d + 1))
+    on = borders.X @ W.T + b > 0
+    counts = np.stack([on.sum(axis=0), (~on).sum(axis=0)])
+    if (counts >= wanted).all():
+        return borders
+    scales = rng.choice(polish.scales, size=(2 * polish.n_candidates, 1))
+    P, Q = np.split(scales * rng.standard_normal((2 * polish.n_candidates, d)), 2)
+    more, _ = predicted_borders(network, P, Q, classes)
+    on = more.X @ W.T + b > 0
+    chosen = np.zeros(len(more), bool)
+    for side, there in enumerate((on, ~on)):
+        for i in np.flatnonzero(counts[side] < wanted):
+            rows = np.flatnonzero(there[:, i])
+            chosen[rows[: wanted - counts[side, i]]] = True
+    return borders.join(more.take(chosen))
 
 
 def half_widths(ask: Ask, borders: Borders, polish: Polish) -> FloatArray:

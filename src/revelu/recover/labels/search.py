@@ -24,7 +24,14 @@ from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool, bisect_segments
 from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
 from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.polish import Polish, half_widths, locate, predicted_borders, refine
+from revelu.recover.labels.polish import (
+    Polish,
+    balanced_borders,
+    half_widths,
+    locate,
+    predicted_borders,
+    refine,
+)
 from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning, turned
 from revelu.recover.labels.survey import Effort, Survey
@@ -165,13 +172,14 @@ class LabelSearch(Search):
         m, d, k = len(network.weights[0]), self.oracle.dim_in, len(classes)
         n = int(polish.surplus * (m * (d + 1) + (k - 1) * (m + 1))) + 30
         P, Q, _ = self.pool.segments(n)
-        expected, rows = predicted_borders(network, P, Q, classes)
+        expected, _ = predicted_borders(network, P, Q, classes)
+        expected = balanced_borders(network, expected, classes, self.rng, polish)
         widths = half_widths(self._ask, expected, polish)
         wrong = np.isnan(widths)
         log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
         if wrong.any():
             some = np.flatnonzero(wrong)[: self.method.n_wrong]
-            self._learn_from(P[rows[some]], expected.take(some), Q[rows[some]])
+            self._learn_from(expected.take(some))
             return None
         points = locate(self._ask, expected, widths, polish)
         network = refine(network, points, classes, polish)
@@ -179,18 +187,18 @@ class LabelSearch(Search):
             network = network.then(np.array([[-1.0, 1.0]]))
         return Candidate(network, Why.EXPLAINED, figures={"classes": classes.tolist()})
 
-    def _learn_from(self, P: FloatArray, wrong: Borders, Q: FloatArray) -> None:
-        """Find the borders that are there on segments whose first one was predicted wrongly."""
-        beyond = wrong.X + 1e-4 * wrong.E
-        labels = self._ask(beyond)
-        first = self._ask(P)
-        crossed = labels != first
-        A = np.where(crossed[:, None], P, beyond)
-        B = np.where(crossed[:, None], beyond, Q)
-        differ = self._ask(B) != np.where(crossed, first, labels)
-        start = np.where(crossed, first, labels)
-        found = bisect_segments(self._ask, A[differ], B[differ], start[differ], self._rtol)
+    def _learn_from(self, wrong: Borders) -> None:
+        """Find the borders that are there on lines on which they were predicted wrongly."""
+        size = np.linalg.norm(wrong.X, axis=1)[:, None]
+        places = wrong.X + np.array([-1.0, -0.1, 0.0, 0.1, 1.0])[:, None, None] * size * wrong.E
+        labels = self._ask(places.reshape(-1, wrong.X.shape[1])).reshape(5, -1)
+        step, line = np.nonzero(labels[1:] != labels[:-1])
+        found = bisect_segments(
+            self._ask, places[step, line], places[step + 1, line], labels[step, line], self._rtol
+        )
         self.borders = self.borders.join(found)
+        near = self.pool.borders_near(wrong, 2, self._rtol)
+        self.borders = self.borders.join(near)
 
 
 @dataclass(frozen=True)
