@@ -34,6 +34,9 @@ def extract(
     like_input: Annotated[
         bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
     ] = False,
+    labels: Annotated[
+        bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
+    ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
@@ -74,6 +77,7 @@ def extract(
             inputs=rows,
             checks=checks,
             elsewhere=elsewhere,
+            labels=labels,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)

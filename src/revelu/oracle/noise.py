@@ -6,6 +6,7 @@ import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.grid import Grid
+from revelu.oracle.labels import are_labels
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
 from revelu.oracle.numbers import (
     Numbers,
@@ -46,6 +47,8 @@ class NoiseFloor:
         What is answered, before log-ratios are taken.
     of_log_ratios : bool
         Whether the answers are probabilities, and all this is of their log-ratios.
+    of_labels : bool
+        Whether the answers are names of classes as numbers, or rows with a single 1.
     """
 
     law: str
@@ -56,6 +59,7 @@ class NoiseFloor:
     repeat_difference: float
     numbers: Numbers
     of_log_ratios: bool = False
+    of_labels: bool = False
 
     @property
     def grid(self) -> Grid | None:
@@ -259,6 +263,7 @@ def measure_noise(
         repeat_difference=repeat_difference,
         numbers=numbers,
         of_log_ratios=oracle.takes_log_ratios,
+        of_labels=are_labels(answered),
     )
 
 

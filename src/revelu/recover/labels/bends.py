@@ -216,6 +216,15 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
     return np.where(off.min(axis=1) < s / 2.0, nearest, -1)
 
 
+def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
+    """How often walks pass hyperplanes ``V (m, d + 1)`` without a bend there."""
+    d = walks.U.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = -(walks.facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
+    s = step_lengths(walks.facets.X, pace)[:, None]
+    return int(((t > s) & (t < walks.good[:, None] - s)).sum())
+
+
 def cross_known(
     ask: Ask,
     walks: Walks,

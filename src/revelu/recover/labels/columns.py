@@ -112,7 +112,8 @@ def fit_columns(
     n, d = X.shape
     m = len(V)
     on = X @ V[:, :d].T + V[:, d] > 0
-    basis = _row_space(V[:, :d]) if skip else np.empty((0, d))
+    # Without a neuron borders are planes, whatever they are normal to.
+    basis = (_row_space(V[:, :d]) if m else np.eye(d)) if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k)
     sizes, right = _right_vectors(M)

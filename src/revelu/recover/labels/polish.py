@@ -99,7 +99,7 @@ def balanced_borders(
     wanted = int(polish.each_side * (d + 1))
     on = borders.X @ W.T + b > 0
     counts = np.stack([on.sum(axis=0), (~on).sum(axis=0)])
-    if (counts >= wanted).all():
+    if not len(W) or (counts >= wanted).all():
         return borders
     scales = rng.choice(polish.scales, size=(2 * polish.n_candidates, 1))
     P, Q = np.split(scales * rng.standard_normal((2 * polish.n_candidates, d)), 2)

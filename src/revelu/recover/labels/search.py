@@ -13,7 +13,7 @@
 """
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from revelu.recover.labels.polish import (
     predicted_borders,
     refine,
 )
+from revelu.recover.labels.roughness import Roughness, objection
 from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning, turned
 from revelu.recover.labels.survey import Effort, Survey
@@ -62,30 +63,73 @@ class LabelSearch(Search):
     def _ask(self, X: FloatArray) -> FloatArray:
         return self.oracle(X)[:, 0]
 
+    @property
+    def classes(self) -> FloatArray:
+        """The labels that the outputs of a candidate stand for, ascending."""
+        return self.pool.classes
+
     def propose(self) -> Candidate:
         """Search until a network explains all border points, or there is a reason to end."""
         try:
-            return self._run()
+            ended = self._begin()
+            return self._go_on() if ended is None else ended
         except LimitReachedError as error:
-            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+            return self._ended(Why.LIMIT, str(error))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Go on where fresh labels disagree."""
-        return None
+        """Go on from borders beside inputs whose fresh labels disagree."""
+        self.n_repairs += 1
+        if self.n_repairs > self.method.max_repairs:
+            return None
+        try:
+            self.pool.add(seen.X)
+            n = len(seen.X)
+            P, Q, a = self.pool.segments(4 * n, last=n)
+            self.borders = self.borders.join(bisect_segments(self._ask, P, Q, a, self._rtol))
+            return self._go_on()
+        except LimitReachedError as error:
+            return self._ended(Why.LIMIT, str(error))
 
-    def _run(self) -> Candidate:
+    def _begin(self) -> Candidate | None:
+        """Look at the first borders; a candidate without a network if they are none of one."""
+        self.tell("looking for borders")
         self.pool.fill()
-        if len(self.pool.classes) < 2:
-            return Candidate(None, Why.UNRESOLVED, obstacles=(_ONE_LABEL,))
-        self.survey.begin_at(self.pool.borders(self.method.n_starts, self._rtol))
+        if len(self.classes) < 2:
+            return self._ended(
+                Why.UNRESOLVED, _ONE_LABEL.format(n=len(self.pool.X), label=self.classes[0])
+            )
+        starts = self.pool.borders(self.method.n_starts, self._rtol)
+        self.survey.begin_at(starts)
+        objected = objection(
+            self._ask,
+            starts,
+            self.survey.facets,
+            self.method.precision,
+            self.method.roughness,
+            self.rng,
+        )
+        return None if objected is None else self._ended(*objected)
+
+    def _go_on(self) -> Candidate:
+        """Follow borders, and explain them as soon as no neuron is new."""
         for _ in range(self.method.max_generations):
             self.tell(f"{len(self.survey.rows)} neurons")
-            if self.survey.advance() or self.survey.is_busy:
+            is_new = self.survey.advance()
+            if self.survey.hyperplanes_end:
+                n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
+                return self._ended(Why.HYPERPLANES_END, _END.format(n=n, of=of))
+            if is_new or self.survey.is_busy:
                 continue
             candidate = self._explain()
             if candidate is not None:
                 return candidate
-        return Candidate(None, Why.UNRESOLVED, obstacles=(_MISSING,))
+        return self._ended(Why.UNRESOLVED, _MISSING.format(n=len(self.survey.rows)))
+
+    def _ended(self, why: Why, said: str) -> Candidate:
+        """What there is to say without a network."""
+        V = self.survey.rows.V
+        layers = ((V[:, :-1], V[:, -1]),) if len(V) and why is not Why.HYPERPLANES_END else ()
+        return Candidate(None, why, layers=layers, obstacles=(said,), figures={"rows": len(V)})
 
     @property
     def _rtol(self) -> float:
@@ -106,6 +150,8 @@ class LabelSearch(Search):
         if not columns.is_found(self.method.spectrum) or rest.max() > self.method.largest_rest:
             self._look_at(rest)
             return None
+        if not len(self.survey.rows):
+            return self._polished(columns.network(self.survey.rows.V))
         rows = turned(self.survey.rows.V, columns, self.method.turning)
         if rows is None:
             self._look_farther()
@@ -169,11 +215,12 @@ class LabelSearch(Search):
     def _polished(self, network: Network) -> Candidate | None:
         """Fit all weights to borders that the network predicts; None where some are not there."""
         polish, classes = self.method.polish, self.pool.classes
-        m, d, k = len(network.weights[0]), self.oracle.dim_in, len(classes)
-        n = int(polish.surplus * (m * (d + 1) + (k - 1) * (m + 1))) + 30
+        k = len(classes)
+        n = int(polish.surplus * min(network.n_parameters, polish.most_parameters)) + 30
         P, Q, _ = self.pool.segments(n)
         expected, _ = predicted_borders(network, P, Q, classes)
-        expected = balanced_borders(network, expected, classes, self.rng, polish)
+        if network.n_parameters <= polish.most_parameters:
+            expected = balanced_borders(network, expected, classes, self.rng, polish)
         widths = half_widths(self._ask, expected, polish)
         wrong = np.isnan(widths)
         log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
@@ -182,10 +229,11 @@ class LabelSearch(Search):
             self._learn_from(expected.take(some))
             return None
         points = locate(self._ask, expected, widths, polish)
-        network = refine(network, points, classes, polish)
+        if network.skip is None and network.n_parameters <= polish.most_parameters:
+            network = refine(network, points, classes, polish)
         if k == 2:
             network = network.then(np.array([[-1.0, 1.0]]))
-        return Candidate(network, Why.EXPLAINED, figures={"classes": classes.tolist()})
+        return Candidate(network, Why.EXPLAINED, figures={"neurons": len(network.weights[0])})
 
     def _learn_from(self, wrong: Borders) -> None:
         """Find the borders that are there on lines on which they were predicted wrongly."""
@@ -225,7 +273,9 @@ class FromLabels(Method):
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
         Border points are farther off a network that lacks a neuron, somewhere.
-    precision, pace, matching, effort, spectrum, turning, polish
+    max_repairs : int
+        Times that it goes on where fresh labels disagree.
+    precision, pace, matching, effort, roughness, spectrum, turning, polish
         What tunes the steps.
     """
 
@@ -238,20 +288,31 @@ class FromLabels(Method):
     farther: float = 4.0
     faintest: float = 1e-5
     largest_rest: float = 1e-3
+    max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: Pace = Pace()  # noqa: RUF009
     matching: Matching = Matching()  # noqa: RUF009
     effort: Effort = Effort()  # noqa: RUF009
+    roughness: Roughness = Roughness()  # noqa: RUF009
     spectrum: Spectrum = Spectrum()  # noqa: RUF009
     turning: Turning = Turning()  # noqa: RUF009
     polish: Polish = Polish()  # noqa: RUF009
 
     name: ClassVar[str] = "labels"
     hidden: ClassVar[tuple[int, int | None]] = (1, 1)
-    answers: ClassVar[frozenset[Law]] = frozenset()
-    cost: ClassVar[str] = "150 to 600"
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
+    cost: ClassVar[str] = "200 to 800"
     search: ClassVar[type[Search]] = LabelSearch
 
 
-_ONE_LABEL = "one label alone"
-_MISSING = "neurons are missing"
+_ONE_LABEL = (
+    "all {n:,} inputs got the label {label:g}: no border was found, and nothing is known; a domain "
+    "(--like DATA) says where labels differ"
+)
+_END = (
+    "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "
+    "bend at {n}: there is more than one hidden layer, or none"
+)
+_MISSING = (
+    "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"
+)

@@ -17,6 +17,7 @@ from revelu.recover.labels.bends import (
     cross_seen,
     measure_behind,
     meeting,
+    n_passed,
     step_behind,
     walk,
 )
@@ -45,6 +46,8 @@ class Effort:
         Walks along bends whose neuron has no second bend yet, which it has behind others.
     beside : float
         How far from such a bend they run, of the way that led there.
+    most_silent : int
+        Walks that pass hyperplanes of known neurons by mistake, at most.
     few : int
         With as many inputs or fewer, all slopes are as cheap as a few.
     """
@@ -55,6 +58,7 @@ class Effort:
     reach: tuple[float, ...] = (1.0, 2.5)
     n_returns: int = 8
     beside: float = 0.1
+    most_silent: int = 40
     few: int = 6
 
 
@@ -94,6 +98,8 @@ class Survey:
         Bends of others.
     waiting : Ends or None
         Bends behind which nothing was measured yet.
+    n_met, n_silent : int
+        How often walks ended at the hyperplane of a known neuron, and how often they passed one.
     farther : float
         Walks head for inputs so many times as far out.
     """
@@ -110,6 +116,8 @@ class Survey:
     unmatched: Bends = field(init=False)
     waiting: Ends | None = field(default=None, init=False)
     farther: float = field(default=1.0, init=False)
+    n_met: int = field(default=0, init=False)
+    n_silent: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))
@@ -118,6 +126,11 @@ class Survey:
         self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
         self.unmatched = Bends(self.facets, self.facets, nothing)
         self.n_walked, self.headings = np.empty(0), nothing
+
+    @property
+    def hyperplanes_end(self) -> bool:
+        """Whether borders do not bend where known neurons would bend them, more often than not."""
+        return self.n_silent > max(self.effort.most_silent, self.n_met)
 
     @property
     def is_busy(self) -> bool:
@@ -166,6 +179,7 @@ class Survey:
         U = inside(facets, np.vstack([U, onward, inputs]))
         then = np.vstack([then, onward, np.full(inputs.shape, np.nan)])
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
+        self.n_silent += n_passed(walks, self.rows.V, self.pace)
         walks = walks.take(np.isfinite(walks.bad))
         Y, s = step_behind(self.ask, walks, self.precision, self.pace)
         ends = Ends(walks, Y, s).take(np.isfinite(Y).all(axis=1))
@@ -192,6 +206,7 @@ class Survey:
             return ends
         which = meeting(ends.walks, self.rows.V, ends.s)
         some = np.flatnonzero(which >= 0)
+        self.n_met += len(some)
         chosen, which = ends.take(some), which[some]
         V, err = self.rows.V[which], self.rows.err[which]
         facets, good = cross_known(
