@@ -1,6 +1,6 @@
 """Certificates about labels: fresh inputs, and both sides of borders that a network predicts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class LabelExamination:
     def wrong(self) -> FloatArray:
         """Inputs whose labels differ, (m, d)."""
         return np.asarray(self.X[self.labels != self.predicted])
+
+    def by(self, network: Network, classes: FloatArray) -> "LabelExamination":
+        """Return the same labels, held against those of another network."""
+        return replace(self, predicted=predict_labels(network, classes, self.X))
 
 
 def predict_labels(network: Network, classes: FloatArray, X: FloatArray) -> FloatArray:

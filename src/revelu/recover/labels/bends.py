@@ -80,6 +80,8 @@ class Pace:
         How far behind a bend the next facet is measured, relative to the place.
     bracket : float
         How precisely the bend is found first, in such steps.
+    away : float
+        How far from where the walk came from to look for the border behind, in radians.
     inner : float
         The step beside a point behind a bend, in such steps.
     n_slopes : int
@@ -93,6 +95,7 @@ class Pace:
     room: float = 4.0
     step: float = 4e-3
     bracket: float = 0.05
+    away: float = 0.1
     inner: float = 0.1
     n_slopes: int = 4
     worst: float = 1e-5
@@ -187,21 +190,74 @@ def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
     return np.stack([F, G], axis=1), (bends.before.err + bends.behind.err) / angle
 
 
-def step_behind(
-    ask: Ask, walks: Walks, precision: Precision, pace: Pace
-) -> tuple[FloatArray, FloatArray]:
-    """Find borders behind the ends of walks: points (n, d), NaN where there is none, and steps."""
-    ends = walks.facets.X + walks.bad[:, None] * walks.U
-    s = step_lengths(ends, pace)
-    Y = ends + s[:, None] * walks.U
-    N = walks.facets.N
-    atol = precision.atol(Y)
-    tau = heights(ask, Y, N, walks.facets.a, s / 2.0, atol)
-    found = np.flatnonzero(np.isfinite(tau))
-    above = Y[found] + (tau[found] + precision.flat * atol[found])[:, None] * N[found]
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Walks that have ended, and the borders behind.
+
+    Attributes
+    ----------
+    walks : Walks
+    Y : ndarray, shape (n, d)
+        Points of the borders behind.
+    R, E : ndarray, shape (n, d)
+        Unit vectors from the end to there, and across the border.
+    s : ndarray, shape (n,)
+        How far behind the ends they are.
+    """
+
+    walks: Walks
+    Y: FloatArray
+    R: FloatArray
+    E: FloatArray
+    s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.s)
+
+    def take(self, rows: IntArray | BoolArray) -> "Ends":
+        """Some of them."""
+        return Ends(
+            self.walks.take(rows), self.Y[rows], self.R[rows], self.E[rows], self.s[rows]
+        )
+
+    def join(self, other: "Ends") -> "Ends":
+        """These, then the others."""
+        return Ends(
+            self.walks.join(other.walks),
+            np.vstack([self.Y, other.Y]),
+            np.vstack([self.R, other.R]),
+            np.vstack([self.E, other.E]),
+            np.append(self.s, other.s),
+        )
+
+
+def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: Pace) -> Ends:
+    """Find where borders go on behind the ends of walks.
+
+    On a circle around an end, in the plane of the walk and the normal, the border leaves at
+    one place and the facet came from the opposite one, however sharp the bend is.
+    """
+    n = len(walks.U)
+    middle = (walks.good + walks.bad) / 2.0
+    X = walks.facets.X + middle[:, None] * walks.U
+    s, N, facets = step_lengths(X, pace), walks.facets.N, walks.facets
+    atol = precision.atol(X)
+
+    def rays(rows: IntArray, angle: FloatArray) -> FloatArray:
+        c, t = np.cos(angle)[:, None], np.sin(angle)[:, None]
+        return np.asarray(c * walks.U[rows] + t * N[rows])
+
+    def is_inside(rows: IntArray, angle: FloatArray) -> BoolArray:
+        return np.asarray(ask(X[rows] + s[rows, None] * rays(rows, angle)) == facets.a[rows])
+
+    every, wide = np.arange(n), np.full(n, np.pi - pace.away)
+    angle = bisect(is_inside, -wide, wide, atol / s)
+    R, E = rays(every, angle), rays(every, angle + np.pi / 2.0)
+    ends = Ends(walks, X + s[:, None] * R, R, E, s)
     # Where a third class begins, the facet ends for another reason.
-    tau[found[ask(above) != walks.facets.b[found]]] = np.nan
-    return Y + tau[:, None] * N, s
+    off = (precision.flat * atol)[:, None] * E
+    before, behind = ask(np.concatenate([ends.Y - off, ends.Y + off])).reshape(2, n)
+    return ends.take((before == facets.a) & (behind == facets.b))
 
 
 def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
@@ -227,58 +283,55 @@ def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
 
 def cross_known(
     ask: Ask,
-    walks: Walks,
-    Y: FloatArray,
+    ends: Ends,
     V: FloatArray,
     v_err: FloatArray,
-    s: FloatArray,
     precision: Precision,
     pace: Pace,
     rng: np.random.Generator,
 ) -> tuple[Facets, BoolArray]:
-    """Predict facets behind bends of known neurons from one point, and see whether they are.
+    """Predict facets behind bends of known neurons from one slope, and see whether they are.
 
     Parameters
     ----------
-    Y : ndarray, shape (n, d)
-        Points of the borders behind.
     V, v_err : ndarray, shape (n, d + 1) and (n,)
         The neurons' affine maps, and about how far off they are.
     """
-    d = Y.shape[1]
-    N, v = walks.facets.N, V[:, :d]
+    walks, Y, E = ends.walks, ends.Y, ends.E
+    N, v = walks.facets.N, V[:, :-1]
     # On the far side of the hyperplane, whatever the angle at which the walk has met it.
-    h, atol = np.minimum(pace.inner * s, np.abs(_at(V, Y)) / 2.0), precision.atol(Y)
-    # Offsets are off by what errors of normals make far from where they were measured; the slope
-    # of the border behind is not:  k = -<n', u> / <n', n>  for  n' = n + τ v.
-    k = heights(ask, Y + h[:, None] * walks.U, N, walks.facets.a, 2.0 * h, atol) / h
+    h, atol = np.minimum(pace.inner * ends.s, np.abs(_at(V, Y)) / 2.0), precision.atol(Y)
+    h = np.maximum(h, atol)
+    # Offsets are off by what errors of normals make far from where they were measured; a line w
+    # along the border behind is not:  <n + τ v, w> = 0.
+    k = heights(ask, Y + h[:, None] * ends.R, E, walks.facets.a, 2.0 * h, atol) / h
+    w = ends.R + k[:, None] * E
+    steep = (v * w).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        tau = -k / ((v * walks.U).sum(axis=1) + k * (v * N).sum(axis=1))
+        tau = -(N * w).sum(axis=1) / steep
+        own = atol / h / np.abs(steep)
     tau[~np.isfinite(tau)] = np.nan
-    G = N + tau[:, None] * v
-    length = np.linalg.norm(G, axis=1)
-    own = atol / h / np.abs((v * walks.U).sum(axis=1))
-    err = (walks.facets.err + np.abs(tau) * v_err + own) / length
-    G = G / length[:, None]
-    facets = Facets(
-        Y,
-        np.column_stack([G, -(G * Y).sum(axis=1)]),
-        walks.facets.a,
-        walks.facets.b,
-        h,
-        err,
-        atol,
-    )
-    off = precision.flat * precision.atol(Y) + pace.room * err * h
-    good = (err < pace.worst) & are_flat(ask, facets, off, precision.n_tests, rng)
+    err = walks.facets.err + np.abs(tau) * v_err + own
+    facets = _facets_behind(ends, N + tau[:, None] * v, err, h, atol)
+    off = precision.flat * atol + pace.room * facets.err * h
+    good = (facets.err < pace.worst) & are_flat(ask, facets, off, precision.n_tests, rng)
     return facets, good
+
+
+def _facets_behind(
+    ends: Ends, G: FloatArray, err: FloatArray, h: FloatArray, atol: FloatArray
+) -> Facets:
+    """Facets behind ends, of normals ``G (n, d)`` that need not have norm 1."""
+    length = np.maximum(np.linalg.norm(G, axis=1), np.finfo(np.float64).tiny)
+    G = G / length[:, None]
+    F = np.column_stack([G, -(G * ends.Y).sum(axis=1)])
+    before = ends.walks.facets
+    return Facets(ends.Y, F, before.a, before.b, h, err / length, atol)
 
 
 def cross_seen(
     ask: Ask,
-    walks: Walks,
-    Y: FloatArray,
-    s: FloatArray,
+    ends: Ends,
     seen: Bends,
     precision: Precision,
     pace: Pace,
@@ -286,7 +339,7 @@ def cross_seen(
 ) -> tuple[Bends, IntArray]:
     """Predict facets behind bends from a few slopes, where bends seen before have their neurons.
 
-    The neuron's normal is ``x n + y n'``, with the normals n and n' of the facets at the bend
+    The neuron's normal is ``x n + y n'``, with an orthonormal basis of the planes at the bend
     seen before: along a line w that follows the border behind,
 
         <m, w> + x <n, w> + y <n', w> = 0,
@@ -297,34 +350,30 @@ def cross_seen(
     -------
     bends : Bends
     rows : ndarray of int
-        Of the walks that they end.
+        Of the ends that they are.
     """
-    n, d = Y.shape
-    none = Bends(walks.facets, walks.facets, Y).take(np.empty(0, np.intp)), np.empty(0, np.intp)
+    walks, Y, E, n = ends.walks, ends.Y, ends.E, len(ends)
     if not n or not len(seen):
-        return none
-    h, atol, N = pace.inner * s, precision.atol(Y), walks.facets.N
-    T = rng.standard_normal((n, pace.n_slopes, d))
-    T -= (T * N[:, None]).sum(axis=2)[:, :, None] * N[:, None]
+        none = np.empty(0, np.intp)
+        return Bends(walks.facets, walks.facets, Y).take(none), none
+    h, atol = pace.inner * ends.s, precision.atol(Y)
+    T = rng.standard_normal((n, pace.n_slopes, Y.shape[1]))
+    T -= (T * E[:, None]).sum(axis=2)[:, :, None] * E[:, None]
     T /= np.linalg.norm(T, axis=2)[:, :, None]
     times = pace.n_slopes
     t = heights(
         ask,
-        (Y[:, None] + h[:, None, None] * T).reshape(-1, d),
-        np.repeat(N, times, axis=0),
+        (Y[:, None] + h[:, None, None] * T).reshape(-1, Y.shape[1]),
+        np.repeat(E, times, axis=0),
         np.repeat(walks.facets.a, times),
         np.repeat(2.0 * h, times),
         np.repeat(atol, times),
     ).reshape(n, times)
-    lines = T + (t / h[:, None])[:, :, None] * N[:, None]
+    lines = T + (t / h[:, None])[:, :, None] * E[:, None]
     chosen, maps, errs = _same_neurons(walks, lines, atol / h, *planes_of(seen))
-    G = N + maps[:, :d]
-    length = np.maximum(np.linalg.norm(G, axis=1), np.finfo(np.float64).tiny)
-    G, err = G / length[:, None], (walks.facets.err + errs) / length
-    F = np.column_stack([G, -(G * Y).sum(axis=1)])
-    facets = Facets(Y, F, walks.facets.a, walks.facets.b, h, err, atol)
-    off = precision.flat * atol + pace.room * err * h
-    rows = np.flatnonzero(chosen & (err < pace.worst))
+    facets = _facets_behind(ends, walks.facets.N + maps, walks.facets.err + errs, h, atol)
+    off = precision.flat * atol + pace.room * facets.err * h
+    rows = np.flatnonzero(chosen & (facets.err < pace.worst))
     rows = rows[are_flat(ask, facets.take(rows), off[rows], precision.n_tests, rng)]
     middle = (walks.good + walks.bad)[rows] / 2.0
     X = walks.facets.X[rows] + middle[:, None] * walks.U[rows]
@@ -355,34 +404,26 @@ def _same_neurons(
             near = 4.0 * width[i] * np.linalg.norm(found[:-1])
             if rest < 16.0 * own and at < near and own / sizes[-1] < errs[i]:
                 chosen[i], maps[i], errs[i] = True, found, own / sizes[-1]
-    return chosen, maps, errs
+    return chosen, maps[:, :-1], errs
 
 
 def measure_behind(
-    ask: Ask,
-    walks: Walks,
-    Y: FloatArray,
-    s: FloatArray,
-    precision: Precision,
-    pace: Pace,
-    rng: np.random.Generator,
-) -> tuple[Bends, IntArray]:
+    ask: Ask, ends: Ends, precision: Precision, pace: Pace, rng: np.random.Generator
+) -> Bends:
     """Measure the facets behind bends, and keep those that meet the facet before where it ends."""
-    near = walks.facets
+    near = ends.walks.facets
     behind, rows = measure_facets(
-        ask, Y, near.N, near.a, near.b, pace.inner * s, precision, rng
+        ask, ends.Y, ends.E, near.a, near.b, pace.inner * ends.s, precision, rng
     )
-    walks, s = walks.take(rows), s[rows]
-    d = Y.shape[1]
+    walks, s = ends.walks.take(rows), ends.s[rows]
     slope = (behind.N * walks.U).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = -_at(behind.F, walks.facets.X) / slope
         apart = walks.facets.off + walks.facets.err * walks.bad + behind.err * s * 2.0
-        slack = (precision.flat * precision.atol(Y[rows]) + pace.room * apart) / np.abs(slope)
+        slack = (precision.flat * behind.off + pace.room * apart) / np.abs(slope)
     met = (t > walks.good - slack) & (t < walks.bad + slack) & (slack < s)
     X = walks.facets.X + t[:, None] * walks.U
-    bends = Bends(walks.facets, behind, X)
-    return bends.take(met), rows[met]
+    return Bends(walks.facets, behind, X).take(met)
 
 
 def _at(F: FloatArray, X: FloatArray) -> FloatArray:

@@ -50,6 +50,7 @@ class LabelSearch(Search):
     pool: Pool = field(init=False)
     survey: Survey = field(init=False)
     borders: Borders = field(init=False)
+    n_farther: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         tuning, d = self.method, self.oracle.dim_in
@@ -127,9 +128,9 @@ class LabelSearch(Search):
 
     def _ended(self, why: Why, said: str) -> Candidate:
         """What there is to say without a network."""
-        V = self.survey.rows.V
-        layers = ((V[:, :-1], V[:, -1]),) if len(V) and why is not Why.HYPERPLANES_END else ()
-        return Candidate(None, why, layers=layers, obstacles=(said,), figures={"rows": len(V)})
+        return Candidate(
+            None, why, obstacles=(said,), figures={"neurons": len(self.survey.rows)}
+        )
 
     @property
     def _rtol(self) -> float:
@@ -154,9 +155,10 @@ class LabelSearch(Search):
             return self._polished(columns.network(self.survey.rows.V))
         rows = turned(self.survey.rows.V, columns, self.method.turning)
         if rows is None:
+            is_last = self.n_farther == self.method.n_farther
             self._look_farther()
-            return None
-        self.survey.farther = 1.0
+            return self._unsigned(columns) if is_last else None
+        self.survey.farther, self.n_farther = 1.0, 0
         columns, _ = self._columns(skip=False, V=rows)
         return self._polished(columns.network(rows))
 
@@ -184,12 +186,20 @@ class LabelSearch(Search):
 
     def _look_farther(self) -> None:
         """Where no border that was asked shows what is missing, look at more of them, far out."""
-        far = self.method.farther
-        self.survey.farther *= far if self.survey.farther < far**4 else far**-4
+        self.n_farther = (self.n_farther + 1) % (self.method.n_farther + 1)
+        self.survey.farther = self.method.farther**self.n_farther
         n = self.pool.n_first
         self.pool.add(self.survey.farther * self.rng.standard_normal((n, self.oracle.dim_in)))
         P, Q, a = self.pool.segments(n, last=n)
         self.borders = self.borders.join(bisect_segments(self._ask, P, Q, a, self._rtol))
+
+    def _unsigned(self, columns: Columns) -> Candidate:
+        """A network with a skip, of which labels do not tell that nothing is missing."""
+        network = columns.network(self.survey.rows.V)
+        if len(self.classes) == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        self.survey.farther, self.n_farther = 1.0, 0
+        return Candidate(network, Why.UNRESOLVED, obstacles=(_UNSIGNED,))
 
     def _pairs(self, borders: Borders) -> tuple[FloatArray, FloatArray]:
         classes = self.pool.classes
@@ -267,8 +277,9 @@ class FromLabels(Method):
         Segments on which borders were predicted wrongly that it learns from at once.
     surplus : float
         Border points for each unknown of the output layer.
-    farther : float
-        Where all borders are explained and something is missing, walks go so many times as far.
+    farther, n_farther : float, int
+        Where all borders are explained and something is missing, walks go so many times as far,
+        so many times.
     faintest : float
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
@@ -286,6 +297,7 @@ class FromLabels(Method):
     n_wrong: int = 64
     surplus: float = 1.6
     farther: float = 4.0
+    n_farther: int = 4
     faintest: float = 1e-5
     largest_rest: float = 1e-3
     max_repairs: int = 6
@@ -312,6 +324,10 @@ _ONE_LABEL = (
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "
     "bend at {n}: there is more than one hidden layer, or none"
+)
+_UNSIGNED = (
+    "the borders are explained, but by no choice of signs without an affine skip: a neuron may be "
+    "missing that is on at every border seen, so the skip stays and the network is not called whole"
 )
 _MISSING = (
     "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"

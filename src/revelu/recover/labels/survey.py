@@ -11,8 +11,8 @@ import numpy as np
 
 from revelu.recover.labels.bends import (
     Bends,
+    Ends,
     Pace,
-    Walks,
     cross_known,
     cross_seen,
     measure_behind,
@@ -60,30 +60,6 @@ class Effort:
     beside: float = 0.1
     most_silent: int = 40
     few: int = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Ends:
-    """Walks that have ended, points of the borders behind, and how far they were stepped."""
-
-    walks: Walks
-    Y: FloatArray
-    s: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.s)
-
-    def take(self, rows: IntArray | BoolArray) -> "Ends":
-        """Some of them."""
-        return Ends(self.walks.take(rows), self.Y[rows], self.s[rows])
-
-    def join(self, other: "Ends") -> "Ends":
-        """These, then the others."""
-        return Ends(
-            self.walks.join(other.walks),
-            np.vstack([self.Y, other.Y]),
-            np.append(self.s, other.s),
-        )
 
 
 @dataclass
@@ -181,8 +157,7 @@ class Survey:
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
         self.n_silent += n_passed(walks, self.rows.V, self.pace)
         walks = walks.take(np.isfinite(walks.bad))
-        Y, s = step_behind(self.ask, walks, self.precision, self.pace)
-        ends = Ends(walks, Y, s).take(np.isfinite(Y).all(axis=1))
+        ends = step_behind(self.ask, walks, self.precision, self.pace)
         return ends if self.waiting is None else self.waiting.join(ends)
 
     def _returns(self) -> tuple[Facets, FloatArray, FloatArray]:
@@ -210,7 +185,7 @@ class Survey:
         chosen, which = ends.take(some), which[some]
         V, err = self.rows.V[which], self.rows.err[which]
         facets, good = cross_known(
-            self.ask, chosen.walks, chosen.Y, V, err, chosen.s, self.precision, self.pace, self.rng
+            self.ask, chosen, V, err, self.precision, self.pace, self.rng
         )
         self._keep(facets.take(good), chosen.walks.then[good])
         # Where another bend is as near as that, the end is given up: walks cost less.
@@ -221,14 +196,7 @@ class Survey:
     def _cross_seen(self, ends: Ends) -> Ends:
         """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
         bends, done = cross_seen(
-            self.ask,
-            ends.walks,
-            ends.Y,
-            ends.s,
-            self.unmatched,
-            self.precision,
-            self.pace,
-            self.rng,
+            self.ask, ends, self.unmatched, self.precision, self.pace, self.rng
         )
         self._keep(bends.behind)
         self.unmatched = self.unmatched.join(bends)
@@ -241,9 +209,7 @@ class Survey:
         first = np.arange(len(ends)) < self.effort.n_measured
         self.waiting = ends.take(~first)
         ends = ends.take(first)
-        bends, _ = measure_behind(
-            self.ask, ends.walks, ends.Y, ends.s, self.precision, self.pace, self.rng
-        )
+        bends = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
         self._keep(bends.behind)
         self.unmatched = self.unmatched.join(bends)
 

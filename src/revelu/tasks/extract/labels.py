@@ -133,8 +133,13 @@ def _certified(
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))
     certificate = certify_labels(seen[-1], "" if domain is None else domain.words)
-    explained = candidate.why is Why.EXPLAINED
-    status = Status.RECOVERED if certificate.passed and explained else Status.UNVERIFIED
+    # A network is tried again and again until it passes: it must pass all that was asked on the
+    # way, too, or the confidence of the last trial would be no one's.
+    agrees = all(not len(earlier.by(network, classes).wrong) for earlier in seen)
+    is_found = certificate.passed and agrees and candidate.why is Why.EXPLAINED
+    status = Status.RECOVERED if is_found else Status.UNVERIFIED
+    if certificate.passed and agrees and not is_found:
+        status = Status.PARTIAL
     if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, job.checks):
         status = Status.BUDGET_EXHAUSTED
     return Recovery(
@@ -159,14 +164,8 @@ def _disagreement(examined: LabelExamination, most: int = 16) -> Disagreement:
 
 def _without_network(job: CertifyingJob, candidate: Candidate) -> Recovery:
     """Say how a search ended that found no network."""
-    status = _STATUS[candidate.why]
-    layers = candidate.layers if candidate.why is Why.UNRESOLVED else ()
-    found = _recovery(job, Status.PARTIAL if layers else status, *candidate.obstacles)
-    return replace(
-        found,
-        first_layer=layers[0] if layers else None,
-        details=dict(candidate.figures),
-    )
+    found = _recovery(job, _STATUS[candidate.why], *candidate.obstacles)
+    return replace(found, details=dict(candidate.figures))
 
 
 def _recovery(job: CertifyingJob, status: Status, *evidence: str) -> Recovery:
