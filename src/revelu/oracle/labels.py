@@ -15,7 +15,7 @@ def are_labels(Y: FloatArray, *, most: float = 0.5) -> bool:
         return False
     if Y.shape[1] > 1:
         is_one_hot = ((Y == 0.0) | (Y == 1.0)).all() and (Y.sum(axis=1) == 1.0).all()
-        return bool(is_one_hot and (Y != Y[0]).any())
+        return bool(is_one_hot and (Y[0] != Y).any())
     return 1 < len(np.unique(Y)) <= most * len(Y)
 
 

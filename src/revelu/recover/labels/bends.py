@@ -118,7 +118,7 @@ def walk(
     then : ndarray, shape (n, d)
         As of :class:`Walks`.
     """
-    n, d = U.shape
+    n = len(U)
 
     def holds(rows: IntArray, t: FloatArray) -> BoolArray:
         some = facets.take(rows)
@@ -216,9 +216,7 @@ class Ends:
 
     def take(self, rows: IntArray | BoolArray) -> "Ends":
         """Some of them."""
-        return Ends(
-            self.walks.take(rows), self.Y[rows], self.R[rows], self.E[rows], self.s[rows]
-        )
+        return Ends(self.walks.take(rows), self.Y[rows], self.R[rows], self.E[rows], self.s[rows])
 
     def join(self, other: "Ends") -> "Ends":
         """These, then the others."""

@@ -1,6 +1,5 @@
 """Points on the borders of classes: from a pool of inputs, by segments between two classes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,7 +63,7 @@ def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol:
         labels = ask(P[rows] + t[:, None] * E[rows])
         outside = labels != a[rows]
         b[rows[outside]] = labels[outside]
-        return ~outside
+        return np.asarray(~outside)
 
     b[:] = ask(Q)
     size = np.maximum(np.abs(P).max(axis=1), np.abs(Q).max(axis=1))
@@ -82,6 +81,8 @@ class Pool:
         Inputs are of N(0, s²) for each s.
     n_first : int
         Inputs of each scale, at first.
+    wider : tuple of float
+        Scales of ten times as many inputs, one after another while there is one label only.
     fewest : int
         Classes with fewer members are enriched.
     radii : tuple of float
@@ -93,6 +94,7 @@ class Pool:
     rng: np.random.Generator
     scales: tuple[float, ...] = (1.0, 1.5, 2.5)
     n_first: int = 100
+    wider: tuple[float, ...] = (1.0, 10.0, 100.0, 0.1)
     fewest: int = 20
     radii: tuple[float, ...] = (0.3, 0.1, 0.03)
     X: FloatArray = field(init=False)
@@ -115,6 +117,10 @@ class Pool:
         """Draw inputs at every scale, then more around members of rare classes."""
         shape = (self.n_first, self.dim)
         self.add(np.vstack([s * self.rng.standard_normal(shape) for s in self.scales]))
+        for s in self.wider:
+            if len(self.classes) > 1:
+                break
+            self.add(s * self.rng.standard_normal((10 * self.n_first, self.dim)))
         self.enrich()
 
     def enrich(self) -> None:

@@ -140,16 +140,14 @@ def fit_columns(
     )
 
 
-def _equations(
-    phi: FloatArray, a: IntArray, b: IntArray, k: int
-) -> tuple[FloatArray, FloatArray]:
+def _equations(phi: FloatArray, a: IntArray, b: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
     """One row of norm 1 a point, class 0 left out, and what its columns were divided by."""
     n, p = phi.shape
     unit = phi / np.linalg.norm(phi, axis=1)[:, None]
-    M = np.zeros((n, k, p))
-    M[np.arange(n), b] += unit
-    M[np.arange(n), a] -= unit
-    M = M[:, 1:].reshape(n, -1)
+    by_class = np.zeros((n, k, p))
+    by_class[np.arange(n), b] += unit
+    by_class[np.arange(n), a] -= unit
+    M = by_class[:, 1:].reshape(n, -1)
     scale = np.linalg.norm(M, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     return M / scale, scale
@@ -195,7 +193,8 @@ def _slopes(
 ) -> FloatArray:
     """How fast output b less output a grows across borders, over the size of A, G and V, (n,)."""
     size = np.sqrt((A**2).sum() + (G**2).sum())
-    return (slopes(A, G, V, borders.X, *pairs) * borders.E).sum(axis=1) / (size or 1.0)
+    steep = (slopes(A, G, V, borders.X, *pairs) * borders.E).sum(axis=1)
+    return np.asarray(steep / (size or 1.0))
 
 
 def slopes(

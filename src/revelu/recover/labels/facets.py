@@ -53,6 +53,7 @@ class Facets:
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
+        """All of them, in order."""
         return self.X, self.F, self.a, self.b, self.h, self.err, self.off
 
     def moved_to(self, X: FloatArray) -> "Facets":
@@ -189,7 +190,7 @@ def _complements(E: FloatArray) -> FloatArray:
     The reflection that takes the first axis to ``-s e``, s the sign of e's first coordinate,
     takes the other axes there.
     """
-    n, d = E.shape
+    d = E.shape[1]
     sign = np.where(E[:, 0] < 0.0, -1.0, 1.0)
     W = E.copy()
     W[:, 0] += sign

@@ -26,6 +26,8 @@ class Matching:
     chance, most : float
         A space that comes so near to a known row by chance alone is thought to hold it: it does
         within an angle r with a probability of about r^(d - 1), and r is no more than ``most``.
+    nearest : float
+        What differs by less is the same facet, or the same bend.
     apart : float
         Spaces whose other angle is not so many times larger are the same bend, seen twice.
     """
@@ -34,13 +36,14 @@ class Matching:
     largest: float = 1e-4
     chance: float = 1e-9
     most: float = 1e-3
+    nearest: float = 1e-3
     apart: float = 100.0
 
     def within(self, err: FloatArray, d: int) -> FloatArray:
         """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""
         by_chance = min(self.chance ** (1.0 / max(d - 1, 1)), self.most)
         own = np.minimum(4.0 * self.room * np.maximum(err, 1e-10), self.most)
-        return np.maximum(own, by_chance)
+        return np.asarray(np.maximum(own, by_chance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +108,8 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
         if not free[i]:
             continue
         others = np.flatnonzero(free & (np.arange(n) != i))
-        row = _common_row(P, err, facets, i, others, matching)
+        common = _common_line if d1 == 3 else _common_row
+        row = common(P, err, facets, i, others, matching)
         if row is None:
             continue
         same = np.flatnonzero(holds_row(bends, row[None], matching)[:, 0])
@@ -120,12 +124,42 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
     return Rows(found / length[:, None], np.array(errs) / length)
 
 
+def _common_line(
+    P: FloatArray,
+    err: FloatArray,
+    facets: FloatArray,
+    i: int,
+    others: IntArray,
+    matching: Matching,
+) -> FloatArray | None:
+    """The line in the plane through bend ``i`` on which two others lie.
+
+    With two inputs any two bends have a line in common, and three only by a neuron, or by a
+    facet that they all have seen.
+    """
+    if len(others) < 2:
+        return None
+    points = np.cross(P[:, 0], P[:, 1])
+    rows = np.cross(points[i], points[others])
+    length = np.linalg.norm(rows, axis=1)
+    apart = length > matching.nearest
+    rows = rows[apart] / length[apart, None]
+    limit = np.minimum(matching.room * np.maximum(err[others], 1e-11), matching.largest)
+    fits = np.abs(rows @ points[others].T) < limit
+    seen = facets[np.append(others, i)].reshape(-1, 3)
+    off = np.linalg.norm(seen[None] - (rows @ seen.T)[:, :, None] * rows[:, None], axis=2)
+    counts = np.where((off > matching.nearest).all(axis=1), fits.sum(axis=1), 0)
+    if counts.max(initial=0) < 2:
+        return None
+    return np.asarray(rows[counts.argmax()])
+
+
 def _common_row(
     P: FloatArray,
     err: FloatArray,
     facets: FloatArray,
     i: int,
-    others: FloatArray,
+    others: IntArray,
     matching: Matching,
 ) -> FloatArray | None:
     """The affine map that the space of bend ``i`` shares with that of another one."""
@@ -140,7 +174,7 @@ def _common_row(
         row = np.asarray(left[k, :, 1] @ P[i])
         seen = np.concatenate([facets[i], facets[others[k]]])
         apart = np.linalg.norm(seen - (seen @ row)[:, None] * row, axis=1)
-        if (apart > max(1e-3, 10.0 * float(limit[k]))).all():
+        if (apart > max(matching.nearest, 10.0 * float(limit[k]))).all():
             return row
     return None
 

@@ -37,7 +37,7 @@ from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning, turned
 from revelu.recover.labels.survey import Effort, Survey
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
@@ -128,9 +128,7 @@ class LabelSearch(Search):
 
     def _ended(self, why: Why, said: str) -> Candidate:
         """What there is to say without a network."""
-        return Candidate(
-            None, why, obstacles=(said,), figures={"neurons": len(self.survey.rows)}
-        )
+        return Candidate(None, why, obstacles=(said,), figures={"neurons": len(self.survey.rows)})
 
     @property
     def _rtol(self) -> float:
@@ -172,7 +170,11 @@ class LabelSearch(Search):
         rest = distances(rows, columns, self.borders, pairs)
         log.debug(
             "null %.1g, next %.1g, %d scales, %d idle, rest %.1g",
-            columns.smallest, columns.next, columns.n_scales, len(columns.idle), np.median(rest),
+            columns.smallest,
+            columns.next,
+            columns.n_scales,
+            len(columns.idle),
+            np.median(rest),
         )
         return columns, np.nan_to_num(rest, nan=np.inf)
 
@@ -201,7 +203,8 @@ class LabelSearch(Search):
         self.survey.farther, self.n_farther = 1.0, 0
         return Candidate(network, Why.UNRESOLVED, obstacles=(_UNSIGNED,))
 
-    def _pairs(self, borders: Borders) -> tuple[FloatArray, FloatArray]:
+    def _pairs(self, borders: Borders) -> tuple[IntArray, IntArray]:
+        """The places of the classes before and behind points."""
         classes = self.pool.classes
         return np.searchsorted(classes, borders.a), np.searchsorted(classes, borders.b)
 

@@ -25,7 +25,7 @@ from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Survey:
     @property
     def is_busy(self) -> bool:
         """Whether bends wait that may show more neurons."""
-        return bool(self.waiting) and len(self.waiting) > self.effort.n_measured
+        return self.waiting is not None and len(self.waiting) > self.effort.n_measured
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
@@ -140,7 +140,7 @@ class Survey:
     def _walk(self) -> Ends:
         """Follow facets, and find borders behind their ends."""
         bound = np.flatnonzero(np.isfinite(self.headings).all(axis=1))
-        n_waiting = len(self.waiting) if self.waiting else 0
+        n_waiting = 0 if self.waiting is None else len(self.waiting)
         facets, U, then = self._returns()
         n = max(self.effort.n_walks - n_waiting - len(facets) - len(bound), 1)
         # Those that were followed least.
@@ -184,9 +184,7 @@ class Survey:
         self.n_met += len(some)
         chosen, which = ends.take(some), which[some]
         V, err = self.rows.V[which], self.rows.err[which]
-        facets, good = cross_known(
-            self.ask, chosen, V, err, self.precision, self.pace, self.rng
-        )
+        facets, good = cross_known(self.ask, chosen, V, err, self.precision, self.pace, self.rng)
         self._keep(facets.take(good), chosen.walks.then[good])
         # Where another bend is as near as that, the end is given up: walks cost less.
         left = np.ones(len(ends), bool)
@@ -224,7 +222,7 @@ class Survey:
 
     def _drop_known(self) -> None:
         known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
-        self.unmatched = self.unmatched.take(~known)
+        self.unmatched = self.unmatched.take(np.flatnonzero(~known))
 
 
 def inside(facets: Facets, U: FloatArray) -> FloatArray:

@@ -62,9 +62,9 @@ def extract(
         and ``deep`` (any number of hidden layers) are exact and need the digits of float64;
         ``near_duplicates`` too, and takes one hidden layer whose neurons may be as good as
         equal, or cancel but for narrow bumps; ``fit`` takes one hidden layer from float32,
-        rounded and noisy answers; ``labels`` one hidden layer from labels alone.  ``auto`` chooses by the noise measured, as
-        :func:`revelu.select_methods` says, and looks for more hidden layers where hyperplanes
-        end or bend.
+        rounded and noisy answers; ``labels`` one hidden layer from labels alone.  ``auto``
+        chooses by the noise measured, as :func:`revelu.select_methods` says, and looks for more
+        hidden layers where hyperplanes end or bend.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
     seed : int
@@ -160,9 +160,7 @@ def extract(
     checks = whole_number("checks", checks, 1)
     rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
-    recovery = job.finished(
-        _run(job, method, polish=polish, elsewhere=elsewhere, labels=labels)
-    )
+    recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
     if oracle.takes_log_ratios and recovery.method != FromLabels.name:
         recovery = _as_classifier(recovery)
     advice = _advice(recovery, method, in_box=oracle.box is not None)
@@ -223,6 +221,10 @@ def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
 def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
     """What to try next."""
     match recovery.status:
+        case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
+            return ["from labels alone, only networks of one hidden layer of ReLUs are recovered"]
+        case Status.PARTIAL if recovery.method == FromLabels.name:
+            return [_ANOTHER]
         case Status.UNVERIFIED if recovery.certificate is not None:
             return ["fresh queries disagree with the network: do not rely on it", _ANOTHER]
         case Status.PARTIAL:

@@ -14,7 +14,7 @@ from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
 from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
-from revelu.recovery import Certificate, Recovery, Status
+from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
 from revelu.types import FloatArray
 
@@ -30,6 +30,9 @@ _OPEN = (
     "labels leave open a positive factor, and what is added to all classes alike; neurons whose "
     "hyperplane meets no border, and classes that no input was seen to have, are left out"
 )
+_ONE_INPUT = (
+    "with one input, borders of classes are points, which show where labels change and no weight"
+)
 _CHANGED = "{n} of {of} inputs got another label when asked again"
 
 
@@ -42,7 +45,9 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
         Inputs asked twice: where a share p of labels is drawn anew, that shows but for
         ``(1 - 2p + 2p²)^n``.
     """
-    oracle = _labelled(job.oracle)
+    oracle = _Labelled(job.oracle)
+    if oracle.dim_in == 1:
+        return _recovery(job, Status.UNVERIFIED, _ONE_INPUT)
     try:
         changed = _watch(job, oracle, n_repeats)
     except LimitReachedError as error:
@@ -68,7 +73,7 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
         return best
     if candidate is None:  # pragma: no cover - it is repaired only after it was certified
         raise TypeError
-    return _without_network(job, candidate)
+    return _without_network(job, oracle, candidate)
 
 
 _NO_NUMBERS = NoiseFloor(
@@ -99,10 +104,6 @@ class _Labelled(Oracle):
     def remaining(self) -> int | None:
         """Queries that the budget still allows."""
         return self._inner.remaining
-
-
-def _labelled(inner: Oracle) -> Oracle:
-    return _Labelled(inner)
 
 
 def _watch(job: CertifyingJob, oracle: Oracle, n: int, *, n_kept: int = 8) -> int:
@@ -162,9 +163,21 @@ def _disagreement(examined: LabelExamination, most: int = 16) -> Disagreement:
     return Disagreement(wrong[:most], wrong[0], share, lambda _: False)
 
 
-def _without_network(job: CertifyingJob, candidate: Candidate) -> Recovery:
-    """Say how a search ended that found no network."""
-    found = _recovery(job, _STATUS[candidate.why], *candidate.obstacles)
+def _without_network(
+    job: CertifyingJob, oracle: Oracle, candidate: Candidate, n_again: int = 2000
+) -> Recovery:
+    """Say how a search ended that found no network.
+
+    Labels of which a few are drawn anew are asked twice at ``n_again`` inputs before they are
+    called anything else.
+    """
+    evidence, status = candidate.obstacles, _STATUS[candidate.why]
+    if candidate.why is Why.UNRESOLVED and oracle.affords(2 * n_again):
+        changed = _watch(job, oracle, n_again)
+        if changed:
+            status = Status.NOT_DETERMINISTIC
+            evidence = (_CHANGED.format(n=changed, of=n_again), *evidence)
+    found = _recovery(job, status, *evidence)
     return replace(found, details=dict(candidate.figures))
 
 
