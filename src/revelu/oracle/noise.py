@@ -219,7 +219,8 @@ def measure_noise(
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
-    if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
+    of_labels = are_labels(answered)
+    if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
@@ -263,7 +264,7 @@ def measure_noise(
         repeat_difference=repeat_difference,
         numbers=numbers,
         of_log_ratios=oracle.takes_log_ratios,
-        of_labels=are_labels(answered),
+        of_labels=of_labels,
     )
 
 

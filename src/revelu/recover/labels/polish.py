@@ -172,8 +172,13 @@ def _step(J: FloatArray, rest: FloatArray, ridge: float) -> FloatArray:
     sizes = np.where(sizes > 0, sizes, 1.0)
     J /= sizes
     normal = J.T @ J
-    normal[np.diag_indices_from(normal)] += ridge
-    return np.asarray(scipy.linalg.solve(normal, J.T @ rest, assume_a="pos") / sizes)
+    # Rounding leaves of free directions' eigenvalues as much as this.
+    normal[np.diag_indices_from(normal)] += max(ridge, float(np.finfo(np.float64).eps) * len(sizes))
+    try:
+        factors = scipy.linalg.cho_factor(normal, overwrite_a=True)
+    except scipy.linalg.LinAlgError:
+        return np.zeros(len(sizes))
+    return np.asarray(scipy.linalg.cho_solve(factors, J.T @ rest) / sizes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,7 +181,7 @@ class LabelSearch(Search):
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
         sizes = np.linalg.norm(columns.A - columns.A.mean(axis=0), axis=0)
-        is_idle = sizes < self.method.faintest * np.median(sizes)
+        is_idle = sizes < self.method.faintest * sizes.max(initial=0.0)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())

@@ -16,7 +16,7 @@ from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
-from revelu.tasks.extract.labels import extract_labels
+from revelu.tasks.extract.labels import answers_labels, extract_labels
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import refusal, without_invention
 from revelu.tasks.extract.where import run_where_it_bends
@@ -186,6 +186,8 @@ def _run(
         if (refused := refusal(noise)) is not None and not noise.of_labels:
             return _refused(job, method, refused)
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
+        if method == "auto" and answers_labels(job, noise):
+            noise = replace(noise, of_labels=True)
         methods = select_methods(noise, job.oracle, method)
         if methods[0].name == FromLabels.name:
             return extract_labels(job)

@@ -8,7 +8,7 @@ import numpy as np
 from revelu.certify.labels import LabelExamination, certify_labels, examine_labels
 from revelu.errors import LimitReachedError
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.oracle.labels import as_labels
+from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.numbers import Numbers
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
@@ -74,6 +74,22 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
     if candidate is None:  # pragma: no cover - it is repaired only after it was certified
         raise TypeError
     return _without_network(job, oracle, candidate)
+
+
+def answers_labels(job: CertifyingJob, noise: NoiseFloor, n: int = 256) -> bool:
+    """Whether a target answers labels; where all were one whole number, by ``n`` more of them."""
+    oracle = job.oracle
+    if noise.of_labels or noise.varies(noise.spread).any() or oracle.box is not None:
+        return noise.of_labels
+    X = job.rng.standard_normal((n, oracle.dim_in))
+    first = n // 32
+    with oracle.phase("noise"):
+        if not oracle.affords(n):
+            return False
+        Y = oracle(X[:first])
+        if not np.array_equal(Y, np.rint(Y)):
+            return False
+        return are_labels(np.vstack([Y, oracle(X[first:])]))
 
 
 _NO_NUMBERS = NoiseFloor(
