@@ -27,6 +27,8 @@ class Polish:
         Points for each unknown.
     each_side : float
         Points on either side of each neuron's hyperplane, for each of its weights.
+    each_entry : int
+        Points on either side among the borders of each class.
     scales, n_candidates : tuple, int
         Those that are missing there are chosen among so many, between inputs of N(0, s²).
     widths : tuple of float
@@ -44,6 +46,7 @@ class Polish:
 
     surplus: float = 1.25
     each_side: float = 2.0
+    each_entry: int = 8
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
     n_candidates: int = 20_000
     widths: tuple[float, ...] = (1e-6, 1e-4)
@@ -96,21 +99,29 @@ def balanced_borders(
     What a neuron adds to all others is affine there, and hides in what they add.
     """
     (W, _), (b, _), d = network.weights, network.biases, network.dim_in
-    wanted = int(polish.each_side * (d + 1))
-    on = borders.X @ W.T + b > 0
-    counts = np.stack([on.sum(axis=0), (~on).sum(axis=0)])
-    if not len(W) or (counts >= wanted).all():
+    if not len(W):
         return borders
     scales = rng.choice(polish.scales, size=(2 * polish.n_candidates, 1))
     P, Q = np.split(scales * rng.standard_normal((2 * polish.n_candidates, d)), 2)
     more, _ = predicted_borders(network, P, Q, classes)
-    on = more.X @ W.T + b > 0
+    has, has_more = (_sides(some, W, b) for some in (borders, more))
     chosen = np.zeros(len(more), bool)
-    for side, there in enumerate((on, ~on)):
-        for i in np.flatnonzero(counts[side] < wanted):
-            rows = np.flatnonzero(there[:, i])
-            chosen[rows[: wanted - counts[side, i]]] = True
+    groups = [(slice(None), slice(None), int(polish.each_side * (d + 1)))]
+    for c in classes:
+        own, new = ((some.a == c) | (some.b == c) for some in (borders, more))
+        groups.append((own, new, polish.each_entry))
+    for own, new, wanted in groups:
+        lacking = wanted - has[own].sum(axis=0)
+        for side, i in np.argwhere(lacking > 0):
+            rows = np.arange(len(more))[new][has_more[new][:, side, i]]
+            chosen[rows[: lacking[side, i]]] = True
     return borders.join(more.take(chosen))
+
+
+def _sides(borders: Borders, W: FloatArray, b: FloatArray) -> BoolArray:
+    """Whether points are on the side of each neuron where it is on, and off, (n, 2, m)."""
+    on = borders.X @ W.T + b > 0
+    return np.stack([on, ~on], axis=1)
 
 
 def half_widths(ask: Ask, borders: Borders, polish: Polish) -> FloatArray:
