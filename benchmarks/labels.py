@@ -29,7 +29,7 @@ from revelu.types import FloatArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
-FIRST_SEED = 62_900_000
+FIRST_SEED = 62_910_000
 N_FRESH = 100_000
 DATA = ("iris", "wine", "breast_cancer", "digits", "moons", "blobs")
 

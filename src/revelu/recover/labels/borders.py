@@ -161,7 +161,10 @@ class Pool:
 
     def borders(self, n: int, atol: float, of: float | None = None) -> Borders:
         """Bisect ``n`` segments between classes, balanced over pairs, or those of one class."""
-        P, Q, a = self.segments(n, of=of)
+        return self.between(*self.segments(n, of=of), atol)
+
+    def between(self, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:
+        """Bisect segments as :func:`bisect_segments` does, and take in classes that turn up."""
         found = bisect_segments(self.ask, P, Q, a, atol)
         is_new = ~np.isin(found.b, self.classes)
         if is_new.any():
@@ -179,6 +182,8 @@ class Pool:
         shift = X + radius * self.rng.standard_normal(X.shape)
         length = radius * np.sqrt(self.dim)
         P, Q = shift - length * E, shift + length * E
-        labels = self.ask(np.vstack([P, Q])).reshape(2, -1)
+        n_before = len(self.labels)
+        self.add(np.vstack([P, Q]))
+        labels = self.labels[n_before:].reshape(2, -1)
         differ = labels[0] != labels[1]
-        return bisect_segments(self.ask, P[differ], Q[differ], labels[0][differ], atol)
+        return self.between(P[differ], Q[differ], labels[0][differ], atol)

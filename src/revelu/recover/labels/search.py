@@ -21,7 +21,7 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.recover.labels.bends import Pace
-from revelu.recover.labels.borders import Borders, Pool, bisect_segments
+from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.polish import (
@@ -86,7 +86,7 @@ class LabelSearch(Search):
             self.pool.add(seen.X)
             n = len(seen.X)
             P, Q, a = self.pool.segments(4 * n, last=n)
-            self.borders = self.borders.join(bisect_segments(self._ask, P, Q, a, self._rtol))
+            self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
             return self._go_on()
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
@@ -193,7 +193,7 @@ class LabelSearch(Search):
         n = self.pool.n_first
         self.pool.add(self.survey.farther * self.rng.standard_normal((n, self.oracle.dim_in)))
         P, Q, a = self.pool.segments(n, last=n)
-        self.borders = self.borders.join(bisect_segments(self._ask, P, Q, a, self._rtol))
+        self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
 
     def _unsigned(self, columns: Columns) -> Candidate:
         """A network with a skip, of which labels do not tell that nothing is missing."""
@@ -252,10 +252,12 @@ class LabelSearch(Search):
         """Find the borders that are there on lines on which they were predicted wrongly."""
         size = np.linalg.norm(wrong.X, axis=1)[:, None]
         places = wrong.X + np.array([-1.0, -0.1, 0.0, 0.1, 1.0])[:, None, None] * size * wrong.E
-        labels = self._ask(places.reshape(-1, wrong.X.shape[1])).reshape(5, -1)
+        n_before = len(self.pool.labels)
+        self.pool.add(places.reshape(-1, wrong.X.shape[1]))
+        labels = self.pool.labels[n_before:].reshape(5, -1)
         step, line = np.nonzero(labels[1:] != labels[:-1])
-        found = bisect_segments(
-            self._ask, places[step, line], places[step + 1, line], labels[step, line], self._rtol
+        found = self.pool.between(
+            places[step, line], places[step + 1, line], labels[step, line], self._rtol
         )
         self.borders = self.borders.join(found)
         near = self.pool.borders_near(wrong, 2, self._rtol)
