@@ -105,8 +105,11 @@ class Survey:
 
     @property
     def hyperplanes_end(self) -> bool:
-        """Whether borders do not bend where known neurons would bend them, more often than not."""
-        return self.n_silent > max(self.effort.most_silent, self.n_met)
+        """Whether borders do not bend where known neurons would bend them, more often than not.
+
+        With two inputs three bends may lie on a line by chance, which then is no neuron's.
+        """
+        return self.dim > 2 and self.n_silent > max(self.effort.most_silent, self.n_met)
 
     @property
     def is_busy(self) -> bool:
