@@ -138,7 +138,7 @@ class LabelSearch(Search):
         """Make a network of the neurons known; None where some are missing."""
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
-            if self._drop_idle_rows(columns):
+            if columns.is_found(self.method.spectrum) and self._drop_idle_rows(columns):
                 continue
             if not columns.lonely.any():
                 break
