@@ -250,7 +250,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "--dim-in", 6, "--max-seconds", 5, "--trust", "--box", -1, 0.5, "--journal", "run.db",
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
         "--input-shape", "1x6", "--activation", "relu", "--fixed", "rest.csv",
-        "--polish", "--elsewhere", "--inputs", tmp_path / "X.npy",
+        "--polish", "--elsewhere", "--labels", "--inputs", tmp_path / "X.npy",
     )  # fmt: skip
     assert result.exit_code == 0
     assert np.array_equal(seen.pop("inputs"), np.eye(6))
@@ -266,6 +266,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "seed": 8,
         "checks": 7,
         "elsewhere": True,
+        "labels": True,
         "dim_in": 6,
         "max_seconds": 5.0,
         "trust": True,

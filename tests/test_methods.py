@@ -15,7 +15,7 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
 
-NAMES = ["one_hidden", "near_duplicates", "fit", "two_hidden", "deep"]
+NAMES = ["one_hidden", "near_duplicates", "fit", "two_hidden", "deep", "labels"]
 FORMER = {
     "two_layer": "one_hidden",
     "any_two_layer": "near_duplicates",

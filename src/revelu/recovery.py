@@ -197,6 +197,9 @@ class Recovery(Result):
         ``W`` (k, d) and ``b`` (k,) of an exact first layer where the rest was not found.
     domain : str
         Where the target was asked, in words that follow "inputs".
+    classes : tuple of float
+        Of a network from labels: what its outputs stand for, or, of a single output, what a number
+        that is not positive and one that is do.
     """
 
     status: Status
@@ -206,6 +209,7 @@ class Recovery(Result):
     is_classifier: bool = False
     first_layer: tuple[FloatArray, FloatArray] | None = None
     domain: str = "of N(0, I)"
+    classes: tuple[float, ...] = ()
 
     def subject(self) -> list[str]:
         """Its widths."""
@@ -219,6 +223,7 @@ class Recovery(Result):
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.is_classifier,
             "domain": self.domain,
+            "classes": list(self.classes),
         }
 
 

@@ -19,8 +19,8 @@ def extract(
     method: Annotated[
         str,
         typer.Option(
-            help="auto, or one_hidden, near_duplicates, fit, two_hidden, deep; `revelu methods` "
-            "says what each is for."
+            help="auto, or one_hidden, near_duplicates, fit, two_hidden, deep, labels; "
+            "`revelu methods` says what each is for."
         ),
     ] = "auto",
     polish: Annotated[
@@ -36,6 +36,9 @@ def extract(
     ] = False,
     like_input: Annotated[
         bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
+    ] = False,
+    labels: Annotated[
+        bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
     ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
@@ -77,6 +80,7 @@ def extract(
             inputs=rows,
             checks=checks,
             elsewhere=elsewhere,
+            labels=labels,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)

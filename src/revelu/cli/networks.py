@@ -65,7 +65,9 @@ def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     certificate = recovery.certificate
     if certificate is not None:
         rows.append(("certificate", certificate.statement))
-    if certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
+    if recovery.classes:
+        rows.append(("classes", ", ".join(f"{label:g}" for label in recovery.classes)))
+    elif certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
         on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
         # Answers that lack digits err themselves.
         own = ", the target's own errors included" if recovery.method == "fit" else ""

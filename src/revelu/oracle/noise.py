@@ -6,6 +6,7 @@ import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.grid import Grid
+from revelu.oracle.labels import are_labels
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
 from revelu.oracle.numbers import (
     Numbers,
@@ -48,6 +49,8 @@ class NoiseFloor:
         Whether the answers are probabilities, and all this is of their log-ratios.
     are_shares : bool
         Whether they lie between 0 and 1, and are not the probabilities of all classes.
+    of_labels : bool
+        Whether the answers are names of classes as numbers, or rows with a single 1.
     """
 
     law: str
@@ -59,6 +62,7 @@ class NoiseFloor:
     numbers: Numbers
     of_log_ratios: bool = False
     are_shares: bool = False
+    of_labels: bool = False
 
     @property
     def grid(self) -> Grid | None:
@@ -218,7 +222,8 @@ def measure_noise(
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
-    if numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
+    of_labels = are_labels(answered)
+    if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
@@ -263,6 +268,7 @@ def measure_noise(
         numbers=numbers,
         of_log_ratios=oracle.takes_log_ratios,
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
+        of_labels=of_labels,
     )
 
 

@@ -53,6 +53,8 @@ class Law(StrEnum):
     """Rounded to a grid, or float64 with few digits left of what varies."""
     RANDOM = "random"
     """Drawn anew for every answer."""
+    LABELS = "labels"
+    """No numbers, but the names of classes."""
 
     @classmethod
     def of(cls, noise: NoiseFloor) -> "Law":
@@ -60,6 +62,8 @@ class Law(StrEnum):
 
         A constant that hides what varies takes its digits: then float64 is as good as rounded.
         """
+        if noise.of_labels:
+            return cls.LABELS
         law = cls(noise.law)
         has_digits = noise.has_all_digits(noise.spread).all()
         return cls.ROUNDED if law is cls.FLOAT64 and not has_digits else law

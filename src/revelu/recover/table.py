@@ -8,12 +8,20 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.close import NearDuplicates
 from revelu.recover.deep import Deep, TwoHidden
 from revelu.recover.fit import Fit
+from revelu.recover.labels import FromLabels
 from revelu.recover.method import Law, Method, Why
 from revelu.recover.shallow import OneHidden
 
 __all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
 
-METHODS: tuple[Method, ...] = (OneHidden(), NearDuplicates(), Fit(), TwoHidden(), Deep())
+METHODS: tuple[Method, ...] = (
+    OneHidden(),
+    NearDuplicates(),
+    Fit(),
+    TwoHidden(),
+    Deep(),
+    FromLabels(),
+)
 """Every method, in the order in which ``auto`` prefers them."""
 
 AFTER: Mapping[tuple[str, Why], str] = {
@@ -52,6 +60,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``,
                                              ``deep``
     anywhere     rounded, random             ``fit``
+    anywhere     labels                      ``labels``
     in a box     float64, with their digits  ``one_hidden``, then ``deep``
     in a box     float32, rounded, random    ``fit``
     ===========  ==========================  ================================================

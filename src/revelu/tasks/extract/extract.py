@@ -9,12 +9,14 @@ from typing import Any
 from revelu.errors import InputError
 from revelu.network import from_log_ratios
 from revelu.oracle import Domain, NoiseFloor, whole_number
+from revelu.recover.labels import FromLabels
 from revelu.recover.shallow import OneHidden
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.tasks.extract.labels import answers_labels, extract_labels
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import (
     refusal,
@@ -50,6 +52,7 @@ def extract(
     domain: Domain | None = None,
     data: Any = None,
     elsewhere: bool = False,
+    labels: bool = False,
     remote: bool = False,
     rate: str | None = None,
 ) -> Recovery:
@@ -64,9 +67,9 @@ def extract(
         and ``deep`` (any number of hidden layers) are exact and need the digits of float64;
         ``near_duplicates`` too, and takes one hidden layer whose neurons may be as good as
         equal, or cancel but for narrow bumps; ``fit`` takes one hidden layer from float32,
-        rounded and noisy answers.  ``auto`` chooses by the noise measured, as
-        :func:`revelu.select_methods` says, and looks for more hidden layers where hyperplanes
-        end or bend.
+        rounded and noisy answers; ``labels`` one hidden layer from labels alone.  ``auto``
+        chooses by the noise measured, as :func:`revelu.select_methods` says, and looks for more
+        hidden layers where hyperplanes end or bend.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
     seed : int
@@ -103,6 +106,10 @@ def extract(
     elsewhere : bool
         Where no domain is given and the target does not bend near N(0, I), or is saturated there,
         look for the place where it does, and recover it there; the certificate speaks of that.
+    labels : bool
+        Use labels alone: of several answers which is the largest, of a single one the sign, or
+        the number itself where it is a whole one.  Without it, too, where answers are labels:
+        whole numbers, or rows with a single 1.
     remote : bool
         The target, a callable for instance, asks elsewhere, as :func:`revelu.open_oracle` says.
     rate : str, optional
@@ -151,20 +158,27 @@ def extract(
         remote=remote,
         rate=rate,
     )
+    if oracle.box is not None and labels:
+        raise InputError("labels are asked for everywhere; inside a box they are not supported")
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)
     checks = whole_number("checks", checks, 1)
     rows = given_inputs(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
-    recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere))
-    recovery = _as_classifier(recovery) if oracle.takes_log_ratios else recovery
+    recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
+    if oracle.takes_log_ratios and recovery.method != FromLabels.name:
+        recovery = _as_classifier(recovery)
     advice = _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
     return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.rng, job.inputs)
 
 
-def _run(job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool) -> Recovery:
+def _run(
+    job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool, labels: bool
+) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
+    if labels or method == FromLabels.name:
+        return extract_labels(job)
     began, before, given = time.monotonic(), job.oracle.n_queries, job.oracle.domain
     measured = job.measure_noise(job.new_seed())
     # Answers that a journal has are there at once, and say nothing of the pace.
@@ -174,7 +188,10 @@ def _run(job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool) -> R
     def run(noise: NoiseFloor | Refusal) -> Recovery:
         if isinstance(noise, Refusal):
             return _refused(job, method, noise)
-        if (refused := text_refusal(job.oracle.target) or refusal(noise)) is not None:
+        if method == "auto" and answers_labels(job, noise):
+            return extract_labels(job)
+        refused = text_refusal(job.oracle.target) or refusal(noise)
+        if refused is not None:
             return _refused(job, method, refused)
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
         methods = select_methods(noise, job.oracle, method)
@@ -213,6 +230,10 @@ def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
 def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
     """What to try next."""
     match recovery.status:
+        case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
+            return ["from labels alone, only networks of one hidden layer of ReLUs are recovered"]
+        case Status.PARTIAL if recovery.method == FromLabels.name:
+            return [_ANOTHER]
         case Status.UNVERIFIED if recovery.certificate is not None:
             return ["fresh queries disagree with the network: do not rely on it", _ANOTHER]
         case Status.PARTIAL:

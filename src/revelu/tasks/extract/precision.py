@@ -65,12 +65,12 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
 
 
 def text_refusal(target: object) -> Refusal | None:
-    """Class names are no numbers, though numbers stand for them; one name alone is no network."""
+    """Text is no number, though numbers stand for it; one text alone is no network."""
     if not getattr(target, "answers_names", False):
         return None
     reason = (
-        "the answers are text, such as class names, in which no weights show; class names show "
-        "what the first layer depends on (revelu span --labels)"
+        "the answers are text, in which no weights show; class names that differ from input to "
+        "input show a network by their borders (revelu extract --labels)"
     )
     return Refusal(Status.NOT_IN_CLASS, reason)
 

@@ -1,0 +1,171 @@
+"""Certificates about labels: fresh inputs, and both sides of borders that a network predicts."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.bisection import bisect
+from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
+from revelu.oracle import Oracle
+from revelu.recovery import Certificate
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class LabelExamination:
+    """Labels of fresh inputs, by a target and by a network.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    labels, predicted : ndarray, shape (n,)
+    is_drawn : ndarray of bool, shape (n,)
+        Drawn from N(0, I); the others stand beside borders.
+    n_skipped : int
+        Checks that the budget did not allow.
+    beside : float
+        How far off borders those stand, relative to an input's size.
+    """
+
+    X: FloatArray
+    labels: FloatArray
+    predicted: FloatArray
+    is_drawn: BoolArray
+    n_skipped: int
+    beside: float
+
+    @property
+    def wrong(self) -> FloatArray:
+        """Inputs whose labels differ, (m, d)."""
+        return np.asarray(self.X[self.labels != self.predicted])
+
+    def by(self, network: Network, classes: FloatArray) -> "LabelExamination":
+        """Return the same labels, held against those of another network."""
+        return replace(self, predicted=predict_labels(network, classes, self.X))
+
+
+def predict_labels(network: Network, classes: FloatArray, X: FloatArray) -> FloatArray:
+    """Labels of inputs ``X (n, d)``: of two classes the sign decides, of more the largest."""
+    Y = network(X)
+    place = Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp)
+    return np.asarray(classes[place])
+
+
+def examine_labels(
+    network: Network,
+    classes: FloatArray,
+    oracle: Oracle,
+    n_checks: int,
+    rng: np.random.Generator,
+    *,
+    share_beside: float = 0.2,
+    beside: float = 1e-6,
+) -> LabelExamination:
+    """Compare labels at fresh inputs, in one round.
+
+    Parameters
+    ----------
+    classes : ndarray, shape (k,)
+        The labels that outputs stand for.
+    oracle : Oracle
+        Of labels, (m, d) -> (m, 1).  Queries are booked under ``verify``.
+    n_checks : int
+        Inputs of N(0, I); fewer where the budget is smaller.
+    share_beside : float
+        More inputs beside borders between some of those, as a share of them.
+    beside : float
+        How far off the borders, relative to an input's size.
+    """
+    n_sides = 2 * int(np.ceil(share_beside * n_checks / 2.0))
+    wanted = n_checks + n_sides
+    room = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
+    n_drawn = min(n_checks, max(room - n_sides, room // 2))
+    drawn = rng.standard_normal((n_drawn, oracle.dim_in))
+    sides = _both_sides(network, classes, rng, oracle.dim_in, n_sides, beside)[: room - n_drawn]
+    X = np.vstack([drawn, sides])
+    with oracle.phase("verify"):
+        labels = oracle(X)[:, 0]
+    return LabelExamination(
+        X,
+        labels,
+        predict_labels(network, classes, X),
+        np.arange(len(X)) < n_drawn,
+        n_checks - n_drawn,
+        beside,
+    )
+
+
+def _both_sides(
+    network: Network,
+    classes: FloatArray,
+    rng: np.random.Generator,
+    d: int,
+    n: int,
+    beside: float,
+    *,
+    n_inputs: int = 4096,
+) -> FloatArray:
+    """Both sides of borders between fresh inputs of different labels by a network, (n, d) or fewer.
+
+    As many segments begin in each class as classes allow.
+    """
+    X = rng.standard_normal((n_inputs, d))
+    labels = predict_labels(network, classes, X)
+    members = [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    if len(members) < 2:
+        return X[:0]
+    first = rng.integers(len(members), size=n // 2)
+    second = (first + rng.integers(1, len(members), size=n // 2)) % len(members)
+    P, Q = (X[[rng.choice(members[c]) for c in some]] for some in (first, second))
+    own = classes[np.searchsorted(classes, predict_labels(network, classes, P))]
+
+    def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
+        at = P[rows] + t[:, None] * (Q - P)[rows]
+        return np.asarray(predict_labels(network, classes, at) == own[rows])
+
+    t = bisect(is_inside, np.zeros(len(P)), np.ones(len(P)), 0.0)
+    border, E = P + t[:, None] * (Q - P), (Q - P) / np.linalg.norm(Q - P, axis=1)[:, None]
+    step = beside * np.maximum(np.abs(border).max(axis=1), 1.0)[:, None] * E
+    return np.stack([border - step, border + step], axis=1).reshape(-1, d)
+
+
+def certify_labels(examination: LabelExamination, words: str = "") -> Certificate:
+    """State what an examination of labels proves.
+
+    Parameters
+    ----------
+    words : str
+        What a domain is called, of which the inputs are coordinates.
+    """
+    same, drawn = examination.labels == examination.predicted, examination.is_drawn
+    n, n_sides = int(drawn.sum()), int((~drawn).sum())
+    n_bad, n_bad_sides = int((~same[drawn]).sum()), int((~same[~drawn]).sum())
+    bound = upper_bound(n_bad, n, CONFIDENCE)
+    inputs = f"inputs {words}" if words else "N(0, I) inputs"
+    if n_bad:
+        said = f"{at_most(100 * n_bad / n)}% of {inputs} get another label"
+    else:
+        said = (
+            f"at {CONFIDENCE:.0%} confidence less than {at_most(100 * bound)}% of {inputs} get "
+            "another label"
+        )
+    said += f" ({n:,} fresh checks"
+    if n_sides:
+        said += f", and {n_sides:,} more within {examination.beside:g} of a border"
+        said += f", {n_bad_sides:,} of which differ" if n_bad_sides else ""
+    said += ")"
+    if examination.n_skipped:
+        said += f"; the budget left out {examination.n_skipped:,} checks"
+    return Certificate(
+        n_checks=n,
+        max_abs_error=float(n_bad > 0),
+        nrmse=float(np.sqrt(n_bad / max(n, 1))),
+        fraction_within=1.0 - n_bad / max(n, 1),
+        tolerance=0.0,
+        confidence=CONFIDENCE,
+        statement=said,
+        n_structural=n_sides,
+        structural_within=1.0 - n_bad_sides / max(n_sides, 1),
+        passed=n > 0 and not n_bad and not n_bad_sides,
+    )

@@ -1,0 +1,14 @@
+"""One hidden layer from labels alone; without a paper.
+
+An oracle of labels comes in, a :class:`revelu.recover.method.Candidate` goes out.  ``borders``
+finds points of borders between inputs of a pool; ``facets`` measures the planes of borders there,
+by ``heights`` that are bisected together; ``bends`` follows them to where they bend, and
+``survey`` does so for many at once.  ``rows`` are what bends have in common: neurons.
+``columns`` is the output layer, a null vector, ``signs`` are those of neurons, and ``polish``
+fits all weights.  ``search`` puts the steps together, and ``roughness`` says why borders are
+none of a network.
+"""
+
+from revelu.recover.labels.search import FromLabels
+
+__all__ = ["FromLabels"]

@@ -1,0 +1,219 @@
+"""The output layer, where all rows of the hidden layer are known.
+
+At a point x of the border of the classes a and b both outputs are equal:
+
+    <A_a - A_b, relu(V x~)> + <G_a - G_b, x> + c_a - c_b = 0.
+
+That is linear in A, in c, and in a skip G, which stands for the signs of rows that are not known
+yet.  The output layer is a null vector of all such equations.  Others are *idle*: they change no
+difference of outputs at any border.  One is what all classes have in common (class 0 is put to 0,
+so none of it is left); another stands for a neuron that is on, or off, at all borders between a
+set of classes and the others, where what it adds to the set is affine, and G takes it up.  An
+idle vector has no slope across borders, which tells it from the output layer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from revelu.network import Network
+from revelu.recover.labels.borders import Borders
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """When a system of equations has null vectors.
+
+    Attributes
+    ----------
+    largest : float
+        A singular value that counts as none, at most, over the largest one.
+    floor : float
+        Smaller ones are all alike: rows of neurons are known no better.
+    gap : float
+        The next one is so many times as large, at least.
+    lonely : float
+        Points at which the slope is so large, relative to the largest, show a null vector.
+    sloping : float
+        A null vector whose slopes across borders are a smaller share of the largest is idle.
+    """
+
+    largest: float = 1e-5
+    floor: float = 1e-9
+    gap: float = 30.0
+    lonely: float = 0.1
+    sloping: float = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What equations say of the output layer.
+
+    Attributes
+    ----------
+    A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
+    idle : ndarray, shape (t, k, m)
+        What idle null vectors add to A.
+    n_scales : int
+        Null vectors that are not idle: one, unless points are missing, or classes share no border.
+    lonely : ndarray of bool, shape (n,)
+        Points that the others of them leave: there are too few like them.
+    smallest, next : float
+        The largest singular value that counts as none, and the next one.
+    """
+
+    A: FloatArray
+    G: FloatArray
+    c: FloatArray
+    idle: FloatArray
+    n_scales: int
+    lonely: BoolArray
+    smallest: float
+    next: float
+
+    def is_found(self, spectrum: Spectrum) -> bool:
+        """Whether there is a null vector, clearly, and one factor stays open, no more."""
+        is_null = self.smallest < spectrum.largest
+        least = spectrum.gap * max(self.smallest, spectrum.floor)
+        return is_null and self.next > least and self.n_scales == 1
+
+    def network(self, V: FloatArray) -> Network:
+        """The network of these outputs, whose rows are ``V (m, d + 1)``."""
+        if not self.G.any():
+            return Network([V[:, :-1], self.A], [V[:, -1], self.c])
+        zero = np.zeros(len(self.c))
+        return Network([V[:, :-1], self.A], [V[:, -1], zero], (self.G, self.c))
+
+
+def fit_columns(
+    V: FloatArray,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+    k: int,
+    spectrum: Spectrum,
+    *,
+    skip: bool,
+) -> Columns:
+    """Solve for the output layer.
+
+    Parameters
+    ----------
+    V : ndarray, shape (m, d + 1)
+        Affine maps of neurons; with their signs, where no skip is fitted.
+    borders : Borders
+    pairs : (a, b)
+        The classes before and behind each point, as numbers below ``k``.
+    skip : bool
+        Whether G is fitted.
+    """
+    X, (a, b) = borders.X, pairs
+    n, d = X.shape
+    m = len(V)
+    on = X @ V[:, :d].T + V[:, d] > 0
+    # Without a neuron borders are planes, whatever they are normal to.
+    basis = (_row_space(V[:, :d]) if m else np.eye(d)) if skip else np.empty((0, d))
+    phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
+    M, scale = _equations(phi, a, b, k)
+    sizes, right = _right_vectors(M)
+    for q in range(_n_null(sizes, spectrum), len(sizes)):
+        null = (right[len(right) - q :].T / scale[:, None]).reshape(k - 1, -1, q)
+        blocks = np.concatenate([np.zeros((1, *null.shape[1:])), null])
+        A, G, c = blocks[:, :m], np.einsum("krq,rd->kdq", blocks[:, m:-1], basis), blocks[:, -1]
+        S = np.stack([_slopes(A[..., j], G[..., j], V, borders, pairs) for j in range(q)], axis=1)
+        _, steep, mix = np.linalg.svd(S, full_matrices=False)
+        n_scales = int((steep > spectrum.sloping * np.sqrt(n)).sum())
+        # Where a neuron is missing, all null vectors may be idle: then the next one is looked at.
+        if n_scales:
+            break
+    best = mix[0] * np.sign((S @ mix[0]).sum())  # the output of the class behind grows across
+    return Columns(
+        A @ best,
+        G @ best,
+        c @ best,
+        np.moveaxis(A @ mix[n_scales:].T, -1, 0),
+        n_scales,
+        _lonely(S @ mix[1:n_scales].T, spectrum),
+        float(sizes[-q]),
+        float(sizes[-q - 1]) if q < len(sizes) else np.inf,
+    )
+
+
+def _equations(phi: FloatArray, a: IntArray, b: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """One row of norm 1 a point, class 0 left out, and what its columns were divided by."""
+    n, p = phi.shape
+    unit = phi / np.linalg.norm(phi, axis=1)[:, None]
+    by_class = np.zeros((n, k, p))
+    by_class[np.arange(n), b] += unit
+    by_class[np.arange(n), a] -= unit
+    M = by_class[:, 1:].reshape(n, -1)
+    scale = np.linalg.norm(M, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return M / scale, scale
+
+
+def _right_vectors(M: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Singular values over the largest, and right singular vectors, one a row; falling."""
+    R = np.linalg.qr(M, mode="r") if len(M) > M.shape[1] else M
+    _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
+    sizes = np.append(sizes, np.zeros(len(right) - len(sizes)))
+    return sizes / sizes[0], np.asarray(right)
+
+
+def _lonely(slopes: FloatArray, spectrum: Spectrum) -> BoolArray:
+    """Which points null vectors of these slopes ``(n, t)`` change most, (n,)."""
+    if not slopes.size:
+        return np.zeros(len(slopes), bool)
+    size = np.abs(slopes)
+    return np.asarray((size > spectrum.lonely * size.max(axis=0)).any(axis=1))
+
+
+def _n_null(sizes: FloatArray, spectrum: Spectrum) -> int:
+    """How many singular values, which fall, count as none: those below the widest gap; or one."""
+    known = np.maximum(sizes, spectrum.floor)[::-1]
+    small = int((known < spectrum.largest).sum())
+    if not small or small == len(known):
+        return max(small, 1)
+    return int(np.argmax(known[1 : small + 1] / known[:small])) + 1
+
+
+def _row_space(W: FloatArray) -> FloatArray:
+    """An orthonormal basis of the row space, (rank, d)."""
+    _, sizes, right = np.linalg.svd(W, full_matrices=False)
+    return np.asarray(right[sizes > 1e-9 * sizes.max(initial=0.0)])
+
+
+def _slopes(
+    A: FloatArray,
+    G: FloatArray,
+    V: FloatArray,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+) -> FloatArray:
+    """How fast output b less output a grows across borders, over the size of A, G and V, (n,)."""
+    size = np.sqrt((A**2).sum() + (G**2).sum())
+    steep = (slopes(A, G, V, borders.X, *pairs) * borders.E).sum(axis=1)
+    return np.asarray(steep / (size or 1.0))
+
+
+def slopes(
+    A: FloatArray, G: FloatArray, V: FloatArray, X: FloatArray, a: IntArray, b: IntArray
+) -> FloatArray:
+    """Gradients of output b less output a at points ``X (n, d)``, (n, d)."""
+    d = X.shape[1]
+    on = X @ V[:, :d].T + V[:, d] > 0
+    return np.asarray(((A[b] - A[a]) * on) @ V[:, :d] + G[b] - G[a])
+
+
+def distances(
+    V: FloatArray, columns: Columns, borders: Borders, pairs: tuple[IntArray, IntArray]
+) -> FloatArray:
+    """How far points are off the borders that columns have, to first order, (n,)."""
+    X, (a, b) = borders.X, pairs
+    Z = X @ V[:, :-1].T + V[:, -1]
+    F = np.maximum(Z, 0.0) @ columns.A.T + X @ columns.G.T + columns.c
+    i = np.arange(len(a))
+    length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.abs(F[i, b] - F[i, a]) / length)

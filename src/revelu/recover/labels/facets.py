@@ -1,0 +1,199 @@
+"""Facets: flat pieces of borders, and the planes that hold them.
+
+Where a network of one hidden layer answers ``argmax``, the border of two classes is where the
+difference of two outputs vanishes, which is affine between the hyperplanes of neurons.  Beside a
+point ``x`` of it, on a line ``x + h q + t e`` for each ``q`` of an orthonormal basis of what
+is orthogonal to ``e``, the border has the height ``t = -h <n, q> / <n, e>``: d - 1 heights are
+the normal ``n``.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.recover.labels.heights import Ask, heights
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Facets:
+    """Flat pieces of borders, struct of arrays.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+        A point of each.
+    F : ndarray, shape (n, d + 1)
+        Their planes: ``<F[:d], x> + F[d]`` is the signed distance of x, negative on the side of
+        class ``a``.
+    a, b : ndarray, shape (n,)
+    h : ndarray, shape (n,)
+        How far around the point the facet is known to be flat.
+    err : ndarray, shape (n,)
+        About how far off the normal is, in radians,
+    off : ndarray, shape (n,)
+        and how far off the plane is at the point.
+    """
+
+    X: FloatArray
+    F: FloatArray
+    a: FloatArray
+    b: FloatArray
+    h: FloatArray
+    err: FloatArray
+    off: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def N(self) -> FloatArray:  # noqa: N802
+        """Unit normals, (n, d), that lead from ``a`` to ``b``."""
+        return self.F[:, :-1]
+
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """All of them, in order."""
+        return self.X, self.F, self.a, self.b, self.h, self.err, self.off
+
+    def moved_to(self, X: FloatArray) -> "Facets":
+        """Have other points of the same planes, ``X (n, d)``."""
+        off = self.off + self.err * np.linalg.norm(X - self.X, axis=1)
+        return replace(self, X=X, off=off)
+
+    def take(self, rows: IntArray | BoolArray) -> "Facets":
+        """Some of them."""
+        return Facets(*(array[rows] for array in self.arrays))
+
+    def join(self, other: "Facets") -> "Facets":
+        """These, then the others."""
+        pairs = zip(self.arrays, other.arrays, strict=True)
+        return Facets(*(np.concatenate(pair) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How precisely labels tell places.
+
+    Attributes
+    ----------
+    rtol : float
+        Borders are told to this share of an input's size: some roundings of float64.
+    flat : float
+        A facet is flat where its plane tells the labels at this many times that distance.
+    n_tests : int
+        Places around a point at which that is seen.
+    shrink : float
+        What is not flat is measured again so much nearer.
+    attempts : int
+    """
+
+    rtol: float = 1e-13
+    flat: float = 8.0
+    n_tests: int = 4
+    shrink: float = 8.0
+    attempts: int = 3
+
+    def atol(self, X: FloatArray) -> FloatArray:
+        """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""
+        return np.asarray(self.rtol * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0))
+
+
+def measure_facets(
+    ask: Ask,
+    X: FloatArray,
+    E: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    h: FloatArray,
+    precision: Precision,
+    rng: np.random.Generator,
+) -> tuple[Facets, IntArray]:
+    """Measure the planes of borders at points, all together.
+
+    Parameters
+    ----------
+    X, E : ndarray, shape (n, d)
+        Points on borders, and unit vectors that lead across.
+    a, b : ndarray, shape (n,)
+    h : ndarray, shape (n,)
+        How far beside the points to look first; nearer where a border is not flat.
+
+    Returns
+    -------
+    facets : Facets
+    rows : ndarray of int
+        Of the points whose border is flat, in their order in ``facets``.
+    """
+    found, rows = [], [np.empty(0, np.intp)]
+    todo = np.arange(len(X))
+    for _ in range(precision.attempts):
+        if not len(todo):
+            break
+        F, atol = _planes(ask, X[todo], E[todo], a[todo], h[todo], precision)
+        facets = Facets(X[todo], F, a[todo], b[todo], h[todo], atol / h[todo], atol)
+        flat = are_flat(ask, facets, precision.flat * atol, precision.n_tests, rng)
+        found.append(facets.take(flat))
+        rows.append(todo[flat])
+        todo = todo[~flat]
+        h = h / precision.shrink
+    order = np.concatenate(rows)
+    if not found:
+        return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h, h), order
+    joined = found[0]
+    for more in found[1:]:
+        joined = joined.join(more)
+    return joined, order
+
+
+def _planes(
+    ask: Ask, X: FloatArray, E: FloatArray, a: FloatArray, h: FloatArray, precision: Precision
+) -> tuple[FloatArray, FloatArray]:
+    """Planes (n, d + 1), NaN where a height was not found, and how precise their heights are."""
+    n, d = X.shape
+    Q = _complements(E)
+    atol = precision.atol(X)
+    offsets = X[:, None] + h[:, None, None] * Q
+    t = heights(
+        ask,
+        offsets.reshape(-1, d),
+        np.repeat(E, d - 1, axis=0),
+        np.repeat(a, d - 1),
+        np.repeat(2.0 * h, d - 1),
+        np.repeat(atol, d - 1),
+    ).reshape(n, d - 1)
+    N = E - ((t / h[:, None])[:, None] @ Q)[:, 0]
+    N /= np.linalg.norm(N, axis=1)[:, None]
+    return np.column_stack([N, -(N * X).sum(axis=1)]), atol
+
+
+def are_flat(
+    ask: Ask, facets: Facets, atol: FloatArray, n_tests: int, rng: np.random.Generator
+) -> BoolArray:
+    """Whether planes part their classes at random places around, to within ``atol``; (n,)."""
+    n, d = facets.X.shape
+    known = np.isfinite(facets.F).all(axis=1) & np.isfinite(facets.h + atol)
+    atol = np.where(known, atol, 0.0)
+    N = np.where(known[:, None], facets.N, 0.0)
+    T = rng.standard_normal((n_tests, n, d))
+    T -= (T * N).sum(axis=2)[:, :, None] * N
+    T *= (np.where(known, facets.h, 0.0) / np.linalg.norm(T, axis=2))[:, :, None]
+    step = atol[:, None] * N
+    Y = ask(np.concatenate([facets.X + T - step, facets.X + T + step]).reshape(-1, d))
+    before, behind = Y.reshape(2, n_tests, n)
+    return np.asarray(((before == facets.a) & (behind == facets.b)).all(axis=0) & known)
+
+
+def _complements(E: FloatArray) -> FloatArray:
+    """Orthonormal bases (n, d - 1, d) of what is orthogonal to unit rows ``E (n, d)``.
+
+    The reflection that takes the first axis to ``-s e``, s the sign of e's first coordinate,
+    takes the other axes there.
+    """
+    d = E.shape[1]
+    sign = np.where(E[:, 0] < 0.0, -1.0, 1.0)
+    W = E.copy()
+    W[:, 0] += sign
+    W /= np.linalg.norm(W, axis=1)[:, None]
+    H = np.eye(d) - 2.0 * W[:, :, None] * W[:, None, :]
+    return np.asarray(H[:, 1:])

@@ -1,0 +1,189 @@
+"""Rows of the hidden layer: what bends of one neuron have in common.
+
+The planes on both sides of a bend span a two-dimensional space of affine maps, which holds that
+of the neuron.  Two bends of one neuron on different facets share no more than that: so where two
+such spaces meet in a line, it is a neuron's, unless it is a facet that both have seen.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.recover.labels.bends import Bends, planes_of
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Matching:
+    """When bends are of one neuron.
+
+    Attributes
+    ----------
+    room : float
+        Spaces meet where they do to within this many of their errors.
+    largest : float
+        No angle beyond this one counts as none.
+    chance, most : float
+        A space that comes so near to a known row by chance alone is thought to hold it: it does
+        within an angle r with a probability of about r^(d - 1), and r is no more than ``most``.
+    nearest : float
+        What differs by less is the same facet, or the same bend.
+    apart : float
+        Spaces whose other angle is not so many times larger are the same bend, seen twice.
+    """
+
+    room: float = 8.0
+    largest: float = 1e-4
+    chance: float = 1e-9
+    most: float = 1e-3
+    nearest: float = 1e-3
+    apart: float = 100.0
+
+    def within(self, err: FloatArray, d: int) -> FloatArray:
+        """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""
+        by_chance = min(self.chance ** (1.0 / max(d - 1, 1)), self.most)
+        own = np.minimum(4.0 * self.room * np.maximum(err, 1e-10), self.most)
+        return np.asarray(np.maximum(own, by_chance))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Affine maps of neurons, (m, d + 1), of unit normals, and about how far off each is."""
+
+    V: FloatArray
+    err: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.V)
+
+    def take(self, rows: IntArray | BoolArray) -> "Rows":
+        """Some of them."""
+        return Rows(self.V[rows], self.err[rows])
+
+    def join(self, other: "Rows") -> "Rows":
+        """These, then the others."""
+        return Rows(np.vstack([self.V, other.V]), np.append(self.err, other.err))
+
+
+def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:
+    """Whether the spaces of bends hold affine maps ``V (m, d + 1)``, (n, m)."""
+    if not len(bends) or not len(V):
+        return np.zeros((len(bends), len(V)), bool)
+    P, err = planes_of(bends)
+    unit = V / np.linalg.norm(V, axis=1)[:, None]
+    angle = np.empty((len(P), len(V)))
+    for i, plane in enumerate(P):
+        rest = unit - (unit @ plane.T) @ plane
+        angle[i] = np.linalg.norm(rest, axis=1)
+    return np.asarray(angle < matching.within(err, V.shape[1] - 1)[:, None])
+
+
+def distinct(bends: Bends, matching: Matching) -> Bends:
+    """Leave out bends whose space another one of them has, too: the same bend, seen again."""
+    if len(bends) < 2:
+        return bends
+    P, err = planes_of(bends)
+    first: list[int] = []
+    for i, plane in enumerate(P):
+        others = P[first]
+        rest = plane - (plane @ others.transpose(0, 2, 1)) @ others
+        limit = np.minimum(matching.room * (err[i] + err[first]), matching.largest)
+        if not (np.linalg.norm(rest, axis=(1, 2)) < 4.0 * limit).any():
+            first.append(i)
+    return bends.take(np.array(first, np.intp))
+
+
+def find_rows(bends: Bends, matching: Matching) -> Rows:
+    """Find neurons that two of the bends or more have in common."""
+    n, d1 = bends.before.F.shape
+    V: list[FloatArray] = []
+    errs: list[float] = []
+    if n < 2:
+        return Rows(np.empty((0, d1)), np.empty(0))
+    P, err = planes_of(bends)
+    facets = np.stack([bends.before.F, bends.behind.F], axis=1)
+    facets = facets / np.linalg.norm(facets, axis=2)[:, :, None]
+    free = np.ones(n, bool)
+    for i in range(n):
+        if not free[i]:
+            continue
+        others = np.flatnonzero(free & (np.arange(n) != i))
+        common = _common_line if d1 == 3 else _common_row
+        row = common(P, err, facets, i, others, matching)
+        if row is None:
+            continue
+        same = np.flatnonzero(holds_row(bends, row[None], matching)[:, 0])
+        row, error = _best_row(P[same], err[same], row)
+        V.append(row)
+        errs.append(error)
+        free[holds_row(bends, row[None], matching)[:, 0]] = False
+    if not V:
+        return Rows(np.empty((0, d1)), np.empty(0))
+    found = np.array(V)
+    length = np.linalg.norm(found[:, :-1], axis=1)
+    return Rows(found / length[:, None], np.array(errs) / length)
+
+
+def _common_line(
+    P: FloatArray,
+    err: FloatArray,
+    facets: FloatArray,
+    i: int,
+    others: IntArray,
+    matching: Matching,
+) -> FloatArray | None:
+    """The line in the plane through bend ``i`` on which two others lie.
+
+    With two inputs any two bends have a line in common, and three only by a neuron, or by a
+    facet that they all have seen.
+    """
+    if len(others) < 2:
+        return None
+    points = np.cross(P[:, 0], P[:, 1])
+    rows = np.cross(points[i], points[others])
+    length = np.linalg.norm(rows, axis=1)
+    apart = length > matching.nearest
+    rows = rows[apart] / length[apart, None]
+    limit = np.minimum(matching.room * np.maximum(err[others], 1e-11), matching.largest)
+    fits = np.abs(rows @ points[others].T) < limit
+    seen = facets[np.append(others, i)].reshape(-1, 3)
+    off = np.linalg.norm(seen[None] - (rows @ seen.T)[:, :, None] * rows[:, None], axis=2)
+    counts = np.where((off > matching.nearest).all(axis=1), fits.sum(axis=1), 0)
+    if counts.max(initial=0) < 2:
+        return None
+    return np.asarray(rows[counts.argmax()])
+
+
+def _common_row(
+    P: FloatArray,
+    err: FloatArray,
+    facets: FloatArray,
+    i: int,
+    others: IntArray,
+    matching: Matching,
+) -> FloatArray | None:
+    """The affine map that the space of bend ``i`` shares with that of another one."""
+    if not len(others):
+        return None
+    rest = P[i] - (P[i] @ P[others].transpose(0, 2, 1)) @ P[others]
+    left, angles, _ = np.linalg.svd(rest, full_matrices=False)
+    limit = matching.room * np.maximum(err[i] + err[others], 1e-11)
+    limit = np.minimum(limit, matching.largest)
+    fits = np.flatnonzero((angles[:, 1] < limit) & (angles[:, 0] > matching.apart * limit))
+    for k in fits[np.argsort(angles[fits, 1] / limit[fits])]:
+        row = np.asarray(left[k, :, 1] @ P[i])
+        seen = np.concatenate([facets[i], facets[others[k]]])
+        apart = np.linalg.norm(seen - (seen @ row)[:, None] * row, axis=1)
+        if (apart > max(matching.nearest, 10.0 * float(limit[k]))).all():
+            return row
+    return None
+
+
+def _best_row(P: FloatArray, err: FloatArray, row: FloatArray) -> tuple[FloatArray, float]:
+    """The affine map nearest to all spaces, weighted by their errors, and its own error."""
+    eye = np.eye(P.shape[2])
+    weights = 1.0 / np.maximum(err, 1e-12)
+    S = np.concatenate([w * (eye - p.T @ p) for p, w in zip(P, weights, strict=True)])
+    _, sizes, right = np.linalg.svd(np.linalg.qr(S, mode="r"))
+    best = right[-1]
+    return np.asarray(best * np.sign(best @ row)), float(1.0 / max(sizes[-2], 1e-300))

@@ -1,0 +1,340 @@
+"""Every weight of one hidden layer, from labels alone.
+
+1. A pool of inputs, and points on the borders of its classes.
+2. A survey follows the borders from bend to bend, and makes neurons of what bends have in
+   common.
+3. When a generation finds none, the output layer is the null vector of equations at points of
+   borders.  Where there is none a neuron is missing, and the survey goes on where the points are
+   farthest off.
+4. The signs of neurons are those that leave no skip.  Where nothing is missing there are such
+   signs, and hardly ever where something is: without them the survey goes on, too.
+5. All weights are fitted at once to points of borders that the network predicts.  Where it
+   predicts points that are none, it is not believed.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from revelu.errors import LimitReachedError
+from revelu.network import Network
+from revelu.recover.labels.bends import Pace
+from revelu.recover.labels.borders import Borders, Pool
+from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
+from revelu.recover.labels.facets import Precision
+from revelu.recover.labels.polish import (
+    Polish,
+    balanced_borders,
+    half_widths,
+    locate,
+    predicted_borders,
+    refine,
+)
+from revelu.recover.labels.roughness import Roughness, objection
+from revelu.recover.labels.rows import Matching
+from revelu.recover.labels.signs import Turning, turned
+from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.types import FloatArray, IntArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class LabelSearch(Search):
+    """The method at work on one target."""
+
+    method: "FromLabels"
+    pool: Pool = field(init=False)
+    survey: Survey = field(init=False)
+    borders: Borders = field(init=False)
+    n_farther: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        tuning, d = self.method, self.oracle.dim_in
+        self.pool = Pool(self._ask, d, self.rng)
+        self.survey = Survey(
+            self._ask, d, self.rng, tuning.precision, tuning.pace, tuning.matching, tuning.effort
+        )
+        nothing = np.empty((0, d))
+        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
+
+    def _ask(self, X: FloatArray) -> FloatArray:
+        return self.oracle(X)[:, 0]
+
+    @property
+    def classes(self) -> FloatArray:
+        """The labels that the outputs of a candidate stand for, ascending."""
+        return self.pool.classes
+
+    def propose(self) -> Candidate:
+        """Search until a network explains all border points, or there is a reason to end."""
+        try:
+            ended = self._begin()
+            return self._go_on() if ended is None else ended
+        except LimitReachedError as error:
+            return self._ended(Why.LIMIT, str(error))
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Go on from borders beside inputs whose fresh labels disagree."""
+        self.n_repairs += 1
+        if self.n_repairs > self.method.max_repairs:
+            return None
+        try:
+            self.pool.add(seen.X)
+            n = len(seen.X)
+            P, Q, a = self.pool.segments(4 * n, last=n)
+            self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
+            return self._go_on()
+        except LimitReachedError as error:
+            return self._ended(Why.LIMIT, str(error))
+
+    def _begin(self) -> Candidate | None:
+        """Look at the first borders; a candidate without a network if they are none of one."""
+        self.tell("looking for borders")
+        self.pool.fill()
+        if len(self.classes) < 2:
+            return self._ended(
+                Why.UNRESOLVED, _ONE_LABEL.format(n=len(self.pool.X), label=self.classes[0])
+            )
+        starts = self.pool.borders(self.method.n_starts, self._rtol)
+        self.survey.begin_at(starts)
+        objected = objection(
+            self._ask,
+            starts,
+            self.survey.facets,
+            self.method.precision,
+            self.method.roughness,
+            self.rng,
+        )
+        return None if objected is None else self._ended(*objected)
+
+    def _go_on(self) -> Candidate:
+        """Follow borders, and explain them as soon as no neuron is new."""
+        for _ in range(self.method.max_generations):
+            self.tell(f"{len(self.survey.rows)} neurons")
+            is_new = self.survey.advance()
+            if self.survey.hyperplanes_end:
+                n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
+                return self._ended(Why.HYPERPLANES_END, _END.format(n=n, of=of))
+            if is_new or self.survey.is_busy:
+                continue
+            candidate = self._explain()
+            if candidate is not None:
+                return candidate
+        return self._ended(Why.UNRESOLVED, _MISSING.format(n=len(self.survey.rows)))
+
+    def _ended(self, why: Why, said: str) -> Candidate:
+        """What there is to say without a network."""
+        return Candidate(None, why, obstacles=(said,), figures={"neurons": len(self.survey.rows)})
+
+    @property
+    def _rtol(self) -> float:
+        return self.method.precision.rtol
+
+    def _explain(self) -> Candidate | None:
+        """Make a network of the neurons known; None where some are missing."""
+        for _ in range(self.method.n_completions):
+            columns, rest = self._columns(skip=True)
+            if columns.is_found(self.method.spectrum) and self._drop_idle_rows(columns):
+                continue
+            if not columns.lonely.any():
+                break
+            # Too few points are like some of them: more around those.
+            lonely = np.flatnonzero(columns.lonely)
+            some = self.borders.take(self.rng.permutation(lonely)[: self.method.n_wrong])
+            self.borders = self.borders.join(self.pool.borders_near(some, 4, self._rtol))
+        if not columns.is_found(self.method.spectrum) or rest.max() > self.method.largest_rest:
+            self._look_at(rest)
+            return None
+        if not len(self.survey.rows):
+            return self._polished(columns.network(self.survey.rows.V))
+        rows = turned(self.survey.rows.V, columns, self.method.turning)
+        if rows is None:
+            is_last = self.n_farther == self.method.n_farther
+            self._look_farther()
+            return self._unsigned(columns) if is_last else None
+        self.survey.farther, self.n_farther = 1.0, 0
+        columns, _ = self._columns(skip=False, V=rows)
+        return self._polished(columns.network(rows))
+
+    def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
+        """Fit the output layer; return how far points are off, too, (n,)."""
+        rows = self.survey.rows.V if V is None else V
+        self._add_borders(len(rows) + min(rows.shape) + 1)
+        k = len(self.pool.classes)
+        pairs = self._pairs(self.borders)
+        columns = fit_columns(rows, self.borders, pairs, k, self.method.spectrum, skip=skip)
+        rest = distances(rows, columns, self.borders, pairs)
+        log.debug(
+            "null %.1g, next %.1g, %d scales, %d idle, rest %.1g",
+            columns.smallest,
+            columns.next,
+            columns.n_scales,
+            len(columns.idle),
+            np.median(rest),
+        )
+        return columns, np.nan_to_num(rest, nan=np.inf)
+
+    def _drop_idle_rows(self, columns: Columns) -> bool:
+        """Take out rows that no output has: two bends may have had something else in common."""
+        sizes = np.linalg.norm(columns.A - columns.A.mean(axis=0), axis=0)
+        is_idle = sizes < self.method.faintest * sizes.max(initial=0.0)
+        if is_idle.any():
+            self.survey.rows = self.survey.rows.take(~is_idle)
+        return bool(is_idle.any())
+
+    def _look_farther(self) -> None:
+        """Where no border that was asked shows what is missing, look at more of them, far out."""
+        self.n_farther = (self.n_farther + 1) % (self.method.n_farther + 1)
+        self.survey.farther = self.method.farther**self.n_farther
+        n = self.pool.n_first
+        self.pool.add(self.survey.farther * self.rng.standard_normal((n, self.oracle.dim_in)))
+        P, Q, a = self.pool.segments(n, last=n)
+        self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
+
+    def _unsigned(self, columns: Columns) -> Candidate:
+        """A network with a skip, of which labels do not tell that nothing is missing."""
+        network = columns.network(self.survey.rows.V)
+        if len(self.classes) == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        self.survey.farther, self.n_farther = 1.0, 0
+        return Candidate(network, Why.UNRESOLVED, obstacles=(_UNSIGNED,))
+
+    def _pairs(self, borders: Borders) -> tuple[IntArray, IntArray]:
+        """The places of the classes before and behind points."""
+        classes = self.pool.classes
+        return np.searchsorted(classes, borders.a), np.searchsorted(classes, borders.b)
+
+    def _add_borders(self, unknowns: int) -> None:
+        """Have border points enough for so many unknowns a class, in all and of each class."""
+        more = self.method.surplus
+        for _ in range(3):
+            n = int(more * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)
+            if n > 0:
+                self.borders = self.borders.join(self.pool.borders(n, self._rtol))
+            for c in self.pool.classes:
+                own = int(((self.borders.a == c) | (self.borders.b == c)).sum())
+                if (n := int(more * unknowns) - own) > 0:
+                    self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
+
+    def _look_at(self, rest: FloatArray) -> None:
+        """Survey facets where points are farthest off."""
+        worst = np.argsort(-rest)[: self.method.n_restarts]
+        self.survey.begin_at(self.borders.take(worst))
+
+    def _polished(self, network: Network) -> Candidate | None:
+        """Fit all weights to borders that the network predicts; None where some are not there."""
+        polish, classes = self.method.polish, self.pool.classes
+        k = len(classes)
+        n = int(polish.surplus * min(network.n_parameters, polish.most_parameters)) + 30
+        P, Q, _ = self.pool.segments(n)
+        expected, _ = predicted_borders(network, P, Q, classes)
+        if network.n_parameters <= polish.most_parameters:
+            expected = balanced_borders(network, expected, classes, self.rng, polish)
+        widths = half_widths(self._ask, expected, polish)
+        wrong = np.isnan(widths)
+        log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
+        if wrong.any():
+            some = np.flatnonzero(wrong)[: self.method.n_wrong]
+            self._learn_from(expected.take(some))
+            return None
+        points = locate(self._ask, expected, widths, polish)
+        if network.skip is None and network.n_parameters <= polish.most_parameters:
+            network = refine(network, points, classes, polish)
+        if k == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        return Candidate(network, Why.EXPLAINED, figures={"neurons": len(network.weights[0])})
+
+    def _learn_from(self, wrong: Borders) -> None:
+        """Find the borders that are there on lines on which they were predicted wrongly."""
+        size = np.linalg.norm(wrong.X, axis=1)[:, None]
+        places = wrong.X + np.array([-1.0, -0.1, 0.0, 0.1, 1.0])[:, None, None] * size * wrong.E
+        n_before = len(self.pool.labels)
+        self.pool.add(places.reshape(-1, wrong.X.shape[1]))
+        labels = self.pool.labels[n_before:].reshape(5, -1)
+        step, line = np.nonzero(labels[1:] != labels[:-1])
+        found = self.pool.between(
+            places[step, line], places[step + 1, line], labels[step, line], self._rtol
+        )
+        self.borders = self.borders.join(found)
+        near = self.pool.borders_near(wrong, 2, self._rtol)
+        self.borders = self.borders.join(near)
+
+
+@dataclass(frozen=True)
+class FromLabels(Method):
+    """One hidden layer from labels alone.
+
+    Attributes
+    ----------
+    n_starts : int
+        Border points at which the survey begins.
+    max_generations : int
+        Of the survey.
+    n_restarts : int
+        Points that are farthest off, at which it goes on.
+    n_completions : int
+        How often border points are added where too few tell, before the survey goes on.
+    n_wrong : int
+        Segments on which borders were predicted wrongly that it learns from at once.
+    surplus : float
+        Border points for each unknown of the output layer.
+    farther, n_farther : float, int
+        Where all borders are explained and something is missing, walks go so many times as far,
+        so many times.
+    faintest : float
+        A row whose column is a smaller share of the others is no neuron.
+    largest_rest : float
+        Border points are farther off a network that lacks a neuron, somewhere.
+    max_repairs : int
+        Times that it goes on where fresh labels disagree.
+    precision, pace, matching, effort, roughness, spectrum, turning, polish
+        What tunes the steps.
+    """
+
+    n_starts: int = 24
+    max_generations: int = 60
+    n_restarts: int = 6
+    n_completions: int = 6
+    n_wrong: int = 64
+    surplus: float = 1.6
+    farther: float = 4.0
+    n_farther: int = 4
+    faintest: float = 1e-5
+    largest_rest: float = 1e-3
+    max_repairs: int = 6
+    precision: Precision = Precision()  # noqa: RUF009 - frozen
+    pace: Pace = Pace()  # noqa: RUF009
+    matching: Matching = Matching()  # noqa: RUF009
+    effort: Effort = Effort()  # noqa: RUF009
+    roughness: Roughness = Roughness()  # noqa: RUF009
+    spectrum: Spectrum = Spectrum()  # noqa: RUF009
+    turning: Turning = Turning()  # noqa: RUF009
+    polish: Polish = Polish()  # noqa: RUF009
+
+    name: ClassVar[str] = "labels"
+    purpose: ClassVar[str] = "one hidden layer, from class labels alone"
+    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
+    answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
+    cost: ClassVar[str] = "200 to 800"
+    search: ClassVar[type[Search]] = LabelSearch
+
+
+_ONE_LABEL = (
+    "all {n:,} inputs got the label {label:g}: no border was found, and nothing is known; a domain "
+    "(--like DATA) says where labels differ"
+)
+_END = (
+    "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "
+    "bend at {n}: there is more than one hidden layer, or none"
+)
+_UNSIGNED = (
+    "the borders are explained, but by no choice of signs without an affine skip: a neuron may be "
+    "missing that is on at every border seen, so the skip stays and the network is not called whole"
+)
+_MISSING = (
+    "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"
+)

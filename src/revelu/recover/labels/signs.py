@@ -1,0 +1,68 @@
+"""The signs of neurons, where a network without a skip is to be.
+
+With ``relu(-z) = relu(z) - z`` a neuron that is turned round takes ``A_r v`` out of the skip of
+class r, so the neurons to be turned, x in {0, 1}^m, solve
+
+    G_r + Σ_i x_i A_ri v_i = 0    for every class r,
+
+where an entry ``A_ri`` is idle up to multiples of ``v_i``: nothing tells it, and G took it up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.subset_sum import find_binary_solutions
+from revelu.recover.labels.columns import Columns
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Turning:
+    """When signs are told.
+
+    Attributes
+    ----------
+    rtol : float
+        What may be left of the skip, relative to what neurons take out of it.
+    rounding : float
+        How far from 0 and 1 unknowns may be.
+    faint : float
+        Idle vectors that add a smaller share than others to the skip add nothing.
+    max_bits : int
+        The most signs that may be tried out.
+    """
+
+    rtol: float = 1e-4
+    rounding: float = 5e-2
+    faint: float = 1e-5
+    max_bits: int = 30
+
+
+def turned(V: FloatArray, columns: Columns, turning: Turning) -> FloatArray | None:
+    """Return the rows ``V (m, d + 1)`` with their signs; None where they are not told."""
+    m, d = len(V), V.shape[1] - 1
+    T = (columns.A[:, :, None] * V[None, :, :d]).transpose(0, 2, 1).reshape(-1, m)
+    y = -columns.G.ravel()
+    taken_up = _idle_skips(V, columns.idle, turning.faint)
+    if len(taken_up):
+        Q, sizes, _ = np.linalg.svd(taken_up.T, full_matrices=False)
+        Q = Q[:, : int((sizes > turning.faint * sizes[0]).sum())]
+        T, y = T - Q @ (Q.T @ T), y - Q @ (Q.T @ y)
+    size = float(np.linalg.norm(T))
+    found = find_binary_solutions(
+        T, y, turning.rtol * size, turning.rounding, max_bits=turning.max_bits
+    ).every
+    if len(found) != 1:
+        return None
+    return np.asarray(V * (1.0 - 2.0 * found[0])[:, None])
+
+
+def _idle_skips(V: FloatArray, idle: FloatArray, faint: float) -> FloatArray:
+    """What idle entries ``idle (t, k, m)`` of A may have added to a skip, (n, k d)."""
+    found = [np.empty((0, idle.shape[1] * (V.shape[1] - 1)))]
+    for i, v in enumerate(V[:, :-1]):
+        _, sizes, right = np.linalg.svd(idle[:, :, i], full_matrices=False)
+        classes = right[sizes > faint]
+        found.append((classes[:, :, None] * v).reshape(len(classes), idle.shape[1] * len(v)))
+    return np.concatenate(found)

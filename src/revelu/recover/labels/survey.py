@@ -1,0 +1,236 @@
+"""A survey of borders: facets, bends, and the neurons that they tell, in rounds that all share.
+
+Every generation begins walks on the facets known so far.  A walk ends at a bend: of a known
+neuron, which is crossed; of one that another bend has shown, which a few slopes tell; or of a
+new one, behind which a whole facet is measured.  Two bends make a neuron.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.recover.labels.bends import (
+    Bends,
+    Ends,
+    Pace,
+    cross_known,
+    cross_seen,
+    measure_behind,
+    meeting,
+    n_passed,
+    step_behind,
+    walk,
+)
+from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.facets import Facets, Precision, measure_facets
+from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a generation does.
+
+    Attributes
+    ----------
+    n_walks : int
+        Walks that a generation follows.
+    n_measured : int
+        Bends of neurons not seen before behind which it measures; the others wait.
+    first_step : float
+        How far beside points of the first borders to look.
+    reach : tuple of float
+        Walks head for inputs of N(0, s²), s one of these.
+    n_returns : int
+        Walks along bends whose neuron has no second bend yet, which it has behind others.
+    beside : float
+        How far from such a bend they run, of the way that led there.
+    most_silent : int
+        Walks that pass hyperplanes of known neurons by mistake, at most.
+    few : int
+        With as many inputs or fewer, all slopes are as cheap as a few.
+    """
+
+    n_walks: int = 32
+    n_measured: int = 12
+    first_step: float = 1e-3
+    reach: tuple[float, ...] = (1.0, 2.5)
+    n_returns: int = 8
+    beside: float = 0.1
+    most_silent: int = 40
+    few: int = 6
+
+
+@dataclass
+class Survey:
+    """What is known of facets, bends and neurons.
+
+    Attributes
+    ----------
+    rows : Rows
+        Neurons found.
+    unmatched : Bends
+        Bends of others.
+    waiting : Ends or None
+        Bends behind which nothing was measured yet.
+    n_met, n_silent : int
+        How often walks ended at the hyperplane of a known neuron, and how often they passed one.
+    farther : float
+        Walks head for inputs so many times as far out.
+    """
+
+    ask: Ask
+    dim: int
+    rng: np.random.Generator
+    precision: Precision
+    pace: Pace
+    matching: Matching
+    effort: Effort
+    rows: Rows = field(init=False)
+    facets: Facets = field(init=False)
+    unmatched: Bends = field(init=False)
+    waiting: Ends | None = field(default=None, init=False)
+    farther: float = field(default=1.0, init=False)
+    n_met: int = field(default=0, init=False)
+    n_silent: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        nothing = np.empty((0, self.dim))
+        self.rows = Rows(np.empty((0, self.dim + 1)), np.empty(0))
+        none = np.empty(0)
+        self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
+        self.unmatched = Bends(self.facets, self.facets, nothing)
+        self.n_walked, self.headings = np.empty(0), nothing
+
+    @property
+    def hyperplanes_end(self) -> bool:
+        """Whether borders do not bend where known neurons would bend them, more often than not.
+
+        With two inputs three bends may lie on a line by chance, which then is no neuron's.
+        """
+        return self.dim > 2 and self.n_silent > max(self.effort.most_silent, self.n_met)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether bends wait that may show more neurons."""
+        return self.waiting is not None and len(self.waiting) > self.effort.n_measured
+
+    def begin_at(self, borders: Borders) -> None:
+        """Measure facets at points of borders."""
+        h = np.full(len(borders), self.effort.first_step)
+        facets, _ = measure_facets(
+            self.ask, borders.X, borders.E, borders.a, borders.b, h, self.precision, self.rng
+        )
+        self._keep(facets)
+
+    def advance(self) -> int:
+        """Run a generation; return how many neurons it has found."""
+        ends = self._walk()
+        ends = self._cross_known(ends)
+        if self.dim > self.effort.few:
+            ends = self._cross_seen(ends)
+        self._measure(ends)
+        return self._match()
+
+    def _keep(self, facets: Facets, headings: FloatArray | None = None) -> None:
+        """Take facets in; where a heading is given, the next walk there takes it."""
+        self.facets = self.facets.join(facets)
+        self.n_walked = np.append(self.n_walked, np.zeros(len(facets)))
+        nowhere = np.full(facets.X.shape, np.nan)
+        self.headings = np.vstack([self.headings, nowhere if headings is None else headings])
+
+    def _walk(self) -> Ends:
+        """Follow facets, and find borders behind their ends."""
+        bound = np.flatnonzero(np.isfinite(self.headings).all(axis=1))
+        n_waiting = 0 if self.waiting is None else len(self.waiting)
+        facets, U, then = self._returns()
+        n = max(self.effort.n_walks - n_waiting - len(facets) - len(bound), 1)
+        # Those that were followed least.
+        order = np.lexsort((self.rng.random(len(self.facets)), self.n_walked))
+        chosen = np.resize(order, n)
+        np.add.at(self.n_walked, chosen, 1)
+        scale = self.farther * self.rng.choice(self.effort.reach, size=(n, 1))
+        inputs = scale * self.rng.standard_normal((n, self.dim)) - self.facets.X[chosen]
+        onward = self.headings[bound].copy()
+        self.headings[bound] = np.nan
+        facets = facets.join(self.facets.take(bound)).join(self.facets.take(chosen))
+        U = inside(facets, np.vstack([U, onward, inputs]))
+        then = np.vstack([then, onward, np.full(inputs.shape, np.nan)])
+        walks = walk(self.ask, facets, U, then, self.precision, self.pace)
+        self.n_silent += n_passed(walks, self.rows.V, self.pace)
+        walks = walks.take(np.isfinite(walks.bad))
+        ends = step_behind(self.ask, walks, self.precision, self.pace)
+        return ends if self.waiting is None else self.waiting.join(ends)
+
+    def _returns(self) -> tuple[Facets, FloatArray, FloatArray]:
+        """Walks beside bends of unmatched neurons: facets, directions, and where to go then.
+
+        Both planes at a bend vanish along directions in which its neuron's does, too.  Behind the
+        next bend of another neuron, that way ahead leads to this one's next.
+        """
+        n = min(self.effort.n_returns, len(self.unmatched))
+        some = self.unmatched.take(self.rng.permutation(len(self.unmatched))[:n])
+        ahead = some.X - some.before.X
+        facets = some.before.moved_to(some.X - self.effort.beside * ahead)
+        U = self.rng.standard_normal(ahead.shape)
+        for _ in range(2):
+            U = inside(some.behind, inside(some.before, U))
+        return facets, U, ahead
+
+    def _cross_known(self, ends: Ends) -> Ends:
+        """Cross the hyperplanes of known neurons; return the other ends."""
+        if not len(self.rows) or not len(ends):
+            return ends
+        which = meeting(ends.walks, self.rows.V, ends.s)
+        some = np.flatnonzero(which >= 0)
+        self.n_met += len(some)
+        chosen, which = ends.take(some), which[some]
+        V, err = self.rows.V[which], self.rows.err[which]
+        facets, good = cross_known(self.ask, chosen, V, err, self.precision, self.pace, self.rng)
+        self._keep(facets.take(good), chosen.walks.then[good])
+        # Where another bend is as near as that, the end is given up: walks cost less.
+        left = np.ones(len(ends), bool)
+        left[some] = False
+        return ends.take(left)
+
+    def _cross_seen(self, ends: Ends) -> Ends:
+        """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
+        bends, done = cross_seen(
+            self.ask, ends, self.unmatched, self.precision, self.pace, self.rng
+        )
+        self._keep(bends.behind)
+        self.unmatched = self.unmatched.join(bends)
+        left = np.ones(len(ends), bool)
+        left[done] = False
+        return ends.take(left)
+
+    def _measure(self, ends: Ends) -> None:
+        """Measure behind the first of the ends; the others wait."""
+        first = np.arange(len(ends)) < self.effort.n_measured
+        self.waiting = ends.take(~first)
+        ends = ends.take(first)
+        bends = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
+        self._keep(bends.behind)
+        self.unmatched = self.unmatched.join(bends)
+
+    def _match(self) -> int:
+        """Find neurons that bends have in common; return how many are new."""
+        self._drop_known()
+        found = find_rows(self.unmatched, self.matching)
+        self.rows = self.rows.join(found)
+        self._drop_known()
+        self.unmatched = distinct(self.unmatched, self.matching)
+        return len(found)
+
+    def _drop_known(self) -> None:
+        known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
+        self.unmatched = self.unmatched.take(np.flatnonzero(~known))
+
+
+def inside(facets: Facets, U: FloatArray) -> FloatArray:
+    """Unit vectors (n, d) inside the planes of facets, the nearest to ``U``."""
+    for _ in range(2):  # what rounding leaves is taken out
+        U = U - (U * facets.N).sum(axis=1)[:, None] * facets.N
+        U = U / np.linalg.norm(U, axis=1)[:, None]
+    return U

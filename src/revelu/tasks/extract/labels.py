@@ -1,0 +1,203 @@
+"""Extraction from labels alone: a network whose labels agree, and what labels leave open."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from revelu.certify.labels import LabelExamination, certify_labels, examine_labels
+from revelu.errors import LimitReachedError
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle.labels import are_labels, as_labels
+from revelu.oracle.numbers import Numbers
+from revelu.oracle.sentinels import Sentinels
+from revelu.recover.labels import FromLabels
+from revelu.recover.labels.search import LabelSearch
+from revelu.recover.method import Candidate, Disagreement, Why
+from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
+from revelu.types import FloatArray
+
+_STATUS = {
+    Why.UNRESOLVED: Status.UNVERIFIED,
+    Why.CURVED: Status.NOT_IN_CLASS,
+    Why.DISCONTINUOUS: Status.NOT_IN_CLASS,
+    Why.HYPERPLANES_END: Status.NOT_IN_CLASS,
+    Why.REFUTED: Status.NOT_DETERMINISTIC,
+    Why.LIMIT: Status.BUDGET_EXHAUSTED,
+}
+_OPEN = (
+    "labels leave open a positive factor, and what is added to all classes alike; neurons whose "
+    "hyperplane meets no border, and classes that no input was seen to have, are left out"
+)
+_ONE_INPUT = (
+    "with one input, borders of classes are points, which show where labels change and no weight"
+)
+_CHANGED = "{n} of {of} inputs got another label when asked again"
+
+
+def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
+    """Recover a network of one hidden layer whose labels agree with a target's.
+
+    Parameters
+    ----------
+    n_repeats : int
+        Inputs asked twice: where a share p of labels is drawn anew, that shows but for
+        ``(1 - 2p + 2p²)^n``.
+    """
+    oracle = _Labelled(job.oracle)
+    if oracle.dim_in == 1:
+        return _recovery(job, Status.UNVERIFIED, _ONE_INPUT)
+    try:
+        changed = _watch(job, oracle, n_repeats)
+    except LimitReachedError as error:
+        return _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
+    if changed:
+        said = _CHANGED.format(n=changed, of=n_repeats)
+        return _recovery(job, Status.NOT_DETERMINISTIC, said)
+    rng = np.random.default_rng(job.new_seed())
+    search = FromLabels().start(oracle, _NO_NUMBERS, rng, job.tell)
+    if not isinstance(search, LabelSearch):  # pragma: no cover - it is what the method starts
+        raise TypeError
+    candidate: Candidate | None = search.propose()
+    seen: list[LabelExamination] = []
+    best: Recovery | None = None
+    while candidate is not None and candidate.network is not None:
+        job.tell("verifying on fresh labels")
+        best = _certified(job, oracle, candidate, search.classes, seen)
+        if best.status is not Status.UNVERIFIED or not len(seen[-1].wrong):
+            return best
+        with oracle.phase("repair"):
+            candidate = search.repair(_disagreement(seen[-1]))
+    if best is not None:
+        return best
+    if candidate is None:  # pragma: no cover - it is repaired only after it was certified
+        raise TypeError
+    return _without_network(job, oracle, candidate)
+
+
+def answers_labels(job: CertifyingJob, noise: NoiseFloor, n: int = 256) -> bool:
+    """Whether a target answers labels; where all were one whole number, by ``n`` more of them."""
+    oracle = job.oracle
+    if noise.of_labels or noise.varies(noise.spread).any() or oracle.box is not None:
+        return noise.of_labels
+    X = job.rng.standard_normal((n, oracle.dim_in))
+    first = n // 32
+    with oracle.phase("noise"):
+        if not oracle.affords(n):
+            return False
+        Y = oracle(X[:first])
+        if not np.array_equal(Y, np.rint(Y)):
+            return False
+        return are_labels(np.vstack([Y, oracle(X[first:])]))
+
+
+_NO_NUMBERS = NoiseFloor(
+    "float64",
+    nu=np.zeros(1),
+    scale=np.ones(1),
+    spread=np.ones(1),
+    curved=0.0,
+    repeat_difference=0.0,
+    numbers=Numbers("float64"),
+    of_labels=True,
+)
+"""Labels have no noise floor: they agree or not."""
+
+
+class _Labelled(Oracle):
+    """A target that answers labels, counted, kept and limited by the oracle of another one."""
+
+    def __init__(self, inner: Oracle) -> None:
+        super().__init__(self._ask, inner.dim_in, name=inner.name, batch_rows=sys.maxsize)
+        self._inner = inner
+
+    def _ask(self, X: FloatArray) -> FloatArray:
+        with self._inner.as_answered(), self._inner.phase(self.current_phase):
+            return as_labels(self._inner(X))
+
+    @property
+    def remaining(self) -> int | None:
+        """Queries that the budget still allows."""
+        return self._inner.remaining
+
+
+def _watch(job: CertifyingJob, oracle: Oracle, n: int, *, n_kept: int = 8) -> int:
+    """Ask inputs twice, and watch some from now on; return how many labels have changed."""
+    X = job.rng.standard_normal((n, oracle.dim_in))
+    with oracle.phase("noise"):
+        first, again = oracle(X), oracle(X)
+    if (changed := int((first != again).sum())) == 0:
+        kept = first[:n_kept]
+        job.oracle.watch(Sentinels(X[:n_kept], kept, np.zeros(kept.shape), as_labels))
+    return changed
+
+
+def _certified(
+    job: CertifyingJob,
+    oracle: Oracle,
+    candidate: Candidate,
+    classes: FloatArray,
+    seen: list[LabelExamination],
+) -> Recovery:
+    """Ask fresh labels; what a network that was tried before was asked must agree, too."""
+    network, domain = candidate.network, job.oracle.domain
+    if network is None:  # pragma: no cover - the caller has looked
+        raise TypeError
+    try:
+        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng))
+    except LimitReachedError as error:
+        found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
+        return replace(found, network=network, classes=tuple(classes.tolist()))
+    certificate = certify_labels(seen[-1], "" if domain is None else domain.words)
+    # A network is tried again and again until it passes: it must pass all that was asked on the
+    # way, too, or the confidence of the last trial would be no one's.
+    agrees = all(not len(earlier.by(network, classes).wrong) for earlier in seen)
+    is_found = certificate.passed and agrees and candidate.why is Why.EXPLAINED
+    status = Status.RECOVERED if is_found else Status.UNVERIFIED
+    if certificate.passed and agrees and not is_found:
+        status = Status.PARTIAL
+    if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, job.checks):
+        status = Status.BUDGET_EXHAUSTED
+    return Recovery(
+        status,
+        network,
+        certificate,
+        ledger=job.oracle.ledger(),
+        evidence=(*candidate.notes, *candidate.obstacles),
+        method=FromLabels.name,
+        warnings=(*candidate.warnings, _OPEN),
+        classes=tuple(classes.tolist()),
+        details=dict(candidate.figures),
+    )
+
+
+def _disagreement(examined: LabelExamination, most: int = 16) -> Disagreement:
+    """Inputs whose labels differ, as a search takes them."""
+    wrong = examined.wrong
+    share = float((examined.labels == examined.predicted).mean())
+    return Disagreement(wrong[:most], wrong[0], share, lambda _: False)
+
+
+def _without_network(
+    job: CertifyingJob, oracle: Oracle, candidate: Candidate, n_again: int = 2000
+) -> Recovery:
+    """Say how a search ended that found no network.
+
+    Labels of which a few are drawn anew are asked twice at ``n_again`` inputs before they are
+    called anything else.
+    """
+    evidence, status = candidate.obstacles, _STATUS[candidate.why]
+    if candidate.why is Why.UNRESOLVED and oracle.affords(2 * n_again):
+        changed = _watch(job, oracle, n_again)
+        if changed:
+            status = Status.NOT_DETERMINISTIC
+            evidence = (_CHANGED.format(n=changed, of=n_again), *evidence)
+    found = _recovery(job, status, *evidence)
+    return replace(found, details=dict(candidate.figures))
+
+
+def _recovery(job: CertifyingJob, status: Status, *evidence: str) -> Recovery:
+    return Recovery(
+        status, None, ledger=job.oracle.ledger(), evidence=evidence, method=FromLabels.name
+    )

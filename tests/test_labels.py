@@ -1,0 +1,289 @@
+"""Networks from labels alone, against known truth, with a budget of queries beside each."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+import revelu
+from revelu import InputError, Network, Status
+from revelu.certify.labels import certify_labels, examine_labels, predict_labels
+from revelu.cli.app import app
+from revelu.network import zoo
+from revelu.oracle import Float32, Labels, Oracle, degrade
+from revelu.oracle.labels import are_labels, as_labels
+
+LEFT_OPEN = "a positive factor"
+
+
+def in_one_scale(network, classes=None):
+    """Rows of norm 1, outputs less the first one, and constants likewise."""
+    (W, A), (b, c) = network.weights, network.biases
+    if classes is not None and len(A) > 1:
+        A, c = A[classes], c[classes]
+    A, c = (A - A[:1], c - c[:1]) if len(A) > 2 else ((A[-1:] - A[:-1].sum(axis=0)), c[-1:] - c[:1])
+    if len(network.weights[1]) == 1:
+        A, c = network.weights[1], network.biases[1]
+    length = np.linalg.norm(W, axis=1)
+    return np.column_stack([W, b]) / length[:, None], A * length, c
+
+
+def largest_error(truth, recovery):
+    """The largest error of any weight, in one scale, of a network whose classes are places."""
+    places = [int(label) for label in recovery.classes]
+    V, A, c = in_one_scale(truth, places)
+    U, B, e = in_one_scale(recovery.network)
+    assert U.shape == V.shape
+    order = np.abs(V[:, None] - U[None]).max(axis=2).argmin(axis=1)
+    a, b = np.append(A, c), np.append(B[:, order], e)
+    return max(np.abs(V - U[order]).max(), np.abs(a - b * (a @ b) / (b @ b)).max())
+
+
+def labels_of(recovery, X):
+    return predict_labels(recovery.network, np.array(recovery.classes), X)
+
+
+def wrong(truth, recovery, d, n=100_000):
+    X = np.random.default_rng(99).standard_normal((n, d))
+    return int((labels_of(recovery, X) != degrade(truth, Labels())(X)[:, 0]).sum())
+
+
+@pytest.mark.parametrize(
+    ("widths", "seed", "queries"),
+    [
+        ([10, 16, 1], 1, 75_000),
+        ([10, 16, 1], 2, 75_000),
+        ([20, 20, 5], 2, 180_000),
+        ([20, 20, 5], 3, 150_000),
+        ([4, 8, 1], 2, 35_000),
+        ([3, 8, 1], 8, 40_000),
+    ],
+)
+def test_every_weight_comes_back(widths, seed, queries):
+    truth = zoo.random_network(widths, seed=seed)
+    found = revelu.extract(degrade(truth, Labels()), seed=seed)
+    assert (found.status, found.method) == (Status.RECOVERED, "labels")
+    assert found.network.architecture == tuple(widths)
+    assert largest_error(truth, found) < 1e-9
+    assert wrong(truth, found, widths[0]) == 0
+    assert found.ledger.n_queries <= queries
+    assert any(LEFT_OPEN in said for said in found.warnings)
+
+
+def test_ten_classes_of_many_inputs():
+    truth = zoo.random_network([40, 16, 6], seed=3)
+    found = revelu.extract(degrade(truth, Labels()), seed=1)
+    assert found.status is Status.RECOVERED
+    assert largest_error(truth, found) < 1e-9
+    assert wrong(truth, found, 40) <= 10  # of a class that few inputs have
+    assert found.ledger.n_queries <= 400 * truth.n_parameters
+    assert found.ledger.n_rounds <= 4_000
+
+
+def test_logits_are_asked_for_their_labels_alone():
+    truth = zoo.random_network([10, 12, 4], seed=1)
+    found = revelu.extract(truth, labels=True)
+    assert found.status is Status.RECOVERED
+    assert largest_error(truth, found) < 1e-9
+    statement = found.certificate.statement
+    assert "less than 0.1% of N(0, I) inputs get another label (3,000 fresh checks" in statement
+    assert "600 more within 1e-06 of a border" in statement
+
+
+@pytest.mark.parametrize("kind", ["integers", "one_hot", "minus_one"])
+def test_answers_that_are_labels_are_known_for_it(kind):
+    truth = zoo.random_network([8, 8, 3 if kind == "one_hot" else 1], seed=4)
+
+    def ask(X):
+        Y = truth(X)
+        if kind == "one_hot":
+            return np.eye(3)[Y.argmax(axis=1)]
+        return np.where(Y[:, 0] > 0, 1, -1 if kind == "minus_one" else 0)
+
+    found = revelu.extract(ask, dim_in=8)
+    assert (found.status, found.method) == (Status.RECOVERED, "labels")
+    X = np.random.default_rng(5).standard_normal((2000, 8))
+    expected = as_labels(np.asarray(ask(X), dtype=float).reshape(len(X), -1))[:, 0]
+    np.testing.assert_array_equal(labels_of(found, X), expected)
+    assert found.classes[0] == (-1.0 if kind == "minus_one" else 0.0)
+
+
+def test_a_class_that_never_occurs_is_left_out():
+    plain = zoo.random_network([10, 12, 4], seed=1)
+    constants = plain.biases[1] - np.array([0.0, 0.0, 100.0, 0.0])
+    truth = Network(plain.weights, [plain.biases[0], constants])
+    found = revelu.extract(degrade(truth, Labels()))
+    assert (found.status, found.classes) == (Status.RECOVERED, (0.0, 1.0, 3.0))
+    assert wrong(truth, found, 10) == 0
+
+
+def test_a_neuron_that_no_border_meets_is_not_invented():
+    plain = zoo.random_network([6, 6, 1], seed=2)
+    W = np.vstack([plain.weights[0], np.zeros(6)])
+    A = np.column_stack([plain.weights[1], [0.7]])
+    dead = Network([W, A], [np.append(plain.biases[0], -1.0), plain.biases[1]])
+    found = revelu.extract(degrade(dead, Labels()))
+    assert (found.status, found.network.architecture) == (Status.RECOVERED, (6, 6, 1))
+    assert wrong(dead, found, 6) == 0
+
+
+def test_a_neuron_that_is_on_at_every_border_leaves_it_partial():
+    truth = zoo.random_network([4, 8, 1], seed=5)
+    found = revelu.extract(truth, labels=True)
+    assert found.status is Status.PARTIAL
+    assert any("on at every border" in said for said in found.evidence)
+    assert wrong(truth, found, 4, 20_000) <= 20
+
+
+def test_parallel_neurons_are_told_apart():
+    plain = zoo.random_network([8, 5, 1], seed=6)
+    W, b = np.vstack([plain.weights[0], plain.weights[0][:1]]), np.append(plain.biases[0], 0.9)
+    truth = Network([W, np.column_stack([plain.weights[1], [-0.8]])], [b, plain.biases[1]])
+    found = revelu.extract(degrade(truth, Labels()))
+    assert (found.status, found.network.architecture) == (Status.RECOVERED, (8, 6, 1))
+    assert wrong(truth, found, 8) == 0
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (DecisionTreeClassifier(random_state=0), "parallel to axes"),
+        (RandomForestClassifier(20, random_state=0), "parallel to axes"),
+        (KNeighborsClassifier(1), "without a bend"),
+        (SVC(), "none are flat"),
+    ],
+    ids=["tree", "forest", "neighbours", "rbf"],
+)
+def test_what_is_no_network_is_refused_with_evidence(wine, model, words):
+    found = revelu.extract(model.fit(*wine).predict, dim_in=13, budget=400_000)
+    assert found.status is Status.NOT_IN_CLASS
+    assert any(words in said for said in found.evidence)
+    assert found.network is None
+    assert found.certificate is None
+
+
+def test_two_hidden_layers_are_refused():
+    truth = zoo.random_network([10, 8, 8, 3], seed=1)
+    found = revelu.extract(degrade(truth, Labels()), budget=500_000)
+    assert found.status is Status.NOT_IN_CLASS
+    assert any("more than one hidden layer" in said for said in found.evidence)
+
+
+def test_a_linear_classifier_has_no_neuron(wine):
+    model = LogisticRegression().fit(*wine)
+    found = revelu.extract(model.predict, dim_in=13)
+    assert (found.status, found.network.architecture) == (Status.RECOVERED, (13, 0, 3))
+    np.testing.assert_array_equal(labels_of(found, wine[0]), model.predict(wine[0]))
+    assert found.ledger.n_queries <= 40_000
+
+
+def drawn_anew(truth, share, rng, X):
+    labels = degrade(truth, Labels())(X)[:, 0]
+    return np.where(rng.random(len(labels)) < share, 1.0 - labels, labels)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.002])
+def test_noisy_labels_are_not_deterministic(share):
+    truth = zoo.random_network([10, 16, 1], seed=1)
+    target = partial(drawn_anew, truth, share, np.random.default_rng(1))
+    found = revelu.extract(target, dim_in=10, labels=True, budget=300_000)
+    assert found.status in {Status.NOT_DETERMINISTIC, Status.BUDGET_EXHAUSTED}
+    assert found.certificate is None
+
+
+def test_a_constant_tells_nothing():
+    found = revelu.extract(lambda X: np.zeros(len(X)), dim_in=5, labels=True)
+    assert found.status is Status.UNVERIFIED
+    assert any("got the label 0" in said for said in found.evidence)
+    assert found.ledger.n_queries <= 10_000
+
+
+def test_one_input_tells_no_weight():
+    target = degrade(zoo.random_network([1, 8, 3], seed=3), Labels())
+    found = revelu.extract(target, labels=True)
+    assert found.status is Status.UNVERIFIED
+    assert any("points" in said for said in found.evidence)
+
+
+def test_labels_in_float32_are_not_certified_without_their_digits():
+    truth = zoo.random_network([10, 12, 4], seed=1)
+    found = revelu.extract(degrade(truth, Float32(), Labels()), budget=500_000)
+    assert found.status is Status.UNVERIFIED
+    assert any("float32" in said for said in found.evidence)
+
+
+def test_a_budget_is_kept():
+    truth = zoo.random_network([10, 16, 1], seed=1)
+    for budget in (0, 100, 1_000, 20_000):
+        found = revelu.extract(degrade(truth, Labels()), labels=True, budget=budget)
+        assert found.status is Status.BUDGET_EXHAUSTED
+        assert found.ledger.n_queries <= budget
+
+
+def test_the_same_seed_asks_the_same_and_a_journal_goes_on(tmp_path):
+    truth = zoo.random_network([6, 6, 1], seed=2)
+    first = revelu.extract(degrade(truth, Labels()), labels=True, seed=3)
+    journal = tmp_path / "labels.journal"
+    with revelu.open_oracle(degrade(truth, Labels()), budget=9_000, journal=journal) as oracle:
+        assert revelu.extract(oracle, labels=True, seed=3).status is Status.BUDGET_EXHAUSTED
+    with revelu.open_oracle(degrade(truth, Labels()), journal=journal) as oracle:
+        resumed = revelu.extract(oracle, labels=True, seed=3)
+    assert resumed.network == first.network
+    # Where an earlier run has left answers, the target is looked at now and then.
+    assert first.ledger.n_queries <= resumed.ledger.n_queries <= first.ledger.n_queries + 200
+
+
+def test_inside_a_box_labels_are_refused():
+    truth = zoo.random_network([6, 6, 1], seed=2)
+    with pytest.raises(InputError, match="box"):
+        revelu.extract(truth, labels=True, box=(-1.0, 1.0))
+
+
+def test_the_certificate_counts_labels():
+    truth = zoo.random_network([5, 6, 3], seed=1)
+    (W, A), (b, c) = truth.weights, truth.biases
+    other = Network([W, A], [b, c + np.array([0.05, 0.0, 0.0])])
+    oracle = Oracle(degrade(truth, Labels()), 5)
+    rng = np.random.default_rng(1)
+    good = certify_labels(examine_labels(truth, np.arange(3.0), oracle, 2000, rng))
+    assert good.passed
+    assert (good.n_checks, good.n_structural) == (2000, 400)
+    bad = certify_labels(examine_labels(other, np.arange(3.0), oracle, 2000, rng))
+    assert not bad.passed
+    assert bad.structural_within < 0.8
+    assert "get another label" in bad.statement
+
+
+def test_what_counts_as_labels():
+    assert are_labels(np.array([[0.0], [1.0], [1.0], [0.0]]))
+    assert are_labels(np.eye(3)[[0, 1, 2, 1]])
+    assert not are_labels(np.array([[0.5], [1.0]]))
+    assert not are_labels(np.zeros((8, 1)))
+    assert not are_labels(np.arange(8.0)[:, None])
+    np.testing.assert_array_equal(as_labels(np.array([[-0.5], [2.5]])), [[0.0], [1.0]])
+
+
+def test_the_command_writes_a_network_whose_labels_agree(tmp_path):
+    truth = zoo.random_network([6, 6, 3], seed=7)
+    truth.save(tmp_path / "target.npz")
+    command = ["extract", f"{tmp_path / 'target.npz'}", "--labels", "-o", f"{tmp_path / 'o.npz'}"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "another label" in " ".join(done.stdout.split())
+    X = np.random.default_rng(1).standard_normal((5000, 6))
+    copy = revelu.load(tmp_path / "o.npz")
+    np.testing.assert_array_equal(copy(X).argmax(axis=1), truth(X).argmax(axis=1))
