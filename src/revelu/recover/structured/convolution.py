@@ -1,0 +1,226 @@
+"""Recovery of a convolution, what pools it, and the dense layer above, from queries.
+
+    f(x) = A pool(relu(w * x + b)) + c
+
+1. A line along a pixel at a corner of the image shows a kink for every filter.
+2. Moves of the pixels around it give the filters' weights: all other neurons cancel.
+3. Filters are what the rows seen are copies of; the slopes at the ends of the line say their signs.
+4. Stride, pads and windows are proposed, and tested by predicted kinks at places never seen.
+5. The dense layer takes an answer a feature; a few answers more give the filters' last digits.
+
+So the cost goes with the filters and with the features that the outputs read, not with the weights
+of a dense network of the same function.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Pooling
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.structured.geometry import Geometry
+from revelu.recover.structured.images import Image
+from revelu.recover.structured.joint_fit import JointFit
+from revelu.recover.structured.pixel_rows import PixelRows, Row, Seen
+from revelu.recover.structured.places import Places
+from revelu.recover.structured.sharing import Filter, find_filters
+from revelu.recover.structured.signs import MissingBiases, signs_of
+from revelu.types import FloatArray
+
+__all__ = ["SharedWeights"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class StructureSearch(Search):
+    """Filters from pixels, the layers around them, and the dense layer above.
+
+    Attributes
+    ----------
+    image : Image
+    why_not : list of str
+        What kept the pixels tried from showing filters.
+    """
+
+    method: "SharedWeights"
+    image: Image = field(init=False)
+    why_not: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        shape = self.oracle.image
+        self.image = Image(shape if shape is not None else (1, 1, self.oracle.dim_in))
+
+    def propose(self) -> Candidate:
+        """Try one pixel after another until one shows filters that explain fresh answers."""
+        self.tell("looking for filters")
+        network = None
+        try:
+            for pixel in self._pixels():
+                found = self._filters_at(pixel)
+                if found is None:
+                    continue
+                self.tell("fitting filters and the dense layer")
+                network, left = self._fitted(*found)
+                if left <= self.method.floor * self._relative_error():
+                    return Candidate(network, Why.EXPLAINED)
+                self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
+        except LimitReachedError as error:
+            return Candidate(network, Why.LIMIT, obstacles=(str(error),))
+        except SaturatedError as error:
+            return Candidate(network, Why.SATURATED, obstacles=(str(error),))
+        why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
+        return Candidate(None, Why.UNRESOLVED, obstacles=(f"no shared weights: {why}",))
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Give up: what is missing is no filter."""
+        del seen
+        return None
+
+    def _pixels(self) -> list[int]:
+        """The first corner, its neighbours inwards, and the centre."""
+        channels, height, width = self.image.shape
+        steps = [0, 1, 2]
+        found = [self.image.pixel(0, min(s, height - 1), min(s, width - 1)) for s in steps]
+        found.append(self.image.pixel(channels - 1, height // 2, width // 2))
+        return list(dict.fromkeys(found))
+
+    def _relative_error(self) -> float:
+        return float(np.linalg.norm(self.noise.nu * self.noise.scale)) / float(
+            np.linalg.norm(self.noise.scale)
+        )
+
+    def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
+        """Filters that a pixel shows, and the layers around them."""
+        method, oracle, noise, image = self.method, self.oracle, self.noise, self.image
+        seen = method.lines.scan(oracle, noise, pixel, self.rng)
+        if seen is None or not len(seen.kinks):
+            return None
+        rows = method.lines.measure(oracle, noise, image, seen)
+        if not rows:
+            self.why_not.append(
+                "neurons see most of the image" if rows is None else "kinks are too near each other"
+            )
+            return None
+        rtol = method.digits * noise.half_digits
+        filters = find_filters(rows, image, rtol)
+        known = self._with_signs(seen, rows, filters, rtol)
+        if known is None:
+            return None
+        kernels, biases, origin, ring = known
+        places = Places(oracle, noise, image, kernels, biases, self.rng)
+        found = method.geometry.find(places, origin, ring)
+        if found is None:
+            self.why_not.append("a neuron's weights do not recur at another place")
+        else:
+            log.info("filters: %s, %s", found[0].kernels.shape, found[1])
+        return found
+
+    def _with_signs(
+        self, seen: Seen, rows: list[Row], filters: list[Filter], rtol: float
+    ) -> tuple[FloatArray, FloatArray, tuple[int, int], int] | None:
+        """Kernels in one frame, biases, what the frame's first entry reads, and windows' reach."""
+        signs = signs_of(seen, rows, filters, rtol)
+        if signs is None:
+            self.why_not.append("the signs of filters are left open")
+            return None
+        turned = [
+            Filter(s * one.kernel, s * one.b, one.origin, one.copies, one.shift)
+            for s, one in zip(signs, filters, strict=True)
+        ]
+        jumps = np.array([rows[one.copies[0][0]].jump for one in filters])
+        reach = max(max(one.shift) for one in filters)
+        if any(np.isnan(one.b) for one in turned):
+            method = self.method
+            found = method.biases.find(
+                self.oracle, self.noise, self.image, turned, jumps, seen.pixel, self.rng,
+                method.lines, rtol,
+            )
+            if found is None:
+                self.why_not.append("filters tie wherever they were seen")
+                return None
+            turned = found
+        origin = min(one.origin[0] for one in turned), min(one.origin[1] for one in turned)
+        ends = [
+            max(one.origin[axis] + one.kernel.shape[1 + axis] for one in turned) - origin[axis]
+            for axis in (0, 1)
+        ]
+        kernels = np.zeros((len(turned), self.image.shape[0], *ends))
+        for f, one in enumerate(turned):
+            r, c = one.origin[0] - origin[0], one.origin[1] - origin[1]
+            kernels[f, :, r : r + one.kernel.shape[1], c : c + one.kernel.shape[2]] = one.kernel
+        order = np.argsort(-np.linalg.norm(jumps, axis=1))
+        biases = np.array([one.b for one in turned])
+        return kernels[order], biases[order], origin, 1 if reach else 1
+
+    def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+        """Ask as many answers as there are features, and a few more, and fit all of it to them."""
+        method, oracle, noise = self.method, self.oracle, self.noise
+        n_features = (conv.size_out if pool is None else pool.size_out) + 1
+        k = len(noise.scale)
+        n_shared = conv.kernels.size + len(conv.biases)
+        spare = method.spare if noise.is_exact else method.spare_if_rounded
+        n_spare = max(spare * n_features, method.equations * n_shared / k, method.fewest)
+        n = n_features + int(np.ceil(n_spare))
+        size = np.exp(self.rng.uniform(*np.log(method.sizes), (n, 1)))
+        X = size * self.rng.standard_normal((n, oracle.dim_in))
+        X = X if noise.is_exact else oracle.in_float32(X)
+        Y = oracle(X)
+        fit = JointFit(conv, pool, X, Y, 1.0 / noise.growth(X), self.rng)
+        left = fit.run(self._relative_error() * method.settled)
+        return LayeredNetwork(fit.layers()), left
+
+
+@dataclass(frozen=True)
+class SharedWeights(Method):
+    """A convolution, ReLU, pooling, and a dense layer, where inputs are an image.
+
+    Attributes
+    ----------
+    lines : PixelRows
+    geometry : Geometry
+    biases : MissingBiases
+    digits : float
+        Errors of a row, in units of half of the answers' digits.
+    spare, spare_if_rounded : float
+        Answers beyond one a feature, as a share of those: of float64 answers, and of others.
+    equations : float
+        Spare equations for each number of a filter, at least,
+    fewest : int
+        and spare answers.
+    sizes : (float, float)
+        Least and largest size of the inputs asked, relative to N(0, I): large biases need both.
+    settled, floor : float
+        What is left of the answers, in units of their own errors, where the fit may end, and where
+        filters explain them.
+    """
+
+    name = "shared_weights"
+    hidden = (1, 1)
+    answers = frozenset({Law.FLOAT64, Law.FLOAT32})
+    cost = "about 1 a feature"
+    max_starts = 2
+    search = StructureSearch
+
+    lines: PixelRows = PixelRows()
+    geometry: Geometry = Geometry()
+    biases: MissingBiases = MissingBiases()
+    digits: float = 10.0
+    spare: float = 0.02
+    spare_if_rounded: float = 1.0
+    equations: float = 1.5
+    fewest: int = 8
+    sizes: tuple[float, float] = (0.5, 2.0)
+    settled: float = 3.0
+    floor: float = 1e4
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """Inputs must be an image, and answers have no domain's coordinates."""
+        del noise
+        if oracle.image is None:
+            return "the target's inputs are no image: say their shape (image=)"
+        return ""

@@ -1,0 +1,281 @@
+"""Rows that a line along a single pixel shows.
+
+Along ``x0 + t e_p`` only neurons that see pixel p bend the function, and of
+
+    g(t, t'; y) = f(x0 + y + t e_p) - f(x0 + y + t' e_p)
+
+all others cancel, whatever the move ``y`` of other pixels does to them.  Between ``t`` and ``t'``
+on either side of a single kink of neuron ``w``, and nowhere beyond another one,
+
+    g(y) - g(0) = J (w . y) / w_p,
+
+``J`` being the change of slope at the kink: the neuron's weights, one pixel a query, at steps as
+long as its neighbours on the line allow.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.kinks import find_kinks
+from revelu.probe.line import Line
+from revelu.probe.scan import LineScan
+from revelu.recover.structured.images import Image
+from revelu.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["PixelRows", "Row", "Seen"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A neuron as a pixel shows it, its sign open.
+
+    Attributes
+    ----------
+    w : ndarray, shape (channels, height, width)
+        Of norm 1.
+    b : float
+    pixel : int
+        Along which it was seen.
+    jump : ndarray, shape (k,)
+        Change of slope along that pixel, upwards.
+    """
+
+    w: FloatArray
+    b: float
+    pixel: int
+    jump: FloatArray
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a line along a pixel shows.
+
+    Attributes
+    ----------
+    kinks : ndarray, shape (m,)
+        Values of the pixel.
+    jumps : ndarray, shape (m, k)
+        Changes of slope there.
+    x0 : ndarray, shape (d,)
+        Where the pixel is 0.
+    slopes : (ndarray, ndarray), shape (k,)
+        Far below and far above all kinks.
+    is_single : ndarray of bool, shape (m,)
+        Proved to be one kink each.
+    """
+
+    pixel: int
+    x0: FloatArray
+    kinks: FloatArray
+    jumps: FloatArray
+    slopes: tuple[FloatArray, FloatArray]
+    is_single: BoolArray
+
+
+@dataclass(frozen=True)
+class PixelRows:
+    """How rows are measured.
+
+    Attributes
+    ----------
+    reach : float
+        Length of the direction of a line: values of a pixel at which half of the kinks are.
+    share : float
+        Of the distance to the neighbours of a kink that a step may move it, if all weights are
+        as large as the pixel's.
+    shrink : float
+        Of a step, where the kink went past its neighbours,
+    n_tries : int
+        so many times.
+    nearest : float
+        Kinks nearer than this share of the median distance are left to another line.
+    outer : float
+        How far beyond the outermost kinks the function is asked.
+    most_kinks : int
+        More than this of one line are those of no filter.
+    local : float
+        Share of the image's rows or columns that a filter sees at most.
+    """
+
+    reach: float = 4.0
+    share: float = 0.25
+    shrink: float = 0.15
+    n_tries: int = 3
+    nearest: float = 0.02
+    outer: float = 1.0
+    most_kinks: int = 400
+    local: float = 0.75
+
+    def scan(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        pixel: int,
+        rng: np.random.Generator,
+        start: FloatArray | None = None,
+    ) -> Seen | None:
+        """Find the kinks of a line along a pixel; None where that is no piecewise affine one."""
+        x0 = rng.standard_normal(oracle.dim_in) if start is None else start.copy()
+        x0 = x0 if noise.is_exact else oracle.in_float32(x0[None])[0]
+        x0[pixel] = 0.0
+        direction = np.zeros(oracle.dim_in)
+        direction[pixel] = self.reach
+        scan = find_kinks(oracle, Line(x0, direction), float(noise.nu.max()), noise.scale, rng)
+        scan = scan.without_faint_kinks(noise.faint_slope)
+        if not scan.complete or len(scan.kinks) > self.most_kinks:
+            return None
+        slopes = _end_slopes(scan)
+        kinks, jumps = scan.kinks * self.reach, scan.jumps / self.reach
+        ends = slopes[0] / self.reach, slopes[1] / self.reach
+        return Seen(pixel, x0, kinks, jumps, ends, scan.is_single)
+
+    def measure(
+        self, oracle: Oracle, noise: NoiseFloor, image: Image, seen: Seen
+    ) -> list[Row] | None:
+        """Measure the weights of the neurons seen; None where they are those of no filter."""
+        brackets = _Brackets(oracle, noise, seen, self)
+        if not len(brackets.kinks):
+            return []
+        box = self._box(brackets, image)
+        if box is None:
+            return None
+        pixels = np.setdiff1d(image.pixels(*box), [seen.pixel])
+        ratios = np.zeros((len(brackets.kinks), oracle.dim_in))
+        ratios[:, seen.pixel] = 1.0
+        ratios[:, pixels], known = brackets.ratios(pixels)
+        rows = []
+        for j in np.flatnonzero(known):
+            # The neuron's sum is 0 at the kink.
+            b = -(ratios[j] @ seen.x0 + brackets.kinks[j])
+            norm = float(np.linalg.norm(ratios[j]))
+            w = ratios[j].reshape(image.shape) / norm
+            rows.append(Row(w, float(b / norm), seen.pixel, brackets.jumps[j]))
+        return rows
+
+    def _box(
+        self, brackets: "_Brackets", image: Image
+    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Rows and columns that the neurons seen see; None where that is most of the image."""
+        found = []
+        for axis, size in enumerate(image.shape[1:]):
+            place = image.place(brackets.seen.pixel)[1 + axis]
+            ends = []
+            for side, most in ((-1, place), (1, size - 1 - place)):
+                nearest, farthest = 0, most  # of the pixels seen
+                while nearest < farthest:
+                    middle = (nearest + farthest) // 2
+                    if brackets.are_moved(image.beyond(axis, place, side, middle)):
+                        nearest = middle + 1
+                    else:
+                        farthest = middle
+                    if nearest > self.local * size:
+                        return None
+                ends.append(place + side * nearest)
+            found.append((ends[0], ends[1] + 1))
+        return found[0], found[1]
+
+
+def _end_slopes(scan: LineScan) -> tuple[FloatArray, FloatArray]:
+    """Slopes of the function on the first and on the last piece of a line."""
+    found = []
+    for piece in (scan.pieces[0], scan.pieces[-1]):
+        i, j = piece.support()
+        start, end = (piece.gs[k] * np.hypot(1.0, piece.ts[k]) for k in (i, j))
+        found.append((end - start) / (piece.ts[j] - piece.ts[i]))
+    return found[0], found[1]
+
+
+class _Brackets:
+    """Pairs of places on either side of each kink, and what moves of other pixels do there."""
+
+    def __init__(self, oracle: Oracle, noise: NoiseFloor, seen: Seen, how: PixelRows) -> None:
+        self.oracle, self.noise, self.seen, self.how = oracle, noise, seen, how
+        gaps = np.diff(seen.kinks)
+        typical = float(np.median(gaps)) if len(gaps) else how.outer
+        outer = max(typical, how.outer)
+        edges = np.concatenate([[-outer], gaps, [outer]]) / 2
+        edges[0] *= -2.0
+        edges[-1] *= 2.0
+        middles = np.concatenate(
+            [[seen.kinks[0] - edges[0]], seen.kinks[:-1] + gaps / 2, [seen.kinks[-1] + edges[-1]]]
+        ) if len(seen.kinks) else np.empty(0)
+        room = np.minimum(edges[:-1], edges[1:]) if len(seen.kinks) else np.empty(0)
+        clear = np.flatnonzero(seen.is_single & (room > how.nearest * typical))
+        self.kinks, self.jumps, self.room = seen.kinks[clear], seen.jumps[clear], room[clear]
+        # Neighbours share a place between them.
+        self._before, self._after = clear, clear + 1
+        self._used = np.unique(np.concatenate([clear, clear + 1]))
+        self._at = middles
+        if len(clear):
+            self._base = self._answers(np.zeros((1, oracle.dim_in)))[0]
+
+    def _answers(self, moves: FloatArray) -> FloatArray:
+        """Change of the answers from before to after each kink, (n, m, k), in one round."""
+        X = np.repeat((self.seen.x0 + moves)[:, None], len(self._used), axis=1)
+        X[:, :, self.seen.pixel] += self._at[self._used]
+        Y = self.oracle(X.reshape(-1, X.shape[2]))
+        Y = Y.reshape(len(moves), len(self._used), -1)
+        before = np.searchsorted(self._used, self._before)
+        after = np.searchsorted(self._used, self._after)
+        return np.asarray(Y[:, after] - Y[:, before])
+
+    @property
+    def error(self) -> float:
+        """Standard error of a change of four answers, in all outputs."""
+        size = float(self.noise.growth(self.seen.x0))
+        return 2.0 * float(np.linalg.norm(self.noise.nu * self.noise.scale)) * size
+
+    def shifts(self, moves: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """How far moves shift each kink, (n, m), standard errors, and whether that holds.
+
+        It does while the kink stays between its two places.
+        """
+        changes = self._answers(moves) - self._base
+        squared = (self.jumps**2).sum(axis=1)
+        shifts = (changes * self.jumps).sum(axis=2) / squared
+        rest = np.linalg.norm(changes - shifts[:, :, None] * self.jumps, axis=2)
+        size = np.linalg.norm(self.jumps, axis=1)
+        # Jumps are known to half of the digits.
+        slack = SIGMAS * self.error + 1e-2 * np.abs(shifts) * size
+        holds = (rest <= slack) & (np.abs(shifts) < 0.9 * self.room)
+        return -shifts, self.error / size, holds
+
+    def are_moved(self, pixels: IntArray) -> bool:
+        """Whether a move of these pixels shifts any kink, by one query a place."""
+        if not len(pixels):
+            return False
+        signs = np.where(np.arange(len(pixels)) % 3 == 1, -1.0, 1.0) * (
+            0.5 + np.modf(np.arange(len(pixels)) * 0.618)[0]
+        )
+        moves = np.zeros((1, self.oracle.dim_in))
+        moves[0, pixels] = self.how.share * signs
+        changes = self._answers(moves)[0] - self._base
+        return bool((np.linalg.norm(changes, axis=1) > SIGMAS * self.error).any())
+
+    def ratios(self, pixels: IntArray) -> tuple[FloatArray, BoolArray]:
+        """``w_q / w_p`` of each neuron, (m, pixels), and of which all are known."""
+        found = np.zeros((len(self.kinks), len(pixels)))
+        step = self.how.share * float(np.median(self.room))
+        todo = np.ones(found.shape, dtype=bool)
+        for _ in range(self.how.n_tries):
+            which = np.flatnonzero(todo.any(axis=0))
+            if not len(which):
+                break
+            moves = np.zeros((len(which), self.oracle.dim_in))
+            moves[np.arange(len(which)), pixels[which]] = step
+            at = self.seen.x0[pixels[which]]
+            if not self.noise.is_exact:  # what float32 makes of it
+                moved = (at + step).astype(np.float32).astype(np.float64) - at
+                moves[np.arange(len(which)), pixels[which]] = moved
+            shifts, _, holds = self.shifts(moves)
+            steps = moves[np.arange(len(which)), pixels[which]]
+            new = holds.T & todo[:, which]
+            rows, columns = np.nonzero(new)
+            # w . y + w_p dt = 0: the kink goes to -w_q y_q / w_p.
+            found[rows, which[columns]] = -(shifts / steps[:, None]).T[rows, columns]
+            todo[rows, which[columns]] = False
+            step *= self.how.shrink
+        return found, np.asarray(~todo.any(axis=1))
