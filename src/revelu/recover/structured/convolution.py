@@ -43,17 +43,23 @@ class StructureSearch(Search):
     Attributes
     ----------
     image : Image
+    asked, answers : ndarray, shape (n, d) and (n, k)
+        What filters are fitted to.
     why_not : list of str
         What kept the pixels tried from showing filters.
     """
 
     method: "SharedWeights"
     image: Image = field(init=False)
+    asked: FloatArray = field(init=False)
+    answers: FloatArray = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         shape = self.oracle.image
         self.image = Image(shape if shape is not None else (1, 1, self.oracle.dim_in))
+        self.asked = np.empty((0, self.oracle.dim_in))
+        self.answers = np.empty((0, len(self.noise.scale)))
 
     def propose(self) -> Candidate:
         """Try one pixel after another until one shows filters that explain fresh answers."""
@@ -165,12 +171,14 @@ class StructureSearch(Search):
         n_shared = conv.kernels.size + len(conv.biases)
         spare = method.spare if noise.is_exact else method.spare_if_rounded
         n_spare = max(spare * n_features, method.equations * n_shared / k, method.fewest)
-        n = n_features + int(np.ceil(n_spare))
+        n = max(n_features + int(np.ceil(n_spare)) - len(self.asked), 0)
         size = np.exp(self.rng.uniform(*np.log(method.sizes), (n, 1)))
         X = size * self.rng.standard_normal((n, oracle.dim_in))
         X = X if noise.is_exact else oracle.in_float32(X)
-        Y = oracle(X)
-        fit = JointFit(conv, pool, X, Y, 1.0 / noise.growth(X), self.rng)
+        self.answers = np.concatenate([self.answers, oracle(X)])
+        self.asked = np.concatenate([self.asked, X])
+        weights = 1.0 / noise.growth(self.asked)
+        fit = JointFit(conv, pool, self.asked, self.answers, weights, self.rng)
         left = fit.run(self._relative_error() * method.settled)
         return LayeredNetwork(fit.layers()), left
 

@@ -90,6 +90,10 @@ class PixelRows:
         Of a step, where the kink went past its neighbours,
     n_tries : int
         so many times.
+    short, short_if_rounded : float
+        Share of a step in all pixels that checks them, of float64 answers and of others,
+    linear : float
+        and by how much that may be off, relative to the largest shift.
     nearest : float
         Kinks nearer than this share of the median distance are left to another line.
     outer : float
@@ -104,6 +108,9 @@ class PixelRows:
     share: float = 0.25
     shrink: float = 0.15
     n_tries: int = 3
+    short: float = 1e-2
+    short_if_rounded: float = 0.2
+    linear: float = 1e-2
     nearest: float = 0.02
     outer: float = 1.0
     most_kinks: int = 400
@@ -205,21 +212,20 @@ class _Brackets:
         room = np.minimum(edges[:-1], edges[1:]) if len(seen.kinks) else np.empty(0)
         clear = np.flatnonzero(seen.is_single & (room > how.nearest * typical))
         self.kinks, self.jumps, self.room = seen.kinks[clear], seen.jumps[clear], room[clear]
-        # Neighbours share a place between them.
-        self._before, self._after = clear, clear + 1
-        self._used = np.unique(np.concatenate([clear, clear + 1]))
-        self._at = middles
+        self._places, self._at = clear, middles
         if len(clear):
             self._base = self._answers(np.zeros((1, oracle.dim_in)))[0]
 
-    def _answers(self, moves: FloatArray) -> FloatArray:
-        """Change of the answers from before to after each kink, (n, m, k), in one round."""
-        X = np.repeat((self.seen.x0 + moves)[:, None], len(self._used), axis=1)
-        X[:, :, self.seen.pixel] += self._at[self._used]
-        Y = self.oracle(X.reshape(-1, X.shape[2]))
-        Y = Y.reshape(len(moves), len(self._used), -1)
-        before = np.searchsorted(self._used, self._before)
-        after = np.searchsorted(self._used, self._after)
+    def _answers(self, moves: FloatArray, kinks: IntArray | None = None) -> FloatArray:
+        """Change of the answers from before to after some kinks, (n, m, k), in one round."""
+        chosen = np.arange(len(self._places)) if kinks is None else kinks
+        places = self._places[chosen]
+        # Neighbours share a place between them.
+        used, where = np.unique(np.concatenate([places, places + 1]), return_inverse=True)
+        X = np.repeat((self.seen.x0 + moves)[:, None], len(used), axis=1)
+        X[:, :, self.seen.pixel] += self._at[used]
+        Y = self.oracle(X.reshape(-1, X.shape[2])).reshape(len(moves), len(used), -1)
+        before, after = np.split(where, 2)
         return np.asarray(Y[:, after] - Y[:, before])
 
     @property
@@ -228,54 +234,87 @@ class _Brackets:
         size = float(self.noise.growth(self.seen.x0))
         return 2.0 * float(np.linalg.norm(self.noise.nu * self.noise.scale)) * size
 
-    def shifts(self, moves: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """How far moves shift each kink, (n, m), standard errors, and whether that holds.
+    def shifts(self, moves: FloatArray, kinks: IntArray) -> tuple[FloatArray, BoolArray]:
+        """How far moves shift some kinks, (n, m), and whether that holds.
 
         It does while the kink stays between its two places.
         """
-        changes = self._answers(moves) - self._base
-        squared = (self.jumps**2).sum(axis=1)
-        shifts = (changes * self.jumps).sum(axis=2) / squared
-        rest = np.linalg.norm(changes - shifts[:, :, None] * self.jumps, axis=2)
-        size = np.linalg.norm(self.jumps, axis=1)
+        jumps = self.jumps[kinks]
+        changes = self._answers(moves, kinks) - self._base[kinks]
+        size = np.linalg.norm(jumps, axis=1)
+        shifts = (changes * jumps).sum(axis=2) / size**2
+        rest = np.linalg.norm(changes - shifts[:, :, None] * jumps, axis=2)
         # Jumps are known to half of the digits.
         slack = SIGMAS * self.error + 1e-2 * np.abs(shifts) * size
-        holds = (rest <= slack) & (np.abs(shifts) < 0.9 * self.room)
-        return -shifts, self.error / size, holds
+        holds = (rest <= slack) & (np.abs(shifts) < 0.9 * self.room[kinks])
+        return -shifts, holds
 
     def are_moved(self, pixels: IntArray) -> bool:
         """Whether a move of these pixels shifts any kink, by one query a place."""
         if not len(pixels):
             return False
-        signs = np.where(np.arange(len(pixels)) % 3 == 1, -1.0, 1.0) * (
-            0.5 + np.modf(np.arange(len(pixels)) * 0.618)[0]
-        )
         moves = np.zeros((1, self.oracle.dim_in))
-        moves[0, pixels] = self.how.share * signs
+        moves[0, pixels] = self.how.share * _irregular(len(pixels))
         changes = self._answers(moves)[0] - self._base
         return bool((np.linalg.norm(changes, axis=1) > SIGMAS * self.error).any())
 
     def ratios(self, pixels: IntArray) -> tuple[FloatArray, BoolArray]:
-        """``w_q / w_p`` of each neuron, (m, pixels), and of which all are known."""
+        """``w_q / w_p`` of each neuron, (m, pixels), and of which all are known.
+
+        Where the largest of a window is taken, a long step may make another place the largest:
+        a short one in all pixels at once shows that.
+        """
         found = np.zeros((len(self.kinks), len(pixels)))
+        known = np.zeros(len(self.kinks), dtype=bool)
         step = self.how.share * float(np.median(self.room))
-        todo = np.ones(found.shape, dtype=bool)
         for _ in range(self.how.n_tries):
-            which = np.flatnonzero(todo.any(axis=0))
-            if not len(which):
+            todo = np.flatnonzero(~known)
+            if not len(todo):
                 break
+            self._measure(found, todo, pixels, step)
+            move = np.zeros((1, self.oracle.dim_in))
+            short = step * (self.how.short if self.noise.is_exact else self.how.short_if_rounded)
+            move[0, pixels] = short * _irregular(len(pixels))
+            move = self._exact(move)
+            shifts, holds = self.shifts(move, todo)
+            off = np.abs(shifts[0] + found[todo] @ move[0, pixels])
+            error = self.error / np.linalg.norm(self.jumps[todo], axis=1)
+            # Each weight has an error of its own, of an answer over its step.
+            slack = SIGMAS * error * (1.0 + short / step * np.sqrt(len(pixels)))
+            slack += self.how.linear * short * np.abs(found[todo]).max(axis=1, initial=0.0)
+            known[todo] = holds[0] & (off <= slack)
+            step *= self.how.shrink
+        return found, known
+
+    def _measure(self, found: FloatArray, todo: IntArray, pixels: IntArray, step: float) -> None:
+        """Put in the ratios of some kinks, by a step in each pixel; shorter where it is too long."""
+        left = np.ones((len(todo), len(pixels)), dtype=bool)
+        for _ in range(self.how.n_tries):
+            which = np.flatnonzero(left.any(axis=0))
+            if not len(which):
+                return
+            kinks = todo[left.any(axis=1)]
             moves = np.zeros((len(which), self.oracle.dim_in))
             moves[np.arange(len(which)), pixels[which]] = step
-            at = self.seen.x0[pixels[which]]
-            if not self.noise.is_exact:  # what float32 makes of it
-                moved = (at + step).astype(np.float32).astype(np.float64) - at
-                moves[np.arange(len(which)), pixels[which]] = moved
-            shifts, _, holds = self.shifts(moves)
+            moves = self._exact(moves)
             steps = moves[np.arange(len(which)), pixels[which]]
-            new = holds.T & todo[:, which]
-            rows, columns = np.nonzero(new)
+            shifts, holds = self.shifts(moves, kinks)
+            at = np.flatnonzero(left.any(axis=1))
+            rows, columns = np.nonzero(holds.T & left[np.ix_(at, which)])
             # w . y + w_p dt = 0: the kink goes to -w_q y_q / w_p.
-            found[rows, which[columns]] = -(shifts / steps[:, None]).T[rows, columns]
-            todo[rows, which[columns]] = False
+            found[kinks[rows], which[columns]] = -(shifts / steps[:, None]).T[rows, columns]
+            left[at[rows], which[columns]] = False
             step *= self.how.shrink
-        return found, np.asarray(~todo.any(axis=1))
+
+    def _exact(self, moves: FloatArray) -> FloatArray:
+        """What float32 makes of moves, where answers have no more digits."""
+        if self.noise.is_exact:
+            return moves
+        x0 = self.seen.x0
+        return np.asarray((x0 + moves).astype(np.float32).astype(np.float64) - x0)
+
+
+def _irregular(n: int) -> FloatArray:
+    """Numbers of size about 1 and of both signs, no few of which cancel."""
+    at = np.arange(n)
+    return np.where(at % 3 == 1, -1.0, 1.0) * (0.5 + np.modf(at * 0.618)[0])
