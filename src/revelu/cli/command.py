@@ -37,6 +37,7 @@ from revelu.cli.options import (
     DimIn,
     Fixed,
     InputName,
+    ImageShape,
     InputShape,
     KeepDiscrete,
     Like,
@@ -297,6 +298,7 @@ class Asking(Command):
     input_name: InputName = None
     output_name: OutputName = None
     input_shape: InputShape = None
+    image: ImageShape = None
     activation: Activation = None
     fixed: Fixed = None
     request: Request = None
@@ -373,6 +375,7 @@ class Asking(Command):
                 input_name=self.input_name,
                 output_name=self.output_name,
                 input_shape=self.input_shape,
+                image=self.image,
                 activation=self.activation,
                 fixed=self.fixed,
                 rate=self.rate,

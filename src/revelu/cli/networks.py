@@ -8,7 +8,7 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.formats import Frame
-from revelu.network import Network
+from revelu.network import LayeredNetwork, Network
 from revelu.recovery import Recovery, Status
 
 
@@ -27,7 +27,9 @@ def save_network(
     def save(path: Path) -> None:
         from revelu import formats
 
-        if (softmax or frame is not None) and path.suffix.lower() == ".onnx":
+        if isinstance(network, LayeredNetwork) and path.suffix.lower() == ".onnx":
+            network.save(path, softmax=softmax, frame=frame)
+        elif (softmax or frame is not None) and path.suffix.lower() == ".onnx":
             weights, biases = list(network.weights), list(network.biases)
             formats.save_arrays(
                 path, weights, biases, network.skip, np.dtype(np.float64), softmax, frame
@@ -81,7 +83,9 @@ def rows_of(recovery: Recovery) -> list[tuple[str, str]]:
 
 def _describe(network: Network, status: Status) -> str:
     """Widths, and whether there is a skip; in words where no neuron is hidden."""
-    if any(network.architecture[1:-1]):
+    if isinstance(network, LayeredNetwork):
+        shape = network.describe()
+    elif any(network.architecture[1:-1]):
         skip = " with an affine skip" if network.skip is not None else ""
         shape = "-".join(map(str, network.architecture)) + skip
     elif status is Status.RECOVERED:

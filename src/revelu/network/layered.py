@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
-from revelu.formats import save_arrays as save_layers
+from revelu.formats import Frame, Node, save_nodes
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Relu
 from revelu.network.network import Network
 from revelu.types import FloatArray
@@ -195,7 +195,14 @@ class LayeredNetwork(Network):
     def _repr_html_(self) -> str:
         return f"<p>{self.describe()}: {self.n_parameters:,} parameters</p>"
 
-    def save(self, path: str | PathLike[str], dtype: DTypeLike | None = None) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        dtype: DTypeLike | None = None,
+        *,
+        softmax: bool = False,
+        frame: Frame | None = None,
+    ) -> None:
         """Write the network to a file; the suffix decides the format.
 
         Parameters
@@ -204,6 +211,10 @@ class LayeredNetwork(Network):
             ONNX has the layers, other formats the rows of :meth:`to_dense`.
         dtype : float64 or float32, optional
             By default float32 of ONNX, whose runtime has no other convolutions; else float64.
+        softmax : bool
+            End in a softmax, in ONNX.
+        frame : Frame, optional
+            Names, shapes and types of input and output, in ONNX.
 
         Raises
         ------
@@ -213,7 +224,31 @@ class LayeredNetwork(Network):
         if Path(path).suffix.lower() != ".onnx":
             self.to_dense().save(path, np.float64 if dtype is None else dtype)
             return
-        save_layers(Path(path), self._layers, np.float32 if dtype is None else dtype)
+        kind = np.float32 if dtype is None else dtype
+        nodes = _nodes(self._layers)
+        save_nodes(Path(path), nodes, self.shape, self.dim_out, kind, softmax, frame)
+
+
+def _nodes(layers: Sequence[Layer]) -> list[Node]:
+    """The layers as ONNX has them; images are flattened before the first dense one."""
+    nodes: list[Node] = []
+    for layer in layers:
+        match layer:
+            case Convolution():
+                dilations, pads = list(layer.dilations), list(layer.pads)
+                said = {"strides": list(layer.strides), "pads": pads, "dilations": dilations}
+                nodes.append(Node("Conv", layer.arrays, said))
+            case Relu():
+                nodes.append(Node("Relu"))
+            case Pooling():
+                kind = "MaxPool" if layer.kind == "max" else "AveragePool"
+                said = {"kernel_shape": list(layer.size), "strides": list(layer.strides)}
+                nodes.append(Node(kind, (), said))
+            case Dense():
+                if all(node.kind != "Flatten" for node in nodes):
+                    nodes.append(Node("Flatten", (), {"axis": 1}))
+                nodes.append(Node("Gemm", layer.arrays, {"transB": 1}))
+    return nodes
 
 
 def _of_convolution(layer: Convolution) -> str:

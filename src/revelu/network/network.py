@@ -121,6 +121,10 @@ class Network:
         """Count of weights and biases, the skip's included."""
         return sum(int(a.size) for a in self.arrays)
 
+    def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
+        """Return rows ``W (k, d)`` and biases of the hyperplanes that bend the function first."""
+        return self.weights[0], self.biases[0]
+
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
         """The skip ``(V, c)``; zeros where the network has none."""

@@ -124,6 +124,8 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
         self.client = client
+        if image is not None and int(np.prod(image)) != self.dim_in:
+            raise InputError(f"an image of {image} has not {self.dim_in} numbers")
         self._image = image
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0

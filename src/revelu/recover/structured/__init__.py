@@ -9,6 +9,7 @@ together.  There is no paper: weight sharing is found, not told, and tested by p
 """
 
 from revelu.recover.structured.convolution import SharedWeights
+from revelu.recover.structured.images import Image
 from revelu.recover.structured.noise import PixelNoise
 
-__all__ = ["PixelNoise", "SharedWeights"]
+__all__ = ["Image", "PixelNoise", "SharedWeights"]

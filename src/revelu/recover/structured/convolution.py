@@ -45,6 +45,8 @@ class StructureSearch(Search):
     image : Image
     asked, answers : ndarray, shape (n, d) and (n, k)
         What filters are fitted to.
+    found : (Convolution, Pooling or None)
+        As they were last fitted.
     why_not : list of str
         What kept the pixels tried from showing filters.
     """
@@ -53,6 +55,7 @@ class StructureSearch(Search):
     image: Image = field(init=False)
     asked: FloatArray = field(init=False)
     answers: FloatArray = field(init=False)
+    found: tuple[Convolution, Pooling | None] = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -83,9 +86,17 @@ class StructureSearch(Search):
         return Candidate(None, Why.UNRESOLVED, obstacles=(f"no shared weights: {why}",))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Give up: what is missing is no filter."""
-        del seen
-        return None
+        """Fit to as many answers again where the network is wrong by little."""
+        if self.n_repairs == self.method.max_repairs or seen.error > self.method.nearly:
+            return None
+        self.n_repairs += 1
+        try:
+            self.tell("fitting to more answers")
+            self._ask(int(self.method.more * len(self.asked)))
+            network, _ = self._fit(*self.found)
+        except (LimitReachedError, SaturatedError) as error:
+            return Candidate(None, Why.of(error), obstacles=(str(error),))
+        return Candidate(network, Why.EXPLAINED)
 
     def _pixels(self) -> list[int]:
         """The first corner, its neighbours inwards, and the centre."""
@@ -165,21 +176,29 @@ class StructureSearch(Search):
 
     def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
         """Ask as many answers as there are features, and a few more, and fit all of it to them."""
-        method, oracle, noise = self.method, self.oracle, self.noise
+        method, exact = self.method, self.noise.is_exact
         n_features = (conv.size_out if pool is None else pool.size_out) + 1
-        k = len(noise.scale)
         n_shared = conv.kernels.size + len(conv.biases)
-        spare = method.spare if noise.is_exact else method.spare_if_rounded
-        n_spare = max(spare * n_features, method.equations * n_shared / k, method.fewest)
-        n = max(n_features + int(np.ceil(n_spare)) - len(self.asked), 0)
-        size = np.exp(self.rng.uniform(*np.log(method.sizes), (n, 1)))
-        X = size * self.rng.standard_normal((n, oracle.dim_in))
-        X = X if noise.is_exact else oracle.in_float32(X)
-        self.answers = np.concatenate([self.answers, oracle(X)])
+        spare = method.spare if exact else method.spare_if_rounded
+        equations = method.equations * n_shared / len(self.noise.scale)
+        self._ask(n_features + int(np.ceil(max(spare * n_features, equations, method.fewest))))
+        return self._fit(conv, pool)
+
+    def _ask(self, n: int) -> None:
+        """Ask at random inputs of several sizes until there are ``n`` answers."""
+        shape = max(n - len(self.asked), 0), self.oracle.dim_in
+        size = np.exp(self.rng.uniform(*np.log(self.method.sizes), (shape[0], 1)))
+        X = size * self.rng.standard_normal(shape)
+        X = X if self.noise.is_exact else self.oracle.in_float32(X)
+        self.answers = np.concatenate([self.answers, self.oracle(X)])
         self.asked = np.concatenate([self.asked, X])
-        weights = 1.0 / noise.growth(self.asked)
+
+    def _fit(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+        """Fit all of it to what was asked; with the network, what that leaves of the answers."""
+        weights = 1.0 / self.noise.growth(self.asked)
         fit = JointFit(conv, pool, self.asked, self.answers, weights, self.rng)
-        left = fit.run(self._relative_error() * method.settled)
+        left = fit.run(self._relative_error() * self.method.settled)
+        self.found = fit.conv, pool
         return LayeredNetwork(fit.layers()), left
 
 
@@ -205,6 +224,12 @@ class SharedWeights(Method):
     settled, floor : float
         What is left of the answers, in units of their own errors, where the fit may end, and where
         filters explain them.
+    nearly : float
+        A network that is wrong by less, relative to the answers, lacks nothing but digits:
+    more : float
+        it is fitted to so many times as many answers,
+    max_repairs : int
+        so many times.
     """
 
     name = "shared_weights"
@@ -219,12 +244,15 @@ class SharedWeights(Method):
     biases: MissingBiases = MissingBiases()
     digits: float = 10.0
     spare: float = 0.02
-    spare_if_rounded: float = 1.0
+    spare_if_rounded: float = 1.5
     equations: float = 1.5
     fewest: int = 8
-    sizes: tuple[float, float] = (0.5, 2.0)
+    sizes: tuple[float, float] = (0.5, 4.0)
     settled: float = 3.0
     floor: float = 1e4
+    nearly: float = 1e-4
+    more: float = 2.0
+    max_repairs: int = 2
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inputs must be an image, and answers have no domain's coordinates."""

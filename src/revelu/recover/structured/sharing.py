@@ -116,7 +116,8 @@ def _cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:
 def _is_copy(row: Row, known: Filter, one: Filter, image: Image, rtol: float) -> float:
     """Orientation of a row that is a known filter's at another place; 0 where it is not."""
     if np.isnan(known.b) or np.isnan(one.b):
-        if known.kernel.shape != one.kernel.shape:
+        # Kernels of one entry are all alike.
+        if known.kernel.shape != one.kernel.shape or known.kernel.size == 1:
             return 0.0
         cosine = float((known.kernel * one.kernel).sum())
         return float(np.sign(cosine)) if 1.0 - abs(cosine) <= rtol else 0.0
