@@ -28,7 +28,12 @@ from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows, Row, Seen
 from revelu.recover.structured.places import Places
 from revelu.recover.structured.sharing import Filter, find_filters
-from revelu.recover.structured.signs import MissingBiases, signs_of
+from revelu.recover.structured.signs import (
+    MissingBiases,
+    sign_by_ties,
+    signs_of,
+    window_steps,
+)
 from revelu.types import FloatArray
 
 __all__ = ["SharedWeights"]
@@ -114,65 +119,104 @@ class StructureSearch(Search):
     def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
         """Filters that a pixel shows, and the layers around them."""
         method, oracle, noise, image = self.method, self.oracle, self.noise, self.image
-        seen = method.lines.scan(oracle, noise, pixel, self.rng)
-        if seen is None or not len(seen.kinks):
+        line = self._line(pixel)
+        if line is None:
             return None
-        rows = method.lines.measure(oracle, noise, image, seen)
-        if not rows:
-            self.why_not.append(
-                "neurons see most of the image" if rows is None else "kinks are too near each other"
-            )
-            return None
+        seen, rows = line
         rtol = method.digits * noise.half_digits
         filters = find_filters(rows, image, rtol)
         known = self._with_signs(seen, rows, filters, rtol)
         if known is None:
             return None
-        kernels, biases, origin, ring = known
+        kernels, biases, origin = self._in_one_frame(known[0], pixel)
         places = Places(oracle, noise, image, kernels, biases, self.rng)
-        found = method.geometry.find(places, origin, ring)
+        found = method.geometry.find(places, origin, known[1])
         if found is None:
             self.why_not.append("a neuron's weights do not recur at another place")
         else:
             log.info("filters: %s, %s", found[0].kernels.shape, found[1])
         return found
 
+    def _line(self, pixel: int) -> tuple[Seen, list[Row]] | None:
+        """A line along a pixel on which all kinks, or the most of a few lines, have rows."""
+        lines, best = self.method.lines, None
+        for _ in range(self.method.max_lines):
+            seen = lines.scan(self.oracle, self.noise, pixel, self.rng)
+            if seen is None or not len(seen.kinks):
+                return None
+            rows = lines.measure(self.oracle, self.noise, self.image, seen)
+            if rows is None:
+                self.why_not.append("neurons see most of the image")
+                return None
+            if best is None or len(rows) * len(best[0].kinks) > len(best[1]) * len(seen.kinks):
+                best = seen, rows
+            if len(rows) == len(seen.kinks):
+                break
+        if best is None or not best[1]:
+            self.why_not.append("kinks are too near each other")
+            return None
+        return best
+
     def _with_signs(
         self, seen: Seen, rows: list[Row], filters: list[Filter], rtol: float
-    ) -> tuple[FloatArray, FloatArray, tuple[int, int], int] | None:
-        """Kernels in one frame, biases, what the frame's first entry reads, and windows' reach."""
+    ) -> tuple[list[Filter], int] | None:
+        """Filters turned as they are, the strongest first, and how far windows reach, in places."""
+        steps = window_steps(filters, self.image)
         signs = signs_of(seen, rows, filters, rtol)
         if signs is None:
-            self.why_not.append("the signs of filters are left open")
-            return None
-        turned = [
-            Filter(s * one.kernel, s * one.b, one.origin, one.copies, one.shift)
-            for s, one in zip(signs, filters, strict=True)
-        ]
+            return self._told_by_ties(filters, rtol)
+        turned = [one.turned(s) for s, one in zip(signs, filters, strict=True)]
         jumps = np.array([rows[one.copies[0][0]].jump for one in filters])
-        reach = max(max(one.shift) for one in filters)
         if any(np.isnan(one.b) for one in turned):
-            method = self.method
-            found = method.biases.find(
-                self.oracle, self.noise, self.image, turned, jumps, seen.pixel, self.rng,
-                method.lines, rtol,
+            lines = self.method.lines
+            found = self.method.biases.find(
+                self.oracle, self.noise, self.image, turned, jumps, seen.pixel, self.rng, lines, rtol
             )
             if found is None:
                 self.why_not.append("filters tie wherever they were seen")
                 return None
             turned = found
-        origin = min(one.origin[0] for one in turned), min(one.origin[1] for one in turned)
+        order = np.argsort(-np.linalg.norm(jumps, axis=1))
+        reach = max((max(step) for step in steps), default=1)
+        least = min((max(step) for step in steps), default=1)
+        return [turned[f] for f in order], reach // least
+
+    def _told_by_ties(self, filters: list[Filter], rtol: float) -> tuple[list[Filter], int] | None:
+        """Filters whose own zeros were seen, where the largest of windows is taken."""
+        found = []
+        for one in filters:
+            if np.isnan(one.b) or abs(one.b) <= rtol:
+                continue
+            sign = sign_by_ties(one, self.oracle, self.noise, self.image, self.rng)
+            if sign:
+                found.append(one.turned(sign))
+        if not found:
+            self.why_not.append("the signs of filters are left open")
+            return None
+        return found, 1
+
+    def _in_one_frame(
+        self, filters: list[Filter], pixel: int
+    ) -> tuple[FloatArray, FloatArray, tuple[int, int]]:
+        """Kernels of one size, their biases, and what the first entry of them reads.
+
+        At a corner all filters are seen at one place; elsewhere kernels of one size have one frame.
+        """
+        shapes = {one.kernel.shape for one in filters}
+        origins = [one.origin for one in filters]
+        if len(shapes) == 1 and any(self.image.place(pixel)):
+            origins = [origins[0]] * len(filters)
+        origin = min(r for r, _ in origins), min(c for _, c in origins)
+        sizes = [one.kernel.shape[1:] for one in filters]
         ends = [
-            max(one.origin[axis] + one.kernel.shape[1 + axis] for one in turned) - origin[axis]
+            max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True)) - origin[axis]
             for axis in (0, 1)
         ]
-        kernels = np.zeros((len(turned), self.image.shape[0], *ends))
-        for f, one in enumerate(turned):
-            r, c = one.origin[0] - origin[0], one.origin[1] - origin[1]
+        kernels = np.zeros((len(filters), self.image.shape[0], *ends))
+        for f, (one, at) in enumerate(zip(filters, origins, strict=True)):
+            r, c = at[0] - origin[0], at[1] - origin[1]
             kernels[f, :, r : r + one.kernel.shape[1], c : c + one.kernel.shape[2]] = one.kernel
-        order = np.argsort(-np.linalg.norm(jumps, axis=1))
-        biases = np.array([one.b for one in turned])
-        return kernels[order], biases[order], origin, 1 if reach else 1
+        return kernels, np.array([one.b for one in filters]), origin
 
     def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
         """Ask as many answers as there are features, and a few more, and fit all of it to them."""
@@ -213,6 +257,8 @@ class SharedWeights(Method):
     biases : MissingBiases
     digits : float
         Errors of a row, in units of half of the answers' digits.
+    max_lines : int
+        Along a pixel, until all kinks of one have rows.
     spare, spare_if_rounded : float
         Answers beyond one a feature, as a share of those: of float64 answers, and of others.
     equations : float
@@ -243,6 +289,7 @@ class SharedWeights(Method):
     geometry: Geometry = Geometry()
     biases: MissingBiases = MissingBiases()
     digits: float = 10.0
+    max_lines: int = 3
     spare: float = 0.02
     spare_if_rounded: float = 1.5
     equations: float = 1.5

@@ -40,6 +40,10 @@ class Filter:
     copies: tuple[tuple[int, float], ...] = ()
     shift: tuple[int, int] = (0, 0)
 
+    def turned(self, sign: float) -> "Filter":
+        """Return the filter, negated where the sign is -1."""
+        return replace(self, kernel=sign * self.kernel, b=sign * self.b)
+
 
 def find_filters(rows: list[Row], image: Image, rtol: float) -> list[Filter]:
     """Find the fewest filters that all rows are copies of.
@@ -80,7 +84,9 @@ def _filter_of(row: Row, j: int, rtol: float) -> Filter:
 
 
 def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | None:
-    """Find ``v`` and the least shift S with ``w = v - S v``; None where there are none.
+    """Find ``v`` and the largest shift S with ``w = v - S v``; None where there are none.
+
+    A smaller one that divides S will do, too, as ``v - S^2 v = (v + S v) - S (v + S v)``.
 
     Parameters
     ----------
@@ -89,7 +95,7 @@ def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | N
     """
     _, height, width = w.shape
     shifts = [(a, b) for a in range(height) for b in range(width) if a or b]
-    for a, b in sorted(shifts, key=lambda s: (s[0] + s[1], s)):
+    for a, b in sorted(shifts, key=lambda s: (-s[0] - s[1], s)):
         v = w.copy()
         for r in range(a, height):
             for c in range(b, width):

@@ -8,10 +8,11 @@ from revelu.numerics.subset_sum import find_binary_solutions
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.pixel_rows import PixelRows, Row, Seen
+from revelu.recover.structured.places import Places
 from revelu.recover.structured.sharing import Filter
 from revelu.types import FloatArray
 
-__all__ = ["MissingBiases", "signs_of"]
+__all__ = ["MissingBiases", "sign_by_ties", "signs_of", "window_steps"]
 
 
 def signs_of(seen: Seen, rows: list[Row], filters: list[Filter], rtol: float) -> FloatArray | None:
@@ -42,6 +43,33 @@ def signs_of(seen: Seen, rows: list[Row], filters: list[Filter], rtol: float) ->
             best = min(found, key=lambda x: float(np.linalg.norm(G @ x - y)))
             return np.where(best[: len(filters)] > 0.5, 1.0, -1.0)
     return None
+
+
+def window_steps(filters: list[Filter], image: Image) -> list[tuple[int, int]]:
+    """Steps from a place to the others of a window, of which ties have shown some."""
+    seen = [step for one in filters for step in one.shift if step]
+    if not seen:
+        return []
+    along = range(0, max(seen) + 1, int(np.gcd.reduce(seen)))
+    down = along if image.shape[1] > 1 else range(1)
+    return [(i, j) for i in down for j in along if i or j]
+
+
+def sign_by_ties(
+    one: Filter, oracle: Oracle, noise: NoiseFloor, image: Image, rng: np.random.Generator
+) -> float:
+    """Return the sign with which a filter is the largest of its window; 0 where neither is.
+
+    Where the sums of its neighbours are under 0 the function bends as its own crosses 0; where
+    they are over 0 one of them is the largest.
+    """
+    bends = []
+    for sign in (1.0, -1.0):
+        kernel, b = sign * one.kernel[None], np.array([sign * one.b])
+        places = Places(oracle, noise, image, kernel, b, rng)
+        found = [places.columns(0, [one.origin], (step, step))[1][0] for step in (1, 2)]
+        bends.append(any(found))
+    return float(bends[0]) - float(bends[1])
 
 
 @dataclass(frozen=True)
@@ -121,13 +149,9 @@ class MissingBiases:
         """An input where the others of the windows of a few filters are likely under 0."""
         x = rng.standard_normal(image.size)
         rows: list[FloatArray] = []
+        steps = window_steps(filters, image)
         for f in rng.permutation(missing):
             one = filters[int(f)]
-            a, b = one.shift
-            steps = {(max(a, b), max(a, b)), (a, max(a, b)), (max(a, b), b), (a, b)}
-            steps |= {(0, max(a, b)), (max(a, b), 0)}
-            if image.shape[1] == 1:
-                steps = {(0, b)}
             more = [
                 image.shifted(one.kernel, one.origin[0] + i, one.origin[1] + j)
                 for i, j in steps
