@@ -67,6 +67,11 @@ class LayeredNetwork(Network):
         return first.shape if isinstance(first, Convolution) else (1, 1, self.dim_in)
 
     @property
+    def row(self) -> tuple[int, ...]:
+        """Shape of an input, as targets have it."""
+        return self.shape
+
+    @property
     def dim_in(self) -> int:
         """Number of inputs."""
         return next(layer.size_in for layer in self._layers if not isinstance(layer, Relu))

@@ -9,7 +9,7 @@ on theta alone (variable projection; Golub and Pereyra 1973): with ``Q`` orthono
 so that a few answers more than there are features determine the filters as well.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg
@@ -37,8 +37,10 @@ class JointFit:
         Combinations of answers that filters are fitted to.
     ridge : float
         What keeps features apart that no answer does, relative to the largest.
-    n_refinements : int
-        Of each solution of the normal equations, which have half of the digits.
+    most_refinements : int
+        Of each solution of the normal equations, which have half of the digits,
+    refined, converged : float
+        until they change it by less, relative to it; and by how much at most in the end.
     """
 
     conv: Convolution
@@ -49,7 +51,10 @@ class JointFit:
     rng: np.random.Generator
     most_spare: int = 400
     ridge: float = 1e-15
-    n_refinements: int = 3
+    most_refinements: int = 8
+    refined: float = 1e-13
+    converged: float = 1e-9
+    _factor: tuple[FloatArray, bool] | None = field(default=None, init=False)
 
     def run(self, rtol: float, n_steps: int = 6) -> float:
         """Fit, and return the root mean square of what is left in spare answers.
@@ -87,25 +92,45 @@ class JointFit:
         """Fit the dense layer; return what is left in spare answers, relative to the answers."""
         P, Y = self._features(), self.Y * self.weights[:, None]
         n, m = P.shape
-        G = P.T @ P
-        size = np.diag(G).copy()
-        # What is never on has no column.
-        G[np.diag_indices(m)] += self.ridge * size.max() + (size == 0.0)
-        factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
-
-        def solved(B: FloatArray) -> FloatArray:
-            """Least squares for ``P x = B``."""
-            x = scipy.linalg.cho_solve(factor, P.T @ B, check_finite=False)
-            for _ in range(self.n_refinements):
-                x += scipy.linalg.cho_solve(factor, P.T @ (B - P @ x), check_finite=False)
-            return np.asarray(x)
-
-        self.A = solved(Y)
         R = self.rng.standard_normal((n, max(1, min(n - m, self.most_spare))))
-        R -= P @ solved(R)
+        # Filters that move by little leave the factors as good as they were.
+        found = None if self._factor is None else self._least_squares(P, np.column_stack([Y, R]))
+        if found is None:
+            self._factor = self._factored(P)
+            found = self._least_squares(P, np.column_stack([Y, R]))
+        if found is None:  # what is left says how good it is
+            found = self._solved(P, np.column_stack([Y, R]))[0]
+        self.A = found[:, : Y.shape[1]]
+        R -= P @ found[:, Y.shape[1] :]
         self._Q = np.linalg.qr(R)[0]
         self._left = self._Q.T @ (Y - P @ self.A)
         return float(np.sqrt((self._left**2).mean()) / np.sqrt((Y**2).mean()))
+
+    def _factored(self, P: FloatArray) -> tuple[FloatArray, bool]:
+        """The Cholesky factor of ``P'P``."""
+        G = P.T @ P
+        size = np.diag(G).copy()
+        # What is never on has no column.
+        G[np.diag_indices(len(G))] += self.ridge * size.max() + (size == 0.0)
+        L, lower = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(L), bool(lower)
+
+    def _solved(self, P: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
+        """Least squares for ``P x = B``, refined, and the last change relative to it."""
+        x = scipy.linalg.cho_solve(self._factor, P.T @ B, check_finite=False)
+        change = np.inf
+        for _ in range(self.most_refinements):
+            more = scipy.linalg.cho_solve(self._factor, P.T @ (B - P @ x), check_finite=False)
+            x += more
+            before, change = change, float(np.linalg.norm(more) / np.linalg.norm(x))
+            if change < self.refined or change > 0.5 * before:
+                break
+        return np.asarray(x), change
+
+    def _least_squares(self, P: FloatArray, B: FloatArray) -> FloatArray | None:
+        """As :meth:`_solved`; None where the factor does not lead to it."""
+        x, change = self._solved(P, B)
+        return x if change < self.converged else None
 
     def _step(self) -> bool:
         """Move the filters to where the spare answers say."""
