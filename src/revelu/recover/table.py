@@ -25,8 +25,8 @@ METHODS: tuple[Method, ...] = (
 """Every method, in the order in which ``auto`` prefers them."""
 
 AFTER: Mapping[tuple[str, Why], str] = {
-    ("shared_weights", Why.UNRESOLVED): "one_hidden",
-    ("shared_weights", Why.SATURATED): "one_hidden",
+    ("shared_weights", Why.NOT_SHARED): "one_hidden",
+    ("one_hidden", Why.NOT_SHARED): "fit",
     ("one_hidden", Why.HYPERPLANES_END): "two_hidden",
     ("fit", Why.HYPERPLANES_END): "two_hidden",
     ("one_hidden", Why.UNRESOLVED): "near_duplicates",

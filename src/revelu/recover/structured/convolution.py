@@ -72,8 +72,11 @@ class StructureSearch(Search):
     def propose(self) -> Candidate:
         """Try one pixel after another until one shows filters that explain fresh answers."""
         self.tell("looking for filters")
-        network = None
+        network, lines = None, self.method.lines
         try:
+            if lines.act_together(self.oracle, self.noise, self.image, self.rng):
+                why = "no shared weights: neurons see pixels that are far apart"
+                return Candidate(None, Why.NOT_SHARED, obstacles=(why,))
             for pixel in self._pixels():
                 found = self._filters_at(pixel)
                 if found is None:
@@ -86,9 +89,9 @@ class StructureSearch(Search):
         except LimitReachedError as error:
             return Candidate(network, Why.LIMIT, obstacles=(str(error),))
         except SaturatedError as error:
-            return Candidate(network, Why.SATURATED, obstacles=(str(error),))
+            return Candidate(None, Why.NOT_SHARED, obstacles=(str(error),))
         why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
-        return Candidate(None, Why.UNRESOLVED, obstacles=(f"no shared weights: {why}",))
+        return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {why}",))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to as many answers again where the network is wrong by little."""
@@ -282,7 +285,6 @@ class SharedWeights(Method):
     hidden = (1, 1)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "about 1 a feature"
-    max_starts = 2
     search = StructureSearch
 
     lines: PixelRows = PixelRows()

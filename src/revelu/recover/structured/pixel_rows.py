@@ -93,13 +93,16 @@ class PixelRows:
     short, short_if_rounded : float
         Share of a step in all pixels that checks them, of float64 answers and of others,
     linear : float
-        and by how much that may be off, relative to the largest shift.
+        and by how much that may be off, relative to the largest shift, in units of half of the
+        answers' digits, which is what changes of slope have.
     nearest : float
         Kinks nearer than this share of the median distance are left to another line.
     outer : float
         How far beyond the outermost kinks the function is asked.
     most_kinks : int
         More than this of one line are those of no filter.
+    n_pairs : int
+        Inputs, four queries each, at which pixels that are far apart are looked at.
     local : float
         Share of the image's rows or columns that a filter sees at most.
     """
@@ -110,10 +113,11 @@ class PixelRows:
     n_tries: int = 3
     short: float = 1e-2
     short_if_rounded: float = 0.2
-    linear: float = 1e-2
+    linear: float = 10.0
     nearest: float = 0.02
     outer: float = 1.0
     most_kinks: int = 400
+    n_pairs: int = 4
     local: float = 0.75
 
     def scan(
@@ -138,6 +142,30 @@ class PixelRows:
         kinks, jumps = scan.kinks * self.reach, scan.jumps / self.reach
         ends = slopes[0] / self.reach, slopes[1] / self.reach
         return Seen(pixel, x0, kinks, jumps, ends, scan.is_single)
+
+    def act_together(
+        self, oracle: Oracle, noise: NoiseFloor, image: Image, rng: np.random.Generator
+    ) -> bool:
+        """Whether some neuron sees a corner's pixel and others that no filter sees with it.
+
+        If none does, ``f(x + p + q) - f(x + p) - f(x + q) + f(x) = 0`` for moves p and q of them.
+        """
+        pixel, (_, height, width) = image.pixel(0, 0, 0), image.shape
+        rows, columns = (int(np.ceil(self.local * size)) for size in (height, width))
+        far = np.union1d(
+            image.pixels((rows, height), (0, width)) if height > 1 else np.empty(0, dtype=np.intp),
+            image.pixels((0, height), (columns, width)),
+        )
+        X, P, Q = (np.zeros((self.n_pairs, image.size)) for _ in range(3))
+        X[:] = rng.standard_normal(X.shape)
+        P[:, pixel] = self.reach * rng.standard_normal(len(P))
+        Q[:, far] = rng.standard_normal((len(Q), len(far)))
+        rounded = [x if noise.is_exact else oracle.in_float32(x) for x in (X, X + P, X + Q)]
+        both = rounded[1] + rounded[2] - rounded[0]
+        Y = oracle(np.concatenate([both, *rounded])).reshape(4, self.n_pairs, -1)
+        size = noise.growth(both)[:, None] * noise.nu * noise.scale
+        apart = np.abs(Y[0] + Y[1] - Y[2] - Y[3])
+        return bool((np.abs(apart) > 3.0 * SIGMAS * size).any())
 
     def measure(
         self, oracle: Oracle, noise: NoiseFloor, image: Image, seen: Seen
@@ -178,9 +206,9 @@ class PixelRows:
                         nearest = middle + 1
                     else:
                         farthest = middle
-                    if nearest > self.local * size:
-                        return None
                 ends.append(place + side * nearest)
+            if size > 1 and ends[1] - ends[0] >= self.local * size:
+                return None
             found.append((ends[0], ends[1] + 1))
         return found[0], found[1]
 
@@ -281,7 +309,8 @@ class _Brackets:
             error = self.error / np.linalg.norm(self.jumps[todo], axis=1)
             # Each weight has an error of its own, of an answer over its step.
             slack = SIGMAS * error * (1.0 + short / step * np.sqrt(len(pixels)))
-            slack += self.how.linear * short * np.abs(found[todo]).max(axis=1, initial=0.0)
+            linear = self.how.linear * self.noise.half_digits
+            slack += linear * short * np.abs(found[todo]).max(axis=1, initial=0.0)
             known[todo] = holds[0] & (off <= slack)
             step *= self.how.shrink
         return found, known
