@@ -132,9 +132,9 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
+        own: dict[str, Any] = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
         own |= {**options, **names, **filed}
-        own["image"] = image
+        own |= {"image": shape}
         given = [name for name, value in own.items() if value is not None]
         if given or remote:
             raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")

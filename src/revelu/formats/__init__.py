@@ -27,6 +27,7 @@ __all__ = [
     "Node",
     "check_writable",
     "load_arrays",
+    "load_nodes",
     "save_arrays",
     "save_nodes",
     "suffixes",
@@ -102,6 +103,23 @@ def save_arrays(
         module.dump(path, arrays, kind, softmax, frame)
     else:
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
+
+
+def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
+    """Read layers that are no dense ones, too, with the shape of an input, of an ``.onnx`` file.
+
+    None where it has dense ones only, and of other formats.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or has layers of other kinds beside convolutions.
+    """
+    if Path(path).suffix.lower() != ".onnx":
+        return None
+    from revelu.formats.onnx_layers import read_nodes  # noqa: PLC0415 - when it is used
+
+    return read_nodes(path)
 
 
 def save_nodes(

@@ -52,6 +52,26 @@ class LayeredNetwork(Network):
             raise InputError("the last layer must be dense")
         object.__setattr__(self, "_layers", chained)
 
+    @classmethod
+    def from_nodes(cls, row: Sequence[int], nodes: Sequence[Node]) -> "LayeredNetwork":
+        """Make the network of layers as ONNX has them.
+
+        Parameters
+        ----------
+        row : sequence of int
+            Shape of an input.
+        nodes : sequence of Node
+
+        Raises
+        ------
+        FormatError
+            If the layers do not chain, or are used in a way that is not read.
+        """
+        try:
+            return cls(_layers_of(row, nodes))
+        except (InputError, ValueError, IndexError, TypeError) as error:
+            raise FormatError(f"not a chain of layers: {error}") from None
+
     def __reduce__(self) -> tuple[type["LayeredNetwork"], tuple[object, ...]]:
         return LayeredNetwork, (self._layers,)
 
@@ -137,8 +157,8 @@ class LayeredNetwork(Network):
         Besides those of the first layer, of a largest those where neighbours of a window tie.
         """
         first = self._layers[0]
-        if isinstance(first, Relu | Pooling):  # pragma: no cover - none begins so
-            raise AssertionError
+        if not isinstance(first, Convolution | Dense):
+            first = Dense(np.eye(self.dim_in), np.zeros(self.dim_in))
         W, b = first.to_dense()
         pools = [x for x in self._layers if isinstance(x, Pooling) and x.kind == "max"]
         if not pools or not isinstance(first, Convolution):
@@ -254,6 +274,40 @@ def _nodes(layers: Sequence[Layer]) -> list[Node]:
                     nodes.append(Node("Flatten", (), {"axis": 1}))
                 nodes.append(Node("Gemm", layer.arrays, {"transB": 1}))
     return nodes
+
+
+def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
+    """Layers of what ONNX has; pads that a pooling has are refused."""
+    layers: list[Layer] = []
+    channels, height, width = row
+    shape: ImageShape = (channels, height, width)
+    for node in nodes:
+        said = node.attributes
+        strides = tuple(said.get("strides", (1, 1)))
+        match node.kind:
+            case "Conv":
+                if said.get("group", 1) != 1 or said.get("auto_pad", b"NOTSET") != b"NOTSET":
+                    raise FormatError("a convolution of groups, or padded by itself, is not read")
+                kernels = node.arrays[0]
+                b = node.arrays[1] if len(node.arrays) > 1 else np.zeros(len(kernels))
+                top, left, bottom, right = said.get("pads", (0, 0, 0, 0))
+                dilations = tuple(said.get("dilations", (1, 1)))
+                pads = (top, left, bottom, right)
+                conv = Convolution(kernels, b, shape, strides, pads, dilations)
+                layers, shape = [*layers, conv], conv.shape_out
+            case "MaxPool" | "AveragePool":
+                if any(said.get("pads", ())) or said.get("ceil_mode", 0):
+                    raise FormatError("pooling with pads or incomplete windows is not read")
+                kind = "max" if node.kind == "MaxPool" else "average"
+                pool = Pooling(kind, shape, tuple(said["kernel_shape"]), strides)
+                layers, shape = [*layers, pool], pool.shape_out
+            case "Gemm":
+                W, b = node.arrays
+                W = W if said.get("transB", 0) else W.T
+                layers.append(Dense(W, b))
+            case "Relu":
+                layers.append(Relu())
+    return layers
 
 
 def _of_convolution(layer: Convolution) -> str:

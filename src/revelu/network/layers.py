@@ -4,16 +4,18 @@ Images are rows of ``channels * height * width`` numbers, channel by channel and
 ONNX and torch flatten them; a time series is an image of height 1.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from revelu.errors import InputError
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Convolution", "Dense", "ImageShape", "Layer", "Pooling", "Relu", "window_starts"]
+__all__ = ["Convolution", "Dense", "ImageShape", "Layer", "Pooling", "Relu"]
 
 ImageShape = tuple[int, int, int]
 """Channels, height and width."""
@@ -237,25 +239,30 @@ class Pooling:
         """Nothing is learnt."""
         return ()
 
-    def seen(self, H: FloatArray) -> FloatArray:
-        """Return what each window sees, (n, channels, windows, entries)."""
-        images = H.reshape(len(H), *self.shape)
-        found = sliding_window_view(images, self.size, axis=(2, 3))
-        found = found[:, :, :: self.strides[0], :: self.strides[1]]
-        return np.asarray(found.reshape(len(H), self.shape[0], -1, self.size[0] * self.size[1]))
-
     @cached_property
     def reads(self) -> IntArray:
         """Which place each entry of each window is, (windows, entries)."""
-        height, width = self.shape[1:]
-        places = np.arange(height * width, dtype=np.float64).reshape(1, -1)
-        one = Pooling(self.kind, (1, height, width), self.size, self.strides)
-        return one.seen(places)[0, 0].astype(np.intp)
+        places = np.arange(self.shape[1] * self.shape[2], dtype=np.intp)
+        parts = self._parts(places.reshape(1, 1, *self.shape[1:]))
+        return np.stack([part.ravel() for part in parts], axis=1)
+
+    def _parts(self, images: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield one entry of all windows after another, (n, channels, rows, columns) each."""
+        (nr, nc), (sr, sc) = self.windows, self.strides
+        for i in range(self.size[0]):
+            for j in range(self.size[1]):
+                yield images[:, :, i : i + (nr - 1) * sr + 1 : sr, j : j + (nc - 1) * sc + 1 : sc]
 
     def __call__(self, H: FloatArray) -> FloatArray:
         """Evaluate a batch, (n, size_in) -> (n, size_out)."""
-        seen = self.seen(H)
-        found = seen.max(axis=3) if self.kind == "max" else seen.mean(axis=3)
+        first, *others = self._parts(H.reshape(len(H), *self.shape))
+        found = first.copy()
+        for part in others:
+            if self.kind == "max":
+                np.maximum(found, part, out=found)
+            else:
+                found += part
+        found = found if self.kind == "max" else found / (1 + len(others))
         return np.asarray(found.reshape(len(H), -1))
 
     def to_dense(self) -> tuple[FloatArray, FloatArray]:
@@ -271,13 +278,8 @@ class Pooling:
         windows, entries = self.reads.shape
         one = np.zeros((windows, self.size_in // self.shape[0]))
         one[np.arange(windows)[:, None], self.reads] = 1.0 / entries
-        return np.kron(np.eye(self.shape[0]), one), np.zeros(self.size_out)
+        W = np.kron(np.eye(self.shape[0]), one)
+        return np.asarray(W, dtype=np.float64), np.zeros(self.size_out)
 
 
 Layer = Dense | Relu | Convolution | Pooling
-
-
-def window_starts(layer: Pooling) -> tuple[IntArray, IntArray]:
-    """Return the first row and the first column of every window of a row of windows."""
-    (nr, nc), (sr, sc) = layer.windows, layer.strides
-    return np.arange(nr) * sr, np.arange(nc) * sc

@@ -173,7 +173,15 @@ class StructureSearch(Search):
         if any(np.isnan(one.b) for one in turned):
             lines = self.method.lines
             found = self.method.biases.find(
-                self.oracle, self.noise, self.image, turned, jumps, seen.pixel, self.rng, lines, rtol
+                self.oracle,
+                self.noise,
+                self.image,
+                turned,
+                jumps,
+                seen.pixel,
+                self.rng,
+                lines,
+                rtol,
             )
             if found is None:
                 self.why_not.append("filters tie wherever they were seen")
@@ -212,7 +220,8 @@ class StructureSearch(Search):
         origin = min(r for r, _ in origins), min(c for _, c in origins)
         sizes = [one.kernel.shape[1:] for one in filters]
         ends = [
-            max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True)) - origin[axis]
+            max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True))
+            - origin[axis]
             for axis in (0, 1)
         ]
         kernels = np.zeros((len(filters), self.image.shape[0], *ends))
@@ -234,7 +243,8 @@ class StructureSearch(Search):
     def _ask(self, n: int) -> None:
         """Ask at random inputs of several sizes until there are ``n`` answers."""
         shape = max(n - len(self.asked), 0), self.oracle.dim_in
-        size = np.exp(self.rng.uniform(*np.log(self.method.sizes), (shape[0], 1)))
+        least, most = np.log(self.method.sizes)
+        size = np.exp(self.rng.uniform(least, most, (shape[0], 1)))
         X = size * self.rng.standard_normal(shape)
         X = X if self.noise.is_exact else self.oracle.in_float32(X)
         self.answers = np.concatenate([self.answers, self.oracle(X)])
@@ -287,9 +297,9 @@ class SharedWeights(Method):
     cost = "about 1 a feature"
     search = StructureSearch
 
-    lines: PixelRows = PixelRows()
-    geometry: Geometry = Geometry()
-    biases: MissingBiases = MissingBiases()
+    lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
+    geometry: Geometry = Geometry()  # noqa: RUF009 - frozen
+    biases: MissingBiases = MissingBiases()  # noqa: RUF009 - frozen
     digits: float = 10.0
     max_lines: int = 3
     spare: float = 0.02

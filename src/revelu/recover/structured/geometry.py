@@ -1,6 +1,6 @@
 """Stride, padding, dilation and pooling, each proposed and tested at places never seen before."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,9 +62,7 @@ class Geometry:
                 return stride
         return None
 
-    def _is_there(
-        self, places: Places, origin: Origin, steps: tuple[int, int], ring: int
-    ) -> bool:
+    def _is_there(self, places: Places, origin: Origin, steps: tuple[int, int], ring: int) -> bool:
         """Whether any of a few filters is at a place."""
         n = min(self.most_filters, len(places.kernels))
         return any(places.columns(f, [origin], steps, ring=ring)[1][0] for f in range(n))
@@ -109,8 +107,7 @@ class Geometry:
                 return None
             axis = int(size[1] > 1)
             on = (0, 1) if axis else (1, 0)
-            first = (-conv.pads[0], -conv.pads[1])
-            inner = _inner(places, conv, size, first)
+            inner = _inner(conv, size)
             _, there = places.columns(f, [inner], conv.strides, ring=ring, on=on)
             kind = "average" if there[0] else "max"
             return Pooling(kind, conv.shape_out, size, size)
@@ -158,17 +155,12 @@ def _at(origin: Origin, axis: int, where: int) -> Origin:
     return (where, origin[1]) if axis == 0 else (origin[0], where)
 
 
-def _inner(
-    places: Places, conv: Convolution, size: tuple[int, int], first: Origin
-) -> Origin:
-    """Where the first place of a window reads that lies inside the image."""
-    del places
-    windows = [
-        min(-(-conv.pads[axis] // (size[axis] * conv.strides[axis])), 1) for axis in (0, 1)
-    ]
-    found = [
-        first[axis] + windows[axis] * size[axis] * conv.strides[axis] for axis in (0, 1)
-    ]
+def _inner(conv: Convolution, size: tuple[int, int]) -> Origin:
+    """What the first place of a window reads that lies inside the image."""
+    found = []
+    for pad, entries, stride in zip(conv.pads[:2], size, conv.strides, strict=True):
+        step = entries * stride
+        found.append(min(-(-pad // step), 1) * step - pad)
     return found[0], found[1]
 
 
@@ -182,8 +174,3 @@ def _undilated(kernels: FloatArray) -> tuple[FloatArray, tuple[int, int]]:
         step = int(np.gcd.reduce(used)) if len(used) > 1 else 1
         steps.append(max(step, 1))
     return kernels[:, :, :: steps[0], :: steps[1]], (steps[0], steps[1])
-
-
-def with_filters(conv: Convolution, f: int) -> Convolution:
-    """Return the layer with one of its filters only."""
-    return replace(conv, kernels=conv.kernels[[f]], biases=conv.biases[[f]])

@@ -33,6 +33,8 @@ class JointFit:
     Y : ndarray, shape (n, k)
     weights : ndarray, shape (n,)
         One over the standard error of an answer, but for a factor.
+    A : ndarray, shape (features + 1, k)
+        The dense layer, its biases last.
     most_spare : int
         Combinations of answers that filters are fitted to.
     ridge : float
@@ -54,7 +56,10 @@ class JointFit:
     most_refinements: int = 8
     refined: float = 1e-13
     converged: float = 1e-9
+    A: FloatArray = field(init=False)
     _factor: tuple[FloatArray, bool] | None = field(default=None, init=False)
+    _Q: FloatArray = field(init=False)
+    _left: FloatArray = field(init=False)
 
     def run(self, rtol: float, n_steps: int = 6) -> float:
         """Fit, and return the root mean square of what is left in spare answers.

@@ -234,9 +234,17 @@ class _Brackets:
         edges = np.concatenate([[-outer], gaps, [outer]]) / 2
         edges[0] *= -2.0
         edges[-1] *= 2.0
-        middles = np.concatenate(
-            [[seen.kinks[0] - edges[0]], seen.kinks[:-1] + gaps / 2, [seen.kinks[-1] + edges[-1]]]
-        ) if len(seen.kinks) else np.empty(0)
+        middles = (
+            np.concatenate(
+                [
+                    [seen.kinks[0] - edges[0]],
+                    seen.kinks[:-1] + gaps / 2,
+                    [seen.kinks[-1] + edges[-1]],
+                ]
+            )
+            if len(seen.kinks)
+            else np.empty(0)
+        )
         room = np.minimum(edges[:-1], edges[1:]) if len(seen.kinks) else np.empty(0)
         clear = np.flatnonzero(seen.is_single & (room > how.nearest * typical))
         self.kinks, self.jumps, self.room = seen.kinks[clear], seen.jumps[clear], room[clear]
@@ -316,7 +324,7 @@ class _Brackets:
         return found, known
 
     def _measure(self, found: FloatArray, todo: IntArray, pixels: IntArray, step: float) -> None:
-        """Put in the ratios of some kinks, by a step in each pixel; shorter where it is too long."""
+        """Put in the ratios of some kinks, by a step in each pixel, shorter where need be."""
         left = np.ones((len(todo), len(pixels)), dtype=bool)
         for _ in range(self.how.n_tries):
             which = np.flatnonzero(left.any(axis=0))
@@ -346,4 +354,4 @@ class _Brackets:
 def _irregular(n: int) -> FloatArray:
     """Numbers of size about 1 and of both signs, no few of which cancel."""
     at = np.arange(n)
-    return np.where(at % 3 == 1, -1.0, 1.0) * (0.5 + np.modf(at * 0.618)[0])
+    return np.asarray(np.where(at % 3 == 1, -1.0, 1.0) * (0.5 + np.modf(at * 0.618)[0]))

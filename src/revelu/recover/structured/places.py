@@ -35,8 +35,14 @@ class Places:
         Share by which two columns of one place may differ.
     margin : float
         How far under or over 0 the sums of neighbours are taken, relative to a filter's norm.
-    n_bases : int
-        Points looked at for each place, two of which have to agree.
+    n_bases : (int, int)
+        Points looked at for each place, of which so many have to agree, of float64 answers and of
+        others: at their longer steps another neuron bends the function at one point in ten.
+    n_rounds : int
+        Of such points, until they do.
+    dependent : float
+        Combinations of sums that take inputs larger than one over this are left as they are: at a
+        border a place may see next to nothing.
     """
 
     oracle: Oracle
@@ -45,10 +51,12 @@ class Places:
     kernels: FloatArray
     biases: FloatArray
     rng: np.random.Generator
-    side: tuple[float, float] = (1e-6, 2e-3)
+    side: tuple[float, float] = (1e-6, 1e-3)
     apart: float = 0.2
     margin: float = 0.5
-    n_bases: int = 2
+    n_bases: tuple[int, int] = (2, 3)
+    n_rounds: int = 2
+    dependent: float = 1e-2
     columns_of: dict[tuple[int, Origin], FloatArray] = field(default_factory=dict, init=False)
 
     def row(self, f: int, origin: Origin) -> FloatArray:
@@ -83,11 +91,11 @@ class Places:
         # What lies outside the image sees nothing.
         open_ = [i for i in range(len(origins)) if norms[i] > 1e-3]
         seen: dict[int, list[tuple[FloatArray, float]]] = {i: [] for i in open_}
-        for _ in range(2):
+        for _ in range(self.n_rounds):
             todo = [i for i in open_ if not there[i] and not self._is_nothing(seen[i])]
             if not todo:
                 break
-            base = [i for i in todo for _ in range(self.n_bases)]
+            base = [i for i in todo for _ in range(self._n_agreeing)]
             X = np.array([self._point(f, origins[i], steps, ring, on) for i in base])
             normals = np.array([rows[i] / norms[i] for i in base])
             bends, errors = self._bends(X, normals)
@@ -97,18 +105,27 @@ class Places:
                 found[i], there[i] = self._agreed(seen[i])
         return found, there
 
+    @property
+    def _n_agreeing(self) -> int:
+        """How many bends have to agree."""
+        return self.n_bases[not self.noise.is_exact]
+
     def _is_nothing(self, seen: list[tuple[FloatArray, float]]) -> bool:
         """Whether the function went straight on wherever it was seen."""
         return bool(seen) and all(np.linalg.norm(bend) <= error for bend, error in seen)
 
     def _agreed(self, seen: list[tuple[FloatArray, float]]) -> tuple[FloatArray, bool]:
-        """Return what two bends agree on."""
-        for i, (one, error) in enumerate(seen):
-            for other, another in seen[:i]:
-                mean = (one + other) / 2
-                size, slack = float(np.linalg.norm(mean)), error + another
-                if np.linalg.norm(one - other) <= self.apart * size and size > slack:
-                    return mean, True
+        """Return what enough bends agree on."""
+        for one, error in seen:
+            alike = [
+                (other, another)
+                for other, another in seen
+                if np.linalg.norm(one - other) <= self.apart * np.linalg.norm(one)
+            ]
+            mean = np.mean([other for other, _ in alike], axis=0) if alike else one
+            slack = error + max((another for _, another in alike), default=0.0)
+            if len(alike) >= self._n_agreeing and np.linalg.norm(mean) > slack:
+                return np.asarray(mean), True
         return np.zeros(len(self.noise.scale)), False
 
     def _bends(self, X: FloatArray, normals: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -131,7 +148,9 @@ class Places:
             for j in range(-ring, ring + 1)
             if (i or j) and (self.image.shape[1] > 1 or not i)
         ]
-        rows = [self.row(f, (origin[0] + i * steps[0], origin[1] + j * steps[1])) for i, j in around]
+        rows = [
+            self.row(f, (origin[0] + i * steps[0], origin[1] + j * steps[1])) for i, j in around
+        ]
         seen = [n for n, row in enumerate(rows) if np.linalg.norm(row) > 1e-3]
         R = np.array([w, *(rows[n] for n in seen)])
         x = self.rng.standard_normal(self.image.size)
@@ -141,6 +160,6 @@ class Places:
             if around[n] == on:
                 wanted[at] = max(z[at], self.margin)
         wanted[0] = 0.0
-        x += np.linalg.lstsq(R, wanted - z, rcond=1e-6)[0]
+        x += np.linalg.lstsq(R, wanted - z, rcond=self.dependent)[0]
         x -= w * ((w @ x + b) / (w @ w))
         return np.asarray(x)

@@ -163,4 +163,4 @@ class MissingBiases:
             rows += more
         R = np.array(rows)
         z = R @ x
-        return np.asarray(x + np.linalg.lstsq(R, np.minimum(z, -self.margin) - z, rcond=1e-6)[0])
+        return np.asarray(x + np.linalg.lstsq(R, np.minimum(z, -self.margin) - z, rcond=1e-2)[0])
