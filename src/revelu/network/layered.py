@@ -69,6 +69,8 @@ class LayeredNetwork(Network):
         """
         try:
             return cls(_layers_of(row, nodes))
+        except FormatError:
+            raise
         except (InputError, ValueError, IndexError, TypeError) as error:
             raise FormatError(f"not a chain of layers: {error}") from None
 
@@ -279,8 +281,9 @@ def _nodes(layers: Sequence[Layer]) -> list[Node]:
 def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
     """Layers of what ONNX has; pads that a pooling has are refused."""
     layers: list[Layer] = []
-    channels, height, width = row
-    shape: ImageShape = (channels, height, width)
+    if len(row) != 3:
+        raise FormatError(f"a node of type Conv reads rows of shape {tuple(row)}, no images")
+    shape: ImageShape = (row[0], row[1], row[2])
     for node in nodes:
         said = node.attributes
         strides = tuple(said.get("strides", (1, 1)))
