@@ -15,7 +15,7 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
 
-NAMES = ["one_hidden", "near_duplicates", "fit", "two_hidden", "deep", "labels"]
+NAMES = ["shared_weights", "one_hidden", "near_duplicates", "fit", "two_hidden", "deep", "labels"]
 FORMER = {
     "two_layer": "one_hidden",
     "any_two_layer": "near_duplicates",
@@ -55,6 +55,7 @@ def test_a_target_is_given_what_its_answers_allow():
     assert selected(lambda X: truth(X).astype(np.float32)) == ["fit", "two_hidden", "deep"]
     assert selected(truth, box=(-1.0, 1.0)) == ["one_hidden", "deep"]
     assert selected(truth, method="deep") == ["deep"]
+    assert selected(truth, image=(1, 2, 2))[:2] == ["shared_weights", "one_hidden"]
 
 
 def test_a_constant_that_hides_what_varies_takes_its_digits():
@@ -175,8 +176,8 @@ def test_the_command_lists_the_table():
     result = CliRunner().invoke(app, ["methods", "--json"])
     rows = json.loads(result.stdout)["methods"]
     assert [row["name"] for row in rows] == NAMES
-    assert rows[4]["hidden"] == [1, None]
-    assert rows[0]["box"] is True
+    assert rows[5]["hidden"] == [1, None]
+    assert rows[1]["box"] is True
     text = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "80"}).stdout
     assert all(name in text for name in NAMES)
     assert "…" not in text

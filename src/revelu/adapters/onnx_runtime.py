@@ -103,6 +103,11 @@ class OnnxTarget:
         return tuple(found)
 
     @property
+    def row(self) -> tuple[int, ...] | None:
+        """Shape of one row; None of several inputs."""
+        return tuple(self._inputs[0].row) if len(self._inputs) == 1 else None
+
+    @property
     def frame(self) -> Frame | None:
         """Names and shapes that a file of the same kind has; None of several of either."""
         if len(self._inputs) != 1 or len(self._outputs) != 1:

@@ -16,7 +16,7 @@ from revelu.adapters.estimators import EstimatorTarget, is_estimator
 from revelu.adapters.files import SUFFIXES, is_file_of_a_model, open_file
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
-from revelu.adapters.ports import Ports
+from revelu.adapters.ports import Ports, image_of_row, image_shape
 from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
@@ -48,6 +48,7 @@ def open_oracle(
     domain: Domain | None = None,
     suggested: bool = False,
     remote: bool = False,
+    image: str | Sequence[int] | None = None,
 ) -> Oracle:
     """Open a target.
 
@@ -100,6 +101,9 @@ def open_oracle(
     remote : bool
         The target, a callable for instance, asks elsewhere: it is asked as an endpoint is, at a
         ``rate``, with eight rows again now and then, and of an audit no more than one attack.
+    image : str or sequence of int, optional
+        Height, width and channels, such as ``"28x28x1"``, where a row is an image, channel by
+        channel, and the target does not say so itself.
 
     Returns
     -------
@@ -118,6 +122,7 @@ def open_oracle(
         If opening it would execute code and ``trust`` is not given.
     """
     names = {"input_name": input_name, "output_name": output_name}
+    shape = None if image is None else image_shape(image)
     filed = {"input_shape": input_shape, "activation": activation, "fixed": fixed}
     options: dict[str, Any] = {
         "budget": budget,
@@ -127,8 +132,9 @@ def open_oracle(
         "max_seconds": max_seconds,
     }
     if isinstance(target, Oracle):
-        own = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
+        own: dict[str, Any] = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
         own |= {**options, **names, **filed}
+        own |= {"image": shape}
         given = [name for name, value in own.items() if value is not None]
         if given or remote:
             raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
@@ -155,6 +161,7 @@ def open_oracle(
         batch_rows=rows if batch is None else whole_number("batch", batch, 1),
         is_remote=remote or endpoint is not None,
         client=getattr(opened, "client", None) if endpoint is not None else None,
+        image=shape or image_of_row(getattr(opened, "row", None)),
         **options,
     )
     if journal is not None:

@@ -119,6 +119,33 @@ def _shape(given: Any) -> tuple[int, ...]:
     return sizes
 
 
+def image_shape(given: str | Sequence[int]) -> tuple[int, int, int]:
+    """Return channels, height and width of ``"28x28x1"``, or of ``"28x28"``: height first.
+
+    Raises
+    ------
+    InputError
+        If it is no such shape.
+    """
+    try:
+        sizes = _shape(given)
+    except InputError:
+        sizes = ()
+    if len(sizes) not in {2, 3}:
+        raise InputError(f"image must be height x width x channels, as 28x28x1, got {given!r}")
+    return (1, *sizes) if len(sizes) == 2 else (sizes[2], sizes[0], sizes[1])
+
+
+def image_of_row(row: Sequence[int] | None) -> tuple[int, int, int] | None:
+    """Return channels, height and width of a row's shape as tools have it; None of a vector.
+
+    A series of several channels is an image of height 1.
+    """
+    if row is None or len(row) not in {2, 3}:
+        return None
+    return (row[0], 1, row[1]) if len(row) == 2 else (row[0], row[1], row[2])
+
+
 def _arrays(given: Any) -> Mapping[str, np.ndarray] | None:
     if given is None:
         return None

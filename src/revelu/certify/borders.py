@@ -40,7 +40,9 @@ def border_inputs(
         Two rows a neuron that changes its state somewhere on N(0, I).
     """
     rows = [np.empty((0, network.dim_in))]
-    X = rng.standard_normal((n_inputs, network.dim_in)) if network.n_hidden > 1 else rows[0]
+    if network.n_hidden < 2:
+        return rows[0]
+    X = rng.standard_normal((n_inputs, network.dim_in))
     for layer in range(1, network.n_hidden):
         Z = network.preactivations(X)[layer]
         changing = np.flatnonzero((Z > 0).any(axis=0) & (Z < 0).any(axis=0))

@@ -30,7 +30,7 @@ def hyperplane_inputs(
         How far off it its sides are seen, relative to the spot's own distance from the origin:
         near enough to belong to the neuron, far enough to show its slope.
     """
-    W, b = network.weights[0], network.biases[0]
+    W, b = network.hyperplanes()
     norms = np.linalg.norm(W, axis=1)
     W, b, norms = W[norms > 0], b[norms > 0], norms[norms > 0]
     normals, offsets = W / norms[:, None], b / norms

@@ -38,6 +38,7 @@ from revelu.cli.options import (
     Columns,
     DimIn,
     Fixed,
+    ImageShape,
     InputName,
     InputShape,
     KeepDiscrete,
@@ -381,6 +382,7 @@ class Asking(Command):
     input_name: InputName = None
     output_name: OutputName = None
     input_shape: InputShape = None
+    image: ImageShape = None
     activation: Activation = None
     fixed: Fixed = None
     request: Request = None
@@ -461,6 +463,7 @@ class Asking(Command):
                 input_name=self.input_name,
                 output_name=self.output_name,
                 input_shape=self.input_shape,
+                image=self.image,
                 activation=self.activation,
                 fixed=self.fixed,
                 rate=self.rate,

@@ -9,8 +9,8 @@ from typer.models import ArgumentInfo, OptionInfo
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Target": (
-        *("dim_in", "trust", "input_name", "output_name", "input_shape", "activation", "fixed"),
-        *("target", "drop"),
+        *("dim_in", "trust", "input_name", "output_name", "input_shape", "image"),
+        *("activation", "fixed", "target", "drop"),
     ),
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (

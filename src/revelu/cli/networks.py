@@ -29,8 +29,11 @@ def save_network(
         import numpy as np
 
         from revelu import formats
+        from revelu.network import LayeredNetwork
 
-        if (softmax or frame is not None) and path.suffix.lower() == ".onnx":
+        if isinstance(network, LayeredNetwork) and path.suffix.lower() == ".onnx":
+            network.save(path, softmax=softmax, frame=frame)
+        elif (softmax or frame is not None) and path.suffix.lower() == ".onnx":
             weights, biases = list(network.weights), list(network.biases)
             formats.save_arrays(
                 path, weights, biases, network.skip, np.dtype(np.float64), softmax, frame
@@ -77,7 +80,11 @@ def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
 
 def _describe(network: "Network", status: Status) -> str:
     """Widths, and whether there is a skip; in words where no neuron is hidden."""
-    if any(network.architecture[1:-1]):
+    from revelu.network import LayeredNetwork
+
+    if isinstance(network, LayeredNetwork):
+        shape = network.describe()
+    elif any(network.architecture[1:-1]):
         skip = " with an affine skip" if network.skip is not None else ""
         shape = "-".join(map(str, network.architecture)) + skip
     elif status is Status.RECOVERED:

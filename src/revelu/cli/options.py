@@ -47,6 +47,9 @@ InputName: TypeAlias = Annotated[
 OutputName: TypeAlias = Annotated[
     str | None, optional("Which of several outputs is read, or method of a scikit-learn model.")
 ]
+ImageShape: TypeAlias = Annotated[
+    str | None, optional("Inputs are images of this height, width and channels.", metavar="HxWxC")
+]
 InputShape: TypeAlias = Annotated[
     str | None, optional("Shape of one row of a file, where it does not say.", metavar="1x8x8")
 ]

@@ -9,6 +9,7 @@ later schema or no network, ``dump`` where it cannot write, or has no place for 
 
 import importlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -17,9 +18,20 @@ from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
+from revelu.formats.nodes import Node
 from revelu.formats.onnx_frame import Frame
 
-__all__ = ["Arrays", "Frame", "check_writable", "load_arrays", "save_arrays", "suffixes"]
+__all__ = [
+    "Arrays",
+    "Frame",
+    "Node",
+    "check_writable",
+    "load_arrays",
+    "load_nodes",
+    "save_arrays",
+    "save_nodes",
+    "suffixes",
+]
 
 _FORMATS = {
     ".npz": "revelu.formats.npz",
@@ -91,6 +103,56 @@ def save_arrays(
         module.dump(path, arrays, kind, softmax, frame)
     else:
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
+
+
+def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
+    """Read layers that are no dense ones, too, with the shape of an input, of an ``.onnx`` file.
+
+    None where it has dense ones only, and of other formats.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or has layers of other kinds beside convolutions.
+    """
+    if Path(path).suffix.lower() != ".onnx":
+        return None
+    from revelu.formats.onnx_layers import read_nodes  # noqa: PLC0415 - when it is used
+
+    return read_nodes(path)
+
+
+def save_nodes(
+    path: Path,
+    nodes: Sequence[Node],
+    row: tuple[int, ...],
+    k: int,
+    dtype: DTypeLike,
+    softmax: bool = False,
+    frame: Frame | None = None,
+) -> None:
+    """Write layers that are no dense ones, too, to an ``.onnx`` file.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+    row : tuple of int
+        Shape of an input.
+    k : int
+        Number of outputs.
+    dtype, softmax, frame
+        As of :func:`save_arrays`.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be written.
+    """
+    from revelu.formats.onnx_layers import dump_nodes  # noqa: PLC0415 - when it is used
+
+    kind = _dtype(path, dtype)
+    check_writable(path)
+    dump_nodes(path, nodes, row, k, kind, softmax, frame)
 
 
 def check_writable(path: Path) -> None:

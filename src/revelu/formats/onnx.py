@@ -41,9 +41,6 @@ def dump(
     FormatError
         If it has no input or no output, or is too large for the format.
     """
-    import onnx  # noqa: PLC0415 - half a second that other formats need not wait
-    from onnx import helper  # noqa: PLC0415
-
     d, k = arrays.weights[0].shape[1], arrays.weights[-1].shape[0]
     if 0 in {d, k}:
         raise FormatError(f"{path}: a graph needs inputs and outputs, not {d} and {k}")
@@ -51,11 +48,35 @@ def dump(
     if n_bytes > MAX_BYTES:
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     nodes, tensors, last = _layers(arrays, dtype)
+    own = Frame("input", (d,), dtype, "output", dtype)
+    write_graph(path, nodes, tensors, last, k, dtype, softmax, frame, own)
+
+
+def write_graph(
+    path: Path,
+    nodes: list[Any],
+    tensors: list[Any],
+    last: str,
+    k: int,
+    dtype: np.dtype,
+    softmax: bool,
+    frame: Frame | None,
+    own: Frame,
+) -> None:
+    """Write nodes from ``input`` to the value ``last`` of ``k`` numbers, as a checked graph.
+
+    Parameters
+    ----------
+    frame : Frame or None
+        Names, shapes and types that are put around it; ``own`` has those that it has by itself.
+    """
+    import onnx  # noqa: PLC0415
+    from onnx import helper  # noqa: PLC0415
+
     if softmax:
         nodes.append(helper.make_node("Softmax", [last], ["output"], axis=1))
     else:
         nodes.append(helper.make_node("Identity", [last], ["output"]))
-    own = Frame("input", (d,), dtype, "output", dtype)
     if frame is not None:
         nodes = frame.put_around(nodes, tensors, dtype)
     inputs, outputs = (frame or own).declared(k)

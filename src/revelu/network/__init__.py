@@ -3,6 +3,7 @@
 from revelu.network import zoo
 from revelu.network.alignment import Alignment, align
 from revelu.network.distance import l2_distance, l2_norm
+from revelu.network.layered import LayeredNetwork
 from revelu.network.logits import from_log_ratios, to_log_ratios
 from revelu.network.network import Network, load
 from revelu.network.simplify import simplify
@@ -10,6 +11,7 @@ from revelu.network.sums import add_networks, affine_network
 
 __all__ = [
     "Alignment",
+    "LayeredNetwork",
     "Network",
     "add_networks",
     "affine_network",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
-from revelu.formats import load_arrays, save_arrays
+from revelu.formats import load_arrays, load_nodes, save_arrays
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -120,6 +120,10 @@ class Network:
     def n_parameters(self) -> int:
         """Count of weights and biases, the skip's included."""
         return sum(int(a.size) for a in self.arrays)
+
+    def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
+        """Return rows ``W (k, d)`` and biases of the hyperplanes that bend the function first."""
+        return self.weights[0], self.biases[0]
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
@@ -455,6 +459,10 @@ def load(path: str | PathLike[str]) -> Network:
     MissingExtraError
         If the format needs a package that is not installed.
     """
+    if (layered := load_nodes(Path(path))) is not None:
+        from revelu.network.layered import LayeredNetwork  # noqa: PLC0415 - it stands on this
+
+        return LayeredNetwork.from_nodes(*layered)
     arrays = load_arrays(Path(path))
     try:
         return Network(*arrays)

@@ -63,6 +63,8 @@ class Oracle:
         has not become another one, and an audit asks it no more than it must.
     client : object, optional
         What requests go through, for those who want to see them.
+    image : (int, int, int), optional
+        Channels, height and width, where an input is an image.
 
     Raises
     ------
@@ -85,6 +87,7 @@ class Oracle:
         clock: Callable[[], float] = time.monotonic,
         is_remote: bool = False,
         client: Any = None,
+        image: tuple[int, int, int] | None = None,
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -121,6 +124,9 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
         self.client = client
+        if image is not None and int(np.prod(image)) != self.dim_in:
+            raise InputError(f"an image of {image} has not {self.dim_in} numbers")
+        self._image = image
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0
         self._asked_anew = False
@@ -188,6 +194,11 @@ class Oracle:
     def target(self) -> Ask:
         """What is asked, as it was opened."""
         return self._ask
+
+    @property
+    def image(self) -> tuple[int, int, int] | None:
+        """Channels, height and width of a query; None where it is no image, or coordinates."""
+        return self._image if self.domain is None and self.box is None else None
 
     @property
     def dim_target(self) -> int:

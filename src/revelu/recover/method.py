@@ -78,6 +78,8 @@ class Why(StrEnum):
     """Some of what was asked is left unexplained; another start may do better."""
     HYPERPLANES_END = "hyperplanes_end"
     """Hyperplanes end or bend: there are more hidden layers than the method takes."""
+    NOT_SHARED = "not_shared"
+    """No weights are shared that the method could find: others know nothing of that."""
     REFUTED = "refuted"
     """What was asked speaks against any network of the method's kind; starts anew are in vain."""
     CURVED = "curved"

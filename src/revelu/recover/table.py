@@ -11,10 +11,12 @@ from revelu.recover.fit import Fit
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Law, Method, Why
 from revelu.recover.shallow import OneHidden
+from revelu.recover.structured import SharedWeights
 
 __all__ = ["AFTER", "METHODS", "named_method", "select_methods"]
 
 METHODS: tuple[Method, ...] = (
+    SharedWeights(),
     OneHidden(),
     NearDuplicates(),
     Fit(),
@@ -25,6 +27,8 @@ METHODS: tuple[Method, ...] = (
 """Every method, in the order in which ``auto`` prefers them."""
 
 AFTER: Mapping[tuple[str, Why], str] = {
+    ("shared_weights", Why.NOT_SHARED): "one_hidden",
+    ("one_hidden", Why.NOT_SHARED): "fit",
     ("one_hidden", Why.HYPERPLANES_END): "two_hidden",
     ("fit", Why.HYPERPLANES_END): "two_hidden",
     ("one_hidden", Why.UNRESOLVED): "near_duplicates",
@@ -57,6 +61,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     ===========  ==========================  ================================================
     anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
                                              ``near_duplicates``, ``two_hidden``, ``deep``
+    of an image  float64 and float32         ``shared_weights`` before all others
     anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``,
                                              ``deep``
     anywhere     rounded, random             ``fit``
@@ -81,10 +86,11 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     if method != "auto":
         return (named_method(method, box=oracle.box is not None),)
     law = Law.of(noise)
+    known = METHODS if oracle.image is not None else METHODS[1:]
     if oracle.box is not None:
-        able = tuple(m for m in METHODS if m.box)
+        able = tuple(m for m in known if m.box)
         return tuple(m for m in able if law in m.answers) or able
-    return tuple(m for m in METHODS if law in m.answers)
+    return tuple(m for m in known if law in m.answers)
 
 
 def named_method(name: str, *, box: bool = False) -> Method:

@@ -2,15 +2,19 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
-from revelu.errors import InputError
+import numpy as np
+
+from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
 from revelu.recover.shallow import OneHidden
+from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
@@ -55,6 +59,7 @@ def extract(
     labels: bool = False,
     remote: bool = False,
     rate: str | None = None,
+    image: str | Sequence[int] | None = None,
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -114,6 +119,9 @@ def extract(
         The target, a callable for instance, asks elsewhere, as :func:`revelu.open_oracle` says.
     rate : str, optional
         Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
+    image : str or sequence of int, optional
+        Height, width and channels of inputs that are images, such as ``"28x28x1"``, where the
+        target does not say so: then weights that are shared are looked for first.
 
     Returns
     -------
@@ -157,6 +165,7 @@ def extract(
         domain=domain,
         remote=remote,
         rate=rate,
+        image=image,
     )
     if oracle.box is not None and labels:
         raise InputError("labels are asked for everywhere; inside a box they are not supported")
@@ -190,6 +199,7 @@ def _run(
             return _refused(job, method, noise)
         if method == "auto" and answers_labels(job, noise):
             return extract_labels(job)
+        noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
         if refused is not None:
             return _refused(job, method, refused)
@@ -206,6 +216,20 @@ def _run(
         return polished(job, recovery, candidate, noise) if polishes else recovery
 
     return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
+
+
+def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
+    """The floor of an image model, where many neurons hide it from general directions."""
+    oracle = job.oracle
+    is_hidden = noise.law == "float64" and not noise.is_exact and not noise.of_log_ratios
+    if oracle.image is None or not is_hidden:
+        return noise
+    try:
+        with oracle.phase("noise"):
+            rng = np.random.default_rng(job.new_seed())
+            return PixelNoise().measured(oracle, noise, Image(oracle.image), rng)
+    except (LimitReachedError, TargetError):
+        return noise
 
 
 def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:

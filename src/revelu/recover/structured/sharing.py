@@ -1,0 +1,143 @@
+"""Filters of which the rows seen at a pixel are copies: shifted, cut off at a border, or tied.
+
+Where the largest of a window is taken, a kink is where its largest sum crosses 0, or where two of
+its places tie.  A tie's row is the difference of a filter and the same filter shifted, ``w - S w``,
+without a bias: sums along the shift give ``w`` back, and end in 0.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.recover.structured.images import Image
+from revelu.recover.structured.pixel_rows import Row
+from revelu.types import FloatArray
+
+__all__ = ["Filter", "find_filters", "untied"]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter, its sign open.
+
+    Attributes
+    ----------
+    kernel : ndarray, shape (channels, rows, columns)
+        Of norm 1.
+    b : float
+        NaN where it has only been seen to tie.
+    origin : (int, int)
+        Row and column that its first entry reads at the place where it was seen.
+    copies : tuple of (int, float)
+        Which rows are copies of it, and their orientation.
+    shift : (int, int)
+        Of the tie that it was seen in.
+    """
+
+    kernel: FloatArray
+    b: float
+    origin: tuple[int, int]
+    copies: tuple[tuple[int, float], ...] = ()
+    shift: tuple[int, int] = (0, 0)
+
+    def turned(self, sign: float) -> "Filter":
+        """Return the filter, negated where the sign is -1."""
+        return replace(self, kernel=sign * self.kernel, b=sign * self.b)
+
+
+def find_filters(rows: list[Row], image: Image, rtol: float) -> list[Filter]:
+    """Find the fewest filters that all rows are copies of.
+
+    Parameters
+    ----------
+    rows : list of Row
+    rtol : float
+        Of the entries of a row of norm 1.
+    """
+    seen = [_filter_of(row, j, rtol) for j, row in enumerate(rows)]
+    # What a border cuts off is the smaller part.
+    order = sorted(seen, key=lambda one: -np.count_nonzero(one.kernel))
+    filters: list[Filter] = []
+    for one in order:
+        j = one.copies[0][0]
+        for i, known in enumerate(filters):
+            sign = _is_copy(rows[j], known, one, image, rtol)
+            if sign:
+                b = one.b * sign if np.isnan(known.b) else known.b
+                filters[i] = replace(known, b=b, copies=(*known.copies, (j, sign)))
+                break
+        else:
+            filters.append(one)
+    return filters
+
+
+def _filter_of(row: Row, j: int, rtol: float) -> Filter:
+    """The filter of a row on its own: the row itself, or what ties in it."""
+    box, origin = _cropped(row.w, rtol)
+    if abs(row.b) <= rtol and (tied := untied(box, rtol)) is not None:
+        kernel, shift = tied
+        kernel, inner = _cropped(kernel, rtol)
+        origin = origin[0] + inner[0], origin[1] + inner[1]
+        # The row is up where the filter is, at the pixel that only one of the two places sees.
+        return Filter(kernel / np.linalg.norm(kernel), np.nan, origin, ((j, 1.0),), shift)
+    return Filter(box / np.linalg.norm(box), row.b, origin, ((j, 1.0),))
+
+
+def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | None:
+    """Find ``v`` and the largest shift S with ``w = v - S v``; None where there are none.
+
+    A smaller one that divides S will do, too, as ``v - S^2 v = (v + S v) - S (v + S v)``.
+
+    Parameters
+    ----------
+    w : ndarray, shape (channels, rows, columns)
+        Without rows or columns of zeros at its borders.
+    """
+    _, height, width = w.shape
+    shifts = [(a, b) for a in range(height) for b in range(width) if a or b]
+    for a, b in sorted(shifts, key=lambda s: (-s[0] - s[1], s)):
+        v = w.copy()
+        for r in range(a, height):
+            for c in range(b, width):
+                v[:, r, c] += v[:, r - a, c - b]
+        beyond = np.concatenate([v[:, height - a :].ravel(), v[:, :, width - b :].ravel()])
+        size = float(np.abs(v).max())
+        # Sums of many entries have their errors added.
+        if np.abs(beyond).max(initial=0.0) <= rtol * max(height, width) * max(size, 1e-300):
+            return v[:, : height - a, : width - b], (a, b)
+    return None
+
+
+def _cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:
+    """The least box that holds all entries, and where it begins."""
+    size = np.abs(w).max(axis=0) > rtol * np.abs(w).max()
+    rows, columns = np.flatnonzero(size.any(axis=1)), np.flatnonzero(size.any(axis=0))
+    box = w[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return box * size[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1], (
+        int(rows[0]),
+        int(columns[0]),
+    )
+
+
+def _is_copy(row: Row, known: Filter, one: Filter, image: Image, rtol: float) -> float:
+    """Orientation of a row that is a known filter's at another place; 0 where it is not."""
+    if np.isnan(known.b) or np.isnan(one.b):
+        # Kernels of one entry are all alike.
+        if known.kernel.shape != one.kernel.shape or known.kernel.size == 1:
+            return 0.0
+        cosine = float((known.kernel * one.kernel).sum())
+        return float(np.sign(cosine)) if 1.0 - abs(cosine) <= rtol else 0.0
+    kr, kc = known.kernel.shape[1:]
+    target = np.append(row.w.ravel(), row.b)
+    channel, r, c = image.place(row.pixel)
+    for a in range(r - kr + 1, r + 1):
+        for b in range(c - kc + 1, c + 1):
+            w = image.shifted(known.kernel, a, b)
+            norm = float(np.linalg.norm(w))
+            entry = w.reshape(image.shape)[channel, r, c]
+            if abs(entry) <= rtol * norm:
+                continue
+            copied = np.append(w, known.b) * (np.sign(entry) / norm)
+            if np.abs(copied - target).max() <= rtol * max(1.0, abs(row.b)):
+                return float(np.sign(entry))
+    return 0.0

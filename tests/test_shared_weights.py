@@ -1,0 +1,206 @@
+"""Shared weights: a convolution, pooling and a dense layer come back as such."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu import Status
+from revelu.errors import FormatError, InputError
+from revelu.network import LayeredNetwork, Network
+from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.recover.structured.geometry import Geometry
+from revelu.recover.structured.images import Image
+from revelu.recover.structured.sharing import untied
+
+SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
+
+
+def image_model(shape=(1, 8, 8), kernels=(4, 3, 3), outputs=10, pool="", seed=0, **layout):
+    """A network that knows its truth."""
+    rng = np.random.default_rng(seed)
+    filters, *size = kernels
+    weights = rng.standard_normal((filters, shape[0], *size)) / np.sqrt(shape[0] * np.prod(size))
+    conv = Convolution(weights, 0.3 * rng.standard_normal(filters), shape, **layout)
+    layers = [conv, Relu()]
+    if pool:
+        window = (min(2, conv.places[0]), 2)
+        layers.append(Pooling(pool, conv.shape_out, window, window))
+    n = layers[2].size_out if pool else conv.size_out
+    A = rng.standard_normal((outputs, n)) / np.sqrt(n)
+    return LayeredNetwork([*layers, Dense(A, rng.standard_normal(outputs))])
+
+
+def nrmse(found, truth, seed=9):
+    X = np.random.default_rng(seed).standard_normal((1000, truth.dim_in))
+    Y = truth(X)
+    return float(np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
+
+
+# What it is made of, and the most queries that it may take before its certificate.
+MODELS = {
+    "plain": ({}, 700),
+    "average": ({"pool": "average"}, 600),
+    "max": ({"pool": "max"}, 900),
+    "padding": ({"pads": (1, 1, 1, 1)}, 1400),
+    "stride": ({"shape": (1, 12, 12), "strides": (2, 2)}, 800),
+    "dilation": ({"shape": (1, 12, 12), "dilations": (2, 2)}, 1000),
+    "channels": ({"shape": (3, 10, 10), "pool": "max"}, 1300),
+    "series": ({"shape": (2, 1, 40), "kernels": (5, 1, 7), "outputs": 5, "pool": "max"}, 1500),
+    "one_output": ({"outputs": 1, "kernels": (3, 3, 3)}, 800),
+    "large_windows": ({"kernels": (4, 4, 4)}, 700),
+    "single_pixels": ({"kernels": (4, 1, 1)}, 800),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_come_back(name):
+    made_of, most = MODELS[name]
+    truth = image_model(seed=3, **made_of)
+    found = revelu.extract(truth, seed=1, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.method == "shared_weights"
+    assert found.ledger.n_recovery <= most
+    assert isinstance(found.network, LayeredNetwork)
+    assert found.network.describe() == truth.describe()
+    assert nrmse(found.network, truth) <= 1e-11
+
+
+def test_filters_are_the_true_ones():
+    truth = image_model(seed=5)
+    found = revelu.extract(truth, seed=2, checks=300).network
+    mine, true = (
+        np.column_stack([c.kernels.reshape(len(c.biases), -1), c.biases])
+        for c in (found.layers[0], truth.layers[0])
+    )
+    mine, true = (rows / np.linalg.norm(rows[:, :-1], axis=1)[:, None] for rows in (mine, true))
+    apart = np.abs(mine[:, None] - true[None]).max(axis=2)
+    assert sorted(apart.argmin(axis=1)) == [0, 1, 2, 3]
+    assert apart.min(axis=1).max() <= 1e-10
+
+
+def test_filters_of_zeros_are_found():
+    truth = image_model(seed=1)
+    conv, relu, dense = truth.layers
+    kernels = conv.kernels.copy()
+    kernels[0], kernels[1] = SOBEL, SOBEL.transpose(0, 2, 1)
+    truth = LayeredNetwork([conv.with_filters(kernels, conv.biases), relu, dense])
+    found = revelu.extract(truth, seed=1, checks=300)
+    assert found.status is Status.RECOVERED
+    assert nrmse(found.network, truth) <= 1e-11
+
+
+def test_onnx_files_in_float32_come_back(tmp_path):
+    truth = image_model(pool="max", seed=4)
+    truth.save(tmp_path / "target.onnx")
+    found = revelu.extract(str(tmp_path / "target.onnx"), seed=1, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.network.describe() == truth.describe()
+    assert found.ledger.n_recovery <= 1200
+    assert nrmse(found.network, truth) <= 1e-6
+
+
+def test_the_command_writes_the_layers(tmp_path):
+    image_model(seed=4).save(tmp_path / "model.onnx")
+    command = [sys.executable, "-m", "revelu", "extract", str(tmp_path / "model.onnx")]
+    command += ["-o", str(tmp_path / "found.onnx"), "--checks", "300", "-q"]
+    subprocess.run(command, check=True, capture_output=True)
+    found = revelu.load(tmp_path / "found.onnx")
+    assert found.describe() == "8x8x1, 4 filters of 3x3, ReLU, dense 10"
+    assert nrmse(found, revelu.load(tmp_path / "model.onnx")) <= 1e-5
+
+
+def test_a_dense_network_costs_sixteen_queries_more():
+    truth = revelu.zoo.random_network([64, 16, 3], seed=2)
+    plain = revelu.extract(truth, seed=1, checks=300)
+    found = revelu.extract(truth.__call__, dim_in=64, image="8x8x1", seed=1, checks=300)
+    assert found.status is Status.RECOVERED
+    assert found.method == "one_hidden"
+    assert type(found.network) is Network
+    assert found.ledger.n_recovery <= 1.25 * plain.ledger.n_recovery + 16
+
+
+def test_weights_that_are_not_shared_are_none():
+    # Each place has a filter of its own.
+    truth = image_model(seed=6)
+    W, b = truth.layers[0].to_dense()
+    rng = np.random.default_rng(0)
+    target = Network(
+        [W * rng.uniform(0.5, 1.5, W.shape), truth.layers[2].W], [b, truth.layers[2].b]
+    )
+    found = revelu.extract(
+        target.__call__, dim_in=64, image="8x8", method="shared_weights", seed=1, checks=300
+    )
+    assert found.status is not Status.RECOVERED
+    assert any("shared" in said or "explained" in said for said in found.evidence)
+
+
+def test_without_an_image_nothing_is_looked_for():
+    target = image_model(seed=3)
+    found = revelu.extract(target.__call__, dim_in=64, method="shared_weights", seed=1)
+    assert found.status is Status.UNVERIFIED
+    assert found.ledger.n_queries == 64
+
+
+def test_an_image_of_another_size_is_refused():
+    with pytest.raises(InputError, match="has not 64 numbers"):
+        revelu.open_oracle(lambda X: X, dim_in=64, image="7x8x1")
+    with pytest.raises(InputError, match="height x width x channels"):
+        revelu.open_oracle(lambda X: X, dim_in=64, image="8")
+
+
+@pytest.mark.parametrize("pool", ["", "average", "max"])
+def test_rows_and_layers_are_one_function(pool):
+    network = image_model(pool=pool, seed=7, pads=(1, 0, 1, 0))
+    X = np.random.default_rng(1).standard_normal((200, 64))
+    assert np.abs(network.to_dense()(X) - network(X)).max() <= 1e-13
+
+
+def test_layers_are_written_and_read(tmp_path):
+    network = image_model(pool="average", seed=8, strides=(2, 1))
+    path = tmp_path / "network.onnx"
+    network.save(path, np.float64)
+    assert revelu.load(path) == network
+    network.save(tmp_path / "network.npz")
+    X = np.random.default_rng(1).standard_normal((50, 64))
+    assert np.abs(revelu.load(tmp_path / "network.npz")(X) - network(X)).max() <= 1e-13
+
+
+def test_a_flipped_filter_is_negated():
+    conv = image_model(seed=2).layers[0]
+    X = np.random.default_rng(1).standard_normal((5, 64))
+    flipped = conv.flip(np.array([True, False, False, False]))(X).reshape(5, 4, -1)
+    assert np.array_equal(flipped[:, 0], -conv(X).reshape(5, 4, -1)[:, 0])
+    assert np.array_equal(flipped[:, 1:], conv(X).reshape(5, 4, -1)[:, 1:])
+
+
+def test_layers_that_do_not_chain_are_refused(tmp_path):
+    conv, relu, dense = image_model().layers
+    with pytest.raises(InputError, match="reads 144 of 64"):
+        LayeredNetwork([Dense(np.eye(64), np.zeros(64)), relu, dense])
+    with pytest.raises(InputError, match="last layer"):
+        LayeredNetwork([conv, relu])
+    with pytest.raises(FormatError, match="nosuch"):
+        LayeredNetwork([conv, relu, dense]).save(tmp_path / "nosuch" / "x.onnx")
+
+
+def test_ties_show_their_filter():
+    w = np.random.default_rng(0).standard_normal((2, 3, 3))
+    for shift in ((0, 1), (1, 0), (2, 2), (1, 2)):
+        tie = np.zeros((2, 3 + shift[0], 3 + shift[1]))
+        tie[:, :3, :3] += w
+        tie[:, shift[0] :, shift[1] :] -= w
+        found, by = untied(tie, 1e-9)
+        assert by == shift
+        assert np.abs(found - w).max() <= 1e-13
+    assert untied(w, 1e-9) is None
+
+
+def test_a_kernel_is_shifted_off_the_image():
+    image = Image((1, 4, 4))
+    kernel = np.arange(1.0, 10.0).reshape(1, 3, 3)
+    assert image.shifted(kernel, -1, -1).reshape(4, 4)[:2, :2].tolist() == [[5.0, 6.0], [8.0, 9.0]]
+    assert not image.shifted(kernel, 4, 0).any()
+    assert Geometry().most_filters == 3
