@@ -231,9 +231,21 @@ def test_a_certificate_too_small_to_say_anything_is_not_called_recovered():
 
 
 def test_a_saturated_classifier_is_a_status_with_advice():
-    recovery = revelu.extract(lambda X: np.eye(2)[(X[:, 0] > 0) * 1], dim_in=3)
+    def certain(X):
+        p = np.where(X[:, 0] > 0, 1e-310, 1.0)
+        return np.stack([p, 1.0 - p], axis=1)
+
+    recovery = revelu.extract(certain, dim_in=3)
     assert recovery.status is Status.UNVERIFIED
     assert any("saturated" in sentence for sentence in recovery.evidence)
+
+
+def test_rows_with_a_single_one_are_labels_and_that_is_said():
+    recovery = revelu.extract(lambda X: np.eye(2)[(X[:, 0] > 0) * 1], dim_in=3)
+    assert recovery.status is Status.RECOVERED
+    assert recovery.method == "labels"
+    assert recovery.network.architecture == (3, 0, 1)
+    assert any("taken for labels" in said for said in recovery.warnings)
 
 
 def relu_network(seed=1):

@@ -76,7 +76,8 @@ def test_what_is_affine_everywhere_stays_so(slope, constant):
     a = slope * np.random.default_rng(0).normal(size=(5, 1))
     recovery = revelu.extract(lambda X: X @ a + constant, dim_in=5, checks=200, elsewhere=True)
     assert recovery.status is Status.RECOVERED
-    assert recovery.ledger.n_queries < 350 + 400
+    # A constant that is a whole number might be a label: 256 more answers tell.
+    assert recovery.ledger.n_queries < 350 + 400 + (0 if slope else 256)
     assert recovery.domain == "of N(0, I)"
     assert not any("domain" in said for said in recovery.warnings)
 

@@ -50,7 +50,7 @@ class NoiseFloor:
     are_shares : bool
         Whether they lie between 0 and 1, and are not the probabilities of all classes.
     of_labels : bool
-        Whether the answers are names of classes as numbers, or rows with a single 1.
+        Whether the answers are names of classes, as numbers.
     """
 
     law: str
@@ -222,7 +222,8 @@ def measure_noise(
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
-    of_labels = are_labels(answered)
+    # Rows with a single 1 are probabilities as well, where they are certain.
+    of_labels = answered.shape[1] == 1 and are_labels(answered)
     if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)

@@ -115,7 +115,7 @@ def fit_columns(
     # Without a neuron borders are planes, whatever they are normal to.
     basis = (_row_space(V[:, :d]) if m else np.eye(d)) if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
-    M, scale = _equations(phi, a, b, k)
+    M, scale = _equations(phi, a, b, k, spectrum.floor)
     sizes, right = _right_vectors(M)
     for q in range(_n_null(sizes, spectrum), len(sizes)):
         null = (right[len(right) - q :].T / scale[:, None]).reshape(k - 1, -1, q)
@@ -140,8 +140,14 @@ def fit_columns(
     )
 
 
-def _equations(phi: FloatArray, a: IntArray, b: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """One row of norm 1 a point, class 0 left out, and what its columns were divided by."""
+def _equations(
+    phi: FloatArray, a: IntArray, b: IntArray, k: int, floor: float
+) -> tuple[FloatArray, FloatArray]:
+    """One row of norm 1 a point, class 0 left out, and what its columns were divided by.
+
+    A column that is 0 but for the rounding of points, as of a border through the origin across a
+    coordinate, is a null vector by itself, and stays as it is.
+    """
     n, p = phi.shape
     unit = phi / np.linalg.norm(phi, axis=1)[:, None]
     by_class = np.zeros((n, k, p))
@@ -149,7 +155,7 @@ def _equations(phi: FloatArray, a: IntArray, b: IntArray, k: int) -> tuple[Float
     by_class[np.arange(n), a] -= unit
     M = by_class[:, 1:].reshape(n, -1)
     scale = np.linalg.norm(M, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    scale = np.where(scale > floor * np.sqrt(n), scale, 1.0)
     return M / scale, scale
 
 

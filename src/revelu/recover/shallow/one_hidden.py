@@ -215,7 +215,8 @@ class LineSearch(Search):
             Some such inputs, the worst of which comes first.
         """
         rng, method = self.rng, self.method
-        X = np.vstack([X, rng.standard_normal((method.n_beside, X.shape[1]))])
+        n_beside = min(method.n_beside, self.network.n_parameters)
+        X = np.vstack([X, rng.standard_normal((n_beside, X.shape[1]))])
         Y, tried = self.oracle(X), np.zeros(len(X), dtype=bool)
         X, Y = (values[np.isfinite(Y).all(axis=1)] for values in (X, Y))
         tried, left = tried[: len(X)], self._wrong(X, Y)
@@ -275,7 +276,7 @@ class OneHidden(Method):
     max_with_short_lines : int
         so many times,
     n_beside : int
-        and answers beside that tell which of them to keep.
+        and answers beside that tell which of them to keep, one a parameter at most.
     n_hyperplanes : int
         Hyperplanes that are looked for elsewhere before a second line is paid for.
     ending : float

@@ -35,6 +35,10 @@ from revelu.tasks.units import in_units
 
 log = logging.getLogger(__name__)
 
+_CERTAIN = (
+    "rows with a single 1 were taken for labels; probabilities that are certain wherever they are "
+    "asked look alike, and show more where they are not (--like DATA)"
+)
 _ANOTHER = "another seed or a larger budget may help"
 
 
@@ -195,10 +199,13 @@ def _run(
     pace = (time.monotonic() - began) / max(n_asked, 1) if job.oracle.journal is None else None
 
     def run(noise: NoiseFloor | Refusal) -> Recovery:
+        if method == "auto" and answers_labels(job, noise):
+            found = extract_labels(job)
+            if isinstance(noise, Refusal):
+                found = replace(found, warnings=(*found.warnings, _CERTAIN))
+            return found
         if isinstance(noise, Refusal):
             return _refused(job, method, noise)
-        if method == "auto" and answers_labels(job, noise):
-            return extract_labels(job)
         noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
         if refused is not None:

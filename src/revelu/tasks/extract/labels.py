@@ -16,6 +16,7 @@ from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
+from revelu.tasks.job import Refusal
 from revelu.types import FloatArray
 
 _STATUS = {
@@ -76,14 +77,23 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
     return _without_network(job, oracle, candidate)
 
 
-def answers_labels(job: CertifyingJob, noise: NoiseFloor, n: int = 256) -> bool:
-    """Whether a target answers labels; where all were one whole number, by ``n`` more of them."""
+def answers_labels(job: CertifyingJob, noise: NoiseFloor | Refusal, n: int = 256) -> bool:
+    """Whether a target answers labels.
+
+    Where all answers were one whole number, or rows with a single 1, which probabilities are as
+    well where they are certain, ``n`` more of them tell.
+    """
     oracle = job.oracle
-    if noise.of_labels or noise.varies(noise.spread).any() or oracle.box is not None:
+    if oracle.box is not None:
+        return not isinstance(noise, Refusal) and noise.of_labels
+    if isinstance(noise, Refusal):
+        if not oracle.takes_log_ratios:
+            return False
+    elif noise.of_labels or noise.varies(noise.spread).any():
         return noise.of_labels
     X = job.rng.standard_normal((n, oracle.dim_in))
     first = n // 32
-    with oracle.phase("noise"):
+    with oracle.phase("noise"), oracle.as_answered():
         if not oracle.affords(n):
             return False
         Y = oracle(X[:first])
