@@ -276,6 +276,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "input_name": "x",
         "output_name": "y",
         "input_shape": "1x6",
+        "image": None,
         "activation": "relu",
         "fixed": Path("rest.csv"),
         "domain": None,

@@ -36,9 +36,12 @@ def invoke(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     revelu.zoo.random_network([5, 3, 3], seed=3).save(tmp_path / "truth.npz")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((20, 5)))
+    # A shell has what it starts in the background ignore interrupts.
+    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield lambda *arguments: CliRunner().invoke(app, [*map(str, arguments)])
     assert {n: signal.getsignal(n) for n in before} == before
+    signal.signal(signal.SIGINT, outer)
 
 
 @pytest.fixture

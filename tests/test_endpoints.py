@@ -180,11 +180,10 @@ def test_class_names_are_numbers_that_all_runs_agree_on():
 @pytest.mark.parametrize(
     "write",
     [
-        named,
         lambda Y: {"text": ["The answer is 42."] * len(Y)},
         lambda Y: {"id": ["9f8a"] * len(Y)},
     ],
-    ids=["class names", "prose", "an identifier"],
+    ids=["prose", "an identifier"],
 )
 def test_text_is_no_network_however_constant_it_is(tmp_path, write):
     with running(JsonServer(NETWORK, write=write)) as server:
@@ -194,10 +193,8 @@ def test_text_is_no_network_however_constant_it_is(tmp_path, write):
                 found = revelu.extract(oracle)
             assert server.n_rows <= most
             assert found.network is None
-            if write is named and most == 5000:  # steps, which take more than that to tell
-                continue
             assert found.status is revelu.Status.NOT_IN_CLASS
-            assert "the answers are text, such as class names" in found.evidence[0]
+            assert "the answers are text" in found.evidence[0]
 
 
 def test_numbers_that_never_change_are_said_to():

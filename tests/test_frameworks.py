@@ -362,6 +362,7 @@ def run_python(folder, code):
 )
 def test_what_is_missing_is_named(tmp_path, package, act):
     zoo.random_network([2, 1], seed=0).save(tmp_path / "n.safetensors")
+    (tmp_path / "m.joblib").touch()
     code = f"""
 import sys
 sys.modules[{package!r}] = None

@@ -462,7 +462,10 @@ def load(path: str | PathLike[str]) -> Network:
     if (layered := load_nodes(Path(path))) is not None:
         from revelu.network.layered import LayeredNetwork  # noqa: PLC0415 - it stands on this
 
-        return LayeredNetwork.from_nodes(*layered)
+        try:
+            return LayeredNetwork.from_nodes(*layered)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
     arrays = load_arrays(Path(path))
     try:
         return Network(*arrays)

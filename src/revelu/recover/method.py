@@ -237,6 +237,8 @@ class Method:
         What it is at work.
     search_in_box : type of Search, optional
         What it is inside a box, where it can keep its queries there.
+    of_images : bool
+        It is for targets whose inputs are images, and for those alone.
     """
 
     name: ClassVar[str]
@@ -249,6 +251,7 @@ class Method:
     max_starts: ClassVar[int] = 3
     search: ClassVar[type[Search]]
     search_in_box: ClassVar[type[Search] | None] = None
+    of_images: ClassVar[bool] = False
 
     @property
     def box(self) -> bool:

@@ -296,6 +296,7 @@ class SharedWeights(Method):
     purpose = "a convolution, pooled or not, and a dense layer above"
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "about 1 a feature"
+    of_images = True
     search = StructureSearch
 
     lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
