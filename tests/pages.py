@@ -102,10 +102,14 @@ class Page:
             return ""
         program, *arguments = shlex.split(command)
         assert program == "revelu", command
+        arguments, printed_to = _redirected(arguments)
         runner = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"})
         done = runner.invoke(app, arguments)
         assert done.exit_code == 0, f"{command}\n{done.output}\n{done.exception}"
-        return done.stdout
+        if printed_to is None:
+            return done.stdout
+        printed_to.write_text(done.stdout, encoding="utf-8")
+        return ""
 
     def _moved(self, code: str) -> str:
         """Code with the ports of this machine in place of the page's."""
@@ -134,6 +138,14 @@ def commands(code: str) -> list[str]:
     """Split a block of shell into commands; lines that end in a backslash go on."""
     lines = code.replace("\\\n", " ").splitlines()
     return [part.strip() for line in lines for part in line.split(" && ") if part.strip()]
+
+
+def _redirected(arguments: list[str]) -> tuple[list[str], Path | None]:
+    """Split what a shell would write to a file from the arguments: ``--json > old.json``."""
+    if ">" not in arguments:
+        return arguments, None
+    at = arguments.index(">")
+    return arguments[:at], Path(arguments[at + 1])
 
 
 def masked(text: str) -> str:
