@@ -36,6 +36,9 @@ class Polish:
         size.
     rtol : float
         How precisely it is found: to roundings of float64.
+    n_rounds, fewest_met : int, float
+        How often weights are fitted to borders that are met and more are predicted, where a
+        smaller share is met at most not at all.
     n_steps : int
         Steps of Gauss and Newton.
     ridge : float
@@ -51,6 +54,8 @@ class Polish:
     n_candidates: int = 20_000
     widths: tuple[float, ...] = (1e-6, 1e-4)
     rtol: float = 4e-16
+    n_rounds: int = 3
+    fewest_met: float = 0.5
     n_steps: int = 8
     ridge: float = 1e-13
     most_parameters: int = 4000
@@ -159,10 +164,10 @@ def refine(network: Network, borders: Borders, classes: FloatArray, polish: Poli
     Parameters
     ----------
     network : Network
-        One hidden layer without a skip, one output for each class.
+        One hidden layer, and perhaps a skip; one output for each class.
     """
     points = _OnBorders.of(network, borders, classes)
-    p = best = np.concatenate([w.ravel() for w in (*network.weights, *network.biases)])
+    p = best = network.to_vector()
     least = np.inf
     for _ in range(polish.n_steps):
         rest, J = points.residual_and_derivative(p)
@@ -208,7 +213,8 @@ class _OnBorders:
         a, b = (np.searchsorted(classes, labels) for labels in (borders.a, borders.b))
         (W, A), (bias, _) = network.weights, network.biases
         on = borders.X @ W.T + bias > 0
-        length = np.linalg.norm(((A[b] - A[a]) * on) @ W, axis=1)
+        G = _skip_of(network)[0]
+        length = np.linalg.norm(((A[b] - A[a]) * on) @ W + G[b] - G[a], axis=1)
         return cls(borders.X, a, b, network, 1.0 / np.where(length > 0, length, np.inf))
 
     def residual_and_derivative(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -219,13 +225,27 @@ class _OnBorders:
         Z = self.X @ W.T + bias
         H = np.maximum(Z, 0.0) * self.weights[:, None]
         D = A[self.b] - A[self.a]
-        rest = -(D * H).sum(axis=1) - (c[self.b] - c[self.a]) * self.weights
+        G, e = _skip_of(net)
+        e = c + e
+        rest = -(D * H).sum(axis=1) - (e[self.b] - e[self.a]) * self.weights
+        rest -= ((G[self.b] - G[self.a]) * self.X).sum(axis=1) * self.weights
         D = D * (Z > 0) * self.weights[:, None]
         J = np.zeros((n, p.size))
-        of_W, of_A, of_bias, of_c = np.split(J, np.cumsum([m * d, k * m, m]), axis=1)
+        ends = np.cumsum([m * d, k * m, m, k, k * d])
+        of_W, of_A, of_bias, of_c, of_G, of_e = np.split(J, ends, axis=1)
         of_W[:] = (D[:, :, None] * self.X[:, None]).reshape(n, -1)
         of_bias[:] = D
         for side, sign in ((self.b, 1.0), (self.a, -1.0)):
             of_A.reshape(n, k, m)[i, side] += sign * H
             of_c[i, side] += sign * self.weights
+            if of_G.size:
+                of_G.reshape(n, k, d)[i, side] += sign * self.weights[:, None] * self.X
+                of_e[i, side] += sign * self.weights
         return rest, J
+
+
+def _skip_of(network: Network) -> tuple[FloatArray, FloatArray]:
+    """The skip of a network, or none: ``G (k, d)`` and ``e (k,)``."""
+    if network.skip is not None:
+        return network.skip
+    return np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out)

@@ -34,7 +34,7 @@ from revelu.recover.labels.polish import (
 )
 from revelu.recover.labels.roughness import Roughness, objection
 from revelu.recover.labels.rows import Matching
-from revelu.recover.labels.signs import Turning, turned
+from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.types import FloatArray, IntArray
@@ -138,8 +138,10 @@ class LabelSearch(Search):
         """Make a network of the neurons known; None where some are missing."""
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
-            if columns.is_found(self.method.spectrum) and self._drop_idle_rows(columns):
-                continue
+            explained = rest.max() < self.method.largest_rest
+            if explained and columns.is_found(self.method.spectrum):
+                if self._drop_idle_rows(columns):
+                    continue
             if not columns.lonely.any():
                 break
             # Too few points are like some of them: more around those.
@@ -151,14 +153,16 @@ class LabelSearch(Search):
             return None
         if not len(self.survey.rows):
             return self._polished(columns.network(self.survey.rows.V))
-        rows = turned(self.survey.rows.V, columns, self.method.turning)
-        if rows is None:
+        signs = find_signs(self.survey.rows.V, columns, self.method.turning)
+        if signs.rows is None and not signs.are_refuted:
+            return self._polished(columns.network(self.survey.rows.V))
+        if signs.rows is None:
             is_last = self.n_farther == self.method.n_farther
             self._look_farther()
             return self._unsigned(columns) if is_last else None
         self.survey.farther, self.n_farther = 1.0, 0
-        columns, _ = self._columns(skip=False, V=rows)
-        return self._polished(columns.network(rows))
+        columns, _ = self._columns(skip=False, V=signs.rows)
+        return self._polished(columns.network(signs.rows))
 
     def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
         """Fit the output layer; return how far points are off, too, (n,)."""
@@ -221,32 +225,48 @@ class LabelSearch(Search):
                     self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
 
     def _look_at(self, rest: FloatArray) -> None:
-        """Survey facets where points are farthest off."""
+        """Survey facets where points are farthest off, and anywhere."""
         worst = np.argsort(-rest)[: self.method.n_restarts]
-        self.survey.begin_at(self.borders.take(worst))
+        fresh = self.pool.borders(self.method.n_restarts, self._rtol)
+        self.survey.begin_at(self.borders.take(worst).join(fresh))
+        self.borders = self.borders.join(fresh)
 
     def _polished(self, network: Network) -> Candidate | None:
-        """Fit all weights to borders that the network predicts; None where some are not there."""
+        """Fit all weights to borders that the network predicts; None where some are not there.
+
+        Columns that are known to a few digits predict the far borders wrongly, and those that are
+        met make them better.
+        """
         polish, classes = self.method.polish, self.pool.classes
-        k = len(classes)
+        for _ in range(polish.n_rounds):
+            expected = self._expected(network)
+            widths = half_widths(self._ask, expected, polish)
+            met = ~np.isnan(widths)
+            log.debug("borders met %d of %d", met.sum(), len(met))
+            if met.mean() < polish.fewest_met or network.n_parameters > polish.most_parameters:
+                break
+            points = locate(self._ask, expected.take(met), widths[met], polish)
+            network = refine(network, points, classes, polish)
+            if met.all():
+                break
+        if not met.all():
+            self._learn_from(expected.take(np.flatnonzero(~met)[: self.method.n_wrong]))
+            return None
+        notes = () if network.skip is None or not len(network.weights[0]) else (_SIGNS_OPEN,)
+        if len(classes) == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        figures = {"neurons": len(network.weights[0])}
+        return Candidate(network, Why.EXPLAINED, notes=notes, figures=figures)
+
+    def _expected(self, network: Network) -> Borders:
+        """Borders that a network predicts, on fresh segments."""
+        polish, classes = self.method.polish, self.pool.classes
         n = int(polish.surplus * min(network.n_parameters, polish.most_parameters)) + 30
         P, Q, _ = self.pool.segments(n)
         expected, _ = predicted_borders(network, P, Q, classes)
         if network.n_parameters <= polish.most_parameters:
             expected = balanced_borders(network, expected, classes, self.rng, polish)
-        widths = half_widths(self._ask, expected, polish)
-        wrong = np.isnan(widths)
-        log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
-        if wrong.any():
-            some = np.flatnonzero(wrong)[: self.method.n_wrong]
-            self._learn_from(expected.take(some))
-            return None
-        points = locate(self._ask, expected, widths, polish)
-        if network.skip is None and network.n_parameters <= polish.most_parameters:
-            network = refine(network, points, classes, polish)
-        if k == 2:
-            network = network.then(np.array([[-1.0, 1.0]]))
-        return Candidate(network, Why.EXPLAINED, figures={"neurons": len(network.weights[0])})
+        return expected
 
     def _learn_from(self, wrong: Borders) -> None:
         """Find the borders that are there on lines on which they were predicted wrongly."""
@@ -296,7 +316,7 @@ class FromLabels(Method):
     """
 
     n_starts: int = 24
-    max_generations: int = 60
+    max_generations: int = 200
     n_restarts: int = 6
     n_completions: int = 6
     n_wrong: int = 64
@@ -334,6 +354,10 @@ _END = (
 _UNSIGNED = (
     "the borders are explained, but by no choice of signs without an affine skip: a neuron may be "
     "missing that is on at every border seen, so the skip stays and the network is not called whole"
+)
+_SIGNS_OPEN = (
+    "the signs of neurons are not told: there are more choices than can be searched, so an affine "
+    "skip stands for them; the labels are the same"
 )
 _MISSING = (
     "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"
