@@ -37,7 +37,7 @@ from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
@@ -184,11 +184,24 @@ class LabelSearch(Search):
 
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
-        sizes = np.linalg.norm(columns.A - columns.A.mean(axis=0), axis=0)
-        is_idle = sizes < self.method.faintest * sizes.max(initial=0.0)
+        is_idle = self._are_idle(columns.A)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())
+
+    def _are_idle(self, A: FloatArray) -> BoolArray:
+        sizes = np.linalg.norm(A - A.mean(axis=0), axis=0)
+        return np.asarray(sizes < self.method.faintest * sizes.max(initial=0.0))
+
+    def _without_idle(self, network: Network) -> tuple[Network, int]:
+        """Take out neurons that no output has when all weights are fitted, and their number."""
+        (W, A), (b, c) = network.weights, network.biases
+        is_idle = self._are_idle(A)
+        if not is_idle.any():
+            return network, 0
+        self.survey.rows = self.survey.rows.take(~is_idle)
+        left = Network([W[~is_idle], A[:, ~is_idle]], [b[~is_idle], c], network.skip)
+        return left, int(is_idle.sum())
 
     def _look_farther(self) -> None:
         """Where no border that was asked shows what is missing, look at more of them, far out."""
@@ -243,11 +256,11 @@ class LabelSearch(Search):
             widths = half_widths(self._ask, expected, polish)
             met = ~np.isnan(widths)
             log.debug("borders met %d of %d", met.sum(), len(met))
-            if met.mean() < polish.fewest_met or network.n_parameters > polish.most_parameters:
+            if met.mean() < polish.fewest_met or network.n_parameters > polish.most_points:
                 break
             points = locate(self._ask, expected.take(met), widths[met], polish)
-            network = refine(network, points, classes, polish)
-            if met.all():
+            network, n_idle = self._without_idle(refine(network, points, classes, polish))
+            if met.all() and not n_idle:
                 break
         if not met.all():
             self._learn_from(expected.take(np.flatnonzero(~met)[: self.method.n_wrong]))
@@ -261,10 +274,10 @@ class LabelSearch(Search):
     def _expected(self, network: Network) -> Borders:
         """Borders that a network predicts, on fresh segments."""
         polish, classes = self.method.polish, self.pool.classes
-        n = int(polish.surplus * min(network.n_parameters, polish.most_parameters)) + 30
+        n = int(polish.surplus * min(network.n_parameters, polish.most_points)) + 30
         P, Q, _ = self.pool.segments(n)
         expected, _ = predicted_borders(network, P, Q, classes)
-        if network.n_parameters <= polish.most_parameters:
+        if network.n_parameters <= polish.most_points:
             expected = balanced_borders(network, expected, classes, self.rng, polish)
         return expected
 
