@@ -36,8 +36,9 @@ class Effort:
     ----------
     n_walks : int
         Walks that a generation follows.
-    n_measured : int
-        Bends of neurons not seen before behind which it measures; the others wait.
+    n_measured, n_heights : int, int
+        Bends of neurons not seen before behind which it measures, and heights that may take, of
+        which each bend has one less than inputs; the larger number counts.  The others wait.
     first_step : float
         How far beside points of the first borders to look.
     reach : tuple of float
@@ -55,13 +56,14 @@ class Effort:
     """
 
     n_walks: int = 32
-    n_measured: int = 24
+    n_measured: int = 12
+    n_heights: int = 200
     first_step: float = 1e-3
     reach: tuple[float, ...] = (1.0, 2.5, 10.0)
     n_returns: int = 8
     beside: float = 0.1
     most_silent: int = 40
-    precise: float = 1e-7
+    precise: float = 1e-5
     few: int = 6
 
 
@@ -115,9 +117,14 @@ class Survey:
         return self.dim > 2 and self.n_silent > max(self.effort.most_silent, self.n_met)
 
     @property
+    def n_measured(self) -> int:
+        """Bends behind which a generation measures."""
+        return max(self.effort.n_measured, self.effort.n_heights // (self.dim - 1))
+
+    @property
     def is_busy(self) -> bool:
         """Whether bends wait that may show more neurons."""
-        return self.waiting is not None and len(self.waiting) > self.effort.n_measured
+        return self.waiting is not None and len(self.waiting) > self.n_measured
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
@@ -188,7 +195,7 @@ class Survey:
         which = meeting(ends.walks, self.rows.V, ends.s)
         # What may be new is measured first; then known neurons that are told to few digits.
         rough = np.flatnonzero((which >= 0) & (self.rows.err[which] > self.effort.precise))
-        rough = rough[: max(self.effort.n_measured - int((which < 0).sum()), 0)]
+        rough = rough[: max(self.n_measured - int((which < 0).sum()), 0)]
         is_rough = np.isin(np.arange(len(ends)), rough)
         some = np.flatnonzero((which >= 0) & ~is_rough)
         self.n_met += len(some)
@@ -215,7 +222,7 @@ class Survey:
 
     def _measure(self, ends: Ends) -> None:
         """Measure behind the first of the ends; the others wait."""
-        first = np.arange(len(ends)) < self.effort.n_measured
+        first = np.arange(len(ends)) < self.n_measured
         self.waiting = ends.take(~first)
         ends = ends.take(first)
         bends, rows = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
