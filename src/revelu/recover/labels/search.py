@@ -138,10 +138,10 @@ class LabelSearch(Search):
         """Make a network of the neurons known; None where some are missing."""
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
-            explained = rest.max() < self.method.largest_rest
-            if explained and columns.is_found(self.method.spectrum):
-                if self._drop_idle_rows(columns):
-                    continue
+            # Where borders are left, a null vector may be that of a few neurons alone.
+            is_found = columns.is_found(self.method.spectrum)
+            if is_found and rest.max() < self.method.largest_rest and self._drop_idle_rows(columns):
+                continue
             if not columns.lonely.any():
                 break
             # Too few points are like some of them: more around those.
