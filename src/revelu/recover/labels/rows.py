@@ -84,7 +84,7 @@ class Rows:
             np.concatenate([self.seen, other.seen]),
         )
 
-    def refined(self, bends: Bends, matching: Matching) -> "Rows":
+    def refined(self, bends: Bends) -> "Rows":
         """Take in what more bends say, each of the row that its space holds best."""
         if not len(bends) or not len(self):
             return self
@@ -230,4 +230,4 @@ def _best_row(
     _, sizes, right = np.linalg.svd(R)
     best = right[-1] * np.sign(right[-1] @ row)
     length = np.linalg.norm(best[:-1])
-    return np.asarray(best / length), float(1.0 / max(sizes[-2], 1e-300) / length), R
+    return np.asarray(best / length), float(1.0 / max(sizes[-2], 1e-300) / length), np.asarray(R)

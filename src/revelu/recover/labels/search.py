@@ -370,7 +370,8 @@ _UNSIGNED = (
 )
 _SIGNS_OPEN = (
     "the signs of neurons are not told: there are more choices than can be searched, so an affine "
-    "skip stands for them; the labels are the same"
+    "skip stands for them, and for any neuron that is on at every border seen; the labels are the "
+    "same"
 )
 _MISSING = (
     "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"

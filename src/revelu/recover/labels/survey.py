@@ -240,7 +240,7 @@ class Survey:
 
     def _drop_known(self) -> None:
         known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
-        self.rows = self.rows.refined(self.unmatched.take(known), self.matching)
+        self.rows = self.rows.refined(self.unmatched.take(np.flatnonzero(known)))
         self.unmatched = self.unmatched.take(np.flatnonzero(~known))
 
 
