@@ -23,7 +23,10 @@ from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.oracle import Float32, Labels, Oracle, degrade
 from revelu.oracle.labels import are_labels, as_labels
+from revelu.recover.labels.bends import Bends
+from revelu.recover.labels.facets import Facets
 from revelu.recover.labels.polish import Polish, predicted_borders, refine
+from revelu.recover.labels.rows import Matching, find_rows
 
 LEFT_OPEN = "a positive factor"
 
@@ -334,3 +337,19 @@ def test_the_command_writes_a_network_whose_labels_agree(tmp_path):
     X = np.random.default_rng(1).standard_normal((5000, 6))
     copy = revelu.load(tmp_path / "o.npz")
     np.testing.assert_array_equal(copy(X).argmax(axis=1), truth(X).argmax(axis=1))
+
+
+def test_a_bend_of_two_inputs_that_was_met_twice_makes_no_neuron():
+    rng = np.random.default_rng(1)
+    X = np.repeat(rng.standard_normal((6, 2)), 2, axis=0)
+    before, behind = (lines_through(X, rng) for _ in range(2))
+    found = find_rows(Bends(before, behind, X), Matching())
+    assert len(found) == 0
+
+
+def lines_through(X, rng):
+    N = rng.standard_normal(X.shape)
+    N /= np.linalg.norm(N, axis=1)[:, None]
+    F = np.column_stack([N, -(N * X).sum(axis=1)])
+    a, small = np.zeros(len(X)), np.full(len(X), 1e-12)
+    return Facets(X, F, a, a + 1.0, small + 1e-3, small, small)

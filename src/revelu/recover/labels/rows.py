@@ -132,7 +132,11 @@ def distinct(bends: Bends, matching: Matching) -> Bends:
 
 def find_rows(bends: Bends, matching: Matching) -> Rows:
     """Find neurons that two of the bends or more have in common."""
-    n, d1 = bends.before.F.shape
+    d1 = bends.before.F.shape[1]
+    if d1 == 3:
+        # A bend is a point: one that was met twice would make a line with any other.
+        bends = distinct(bends, matching)
+    n = len(bends)
     if n < 2:
         return Rows.none(d1 - 1)
     found = Rows.none(d1 - 1)
