@@ -113,9 +113,13 @@ class LabelSearch(Search):
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
+        n_idle = 0
         for _ in range(self.method.max_generations):
             self.tell(f"{len(self.survey.rows)} neurons")
             is_new = self.survey.advance()
+            n_idle = 0 if is_new else n_idle + 1
+            if n_idle > self.method.patience:
+                break
             if self.survey.hyperplanes_end:
                 n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
                 return self._ended(Why.HYPERPLANES_END, _END.format(n=n, of=of))
@@ -305,8 +309,8 @@ class FromLabels(Method):
     ----------
     n_starts : int
         Border points at which the survey begins.
-    max_generations : int
-        Of the survey.
+    max_generations, patience : int
+        Of the survey, and how many in a row may find no neuron.
     n_restarts : int
         Points that are farthest off, at which it goes on.
     n_completions : int
@@ -330,6 +334,7 @@ class FromLabels(Method):
 
     n_starts: int = 24
     max_generations: int = 200
+    patience: int = 60
     n_restarts: int = 6
     n_completions: int = 6
     n_wrong: int = 64
