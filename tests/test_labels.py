@@ -1,13 +1,16 @@
 """Networks from labels alone, against known truth, with a budget of queries beside each."""
 
+import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
@@ -20,6 +23,10 @@ from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.oracle import Float32, Labels, Oracle, degrade
 from revelu.oracle.labels import are_labels, as_labels
+from revelu.recover.labels.bends import Bends
+from revelu.recover.labels.facets import Facets
+from revelu.recover.labels.polish import Polish, predicted_borders, refine
+from revelu.recover.labels.rows import Matching, find_rows
 
 LEFT_OPEN = "a positive factor"
 
@@ -196,6 +203,49 @@ def drawn_anew(truth, share, rng, X):
     return np.where(rng.random(len(labels)) < share, 1.0 - labels, labels)
 
 
+def test_many_neurons_on_few_inputs_have_a_skip_for_their_signs():
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPClassifier((60,), random_state=1).fit(X, y)
+    found = revelu.extract(model.predict, dim_in=4, seed=1)
+    assert found.status is Status.RECOVERED
+    assert any("signs of neurons are not told" in said for said in found.evidence)
+    fresh = np.random.default_rng(5).standard_normal((100_000, 4))
+    np.testing.assert_array_equal(labels_of(found, fresh), model.predict(fresh))
+    np.testing.assert_array_equal(labels_of(found, X), model.predict(X))
+    rows = row_errors(model, found.network)
+    assert (rows < 1e-6).sum() >= 58
+    assert found.ledger.n_queries <= 450_000
+
+
+def row_errors(model, network):
+    """How far the nearest row of a network is from each of a model's, up to its sign."""
+    V, U = (
+        np.column_stack([W, b]) / np.linalg.norm(W, axis=1)[:, None]
+        for W, b in (
+            (model.coefs_[0].T, model.intercepts_[0]),
+            (network.weights[0], network.biases[0]),
+        )
+    )
+    return np.minimum(*(np.abs(V[:, None] - s * U).max(axis=2) for s in (1, -1))).min(axis=1)
+
+
+def test_steps_of_many_weights_are_those_of_few():
+    truth = zoo.random_network([6, 5, 3], seed=1)
+    rng, classes = np.random.default_rng(0), np.arange(3.0)
+    skip = rng.standard_normal((3, 6)), truth.biases[1]
+    truth = Network(truth.weights, [truth.biases[0], np.zeros(3)], skip)
+    borders, _ = predicted_borders(truth, *rng.standard_normal((2, 1000, 6)), classes)
+    start = truth.like(truth.to_vector() + 1e-6 * rng.standard_normal(truth.n_parameters))
+    for most in (4000, 1):
+        network = refine(start, borders, classes, replace(Polish(), most_parameters=most))
+        F = network(borders.X)
+        i, a, b = np.arange(len(F)), borders.a.astype(int), borders.b.astype(int)
+        assert np.abs(F[i, a] - F[i, b]).max() < 1e-13
+
+
 @pytest.mark.parametrize("share", [0.05, 0.002])
 def test_noisy_labels_are_not_deterministic(share):
     truth = zoo.random_network([10, 16, 1], seed=1)
@@ -287,3 +337,19 @@ def test_the_command_writes_a_network_whose_labels_agree(tmp_path):
     X = np.random.default_rng(1).standard_normal((5000, 6))
     copy = revelu.load(tmp_path / "o.npz")
     np.testing.assert_array_equal(copy(X).argmax(axis=1), truth(X).argmax(axis=1))
+
+
+def test_a_bend_of_two_inputs_that_was_met_twice_makes_no_neuron():
+    rng = np.random.default_rng(1)
+    X = np.repeat(rng.standard_normal((6, 2)), 2, axis=0)
+    before, behind = (lines_through(X, rng) for _ in range(2))
+    found = find_rows(Bends(before, behind, X), Matching())
+    assert len(found) == 0
+
+
+def lines_through(X, rng):
+    N = rng.standard_normal(X.shape)
+    N /= np.linalg.norm(N, axis=1)[:, None]
+    F = np.column_stack([N, -(N * X).sum(axis=1)])
+    a, small = np.zeros(len(X)), np.full(len(X), 1e-12)
+    return Facets(X, F, a, a + 1.0, small + 1e-3, small, small)

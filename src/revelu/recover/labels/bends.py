@@ -407,8 +407,15 @@ def _same_neurons(
 
 def measure_behind(
     ask: Ask, ends: Ends, precision: Precision, pace: Pace, rng: np.random.Generator
-) -> Bends:
-    """Measure the facets behind bends, and keep those that meet the facet before where it ends."""
+) -> tuple[Bends, IntArray]:
+    """Measure the facets behind bends, and keep those that meet the facet before where it ends.
+
+    Returns
+    -------
+    bends : Bends
+    rows : ndarray of int
+        Of the ends that they are.
+    """
     near = ends.walks.facets
     behind, rows = measure_facets(
         ask, ends.Y, ends.E, near.a, near.b, pace.inner * ends.s, precision, rng
@@ -421,7 +428,7 @@ def measure_behind(
         slack = (precision.flat * behind.off + pace.room * apart) / np.abs(slope)
     met = (t > walks.good - slack) & (t < walks.bad + slack) & (slack < s)
     X = walks.facets.X + t[:, None] * walks.U
-    return Bends(walks.facets, behind, X).take(met)
+    return Bends(walks.facets, behind, X).take(met), rows[met]
 
 
 def _at(F: FloatArray, X: FloatArray) -> FloatArray:

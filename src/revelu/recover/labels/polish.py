@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, lsqr
 
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
@@ -36,12 +37,20 @@ class Polish:
         size.
     rtol : float
         How precisely it is found: to roundings of float64.
+    n_rounds, fewest_met : int, float
+        How often weights are fitted to borders that are met and more are predicted, where a
+        smaller share is met at most not at all.
     n_steps : int
         Steps of Gauss and Newton.
     ridge : float
         What is added to squared singular values, in units in which columns have norm 1.
     most_parameters : int
-        Of more weights, whose normal equations take minutes, only the first digits are told.
+        Of more weights, whose normal equations take minutes, steps are iterated,
+    n_iterations : int
+        at most so often each.
+    most_points : int
+        No more points than for so many weights are asked: beyond it only the first digits are
+        told.
     """
 
     surplus: float = 1.25
@@ -51,9 +60,13 @@ class Polish:
     n_candidates: int = 20_000
     widths: tuple[float, ...] = (1e-6, 1e-4)
     rtol: float = 4e-16
+    n_rounds: int = 3
+    fewest_met: float = 0.5
     n_steps: int = 8
     ridge: float = 1e-13
     most_parameters: int = 4000
+    n_iterations: int = 400
+    most_points: int = 10_000
 
 
 def labels_of(network: Network, X: FloatArray) -> IntArray:
@@ -159,18 +172,22 @@ def refine(network: Network, borders: Borders, classes: FloatArray, polish: Poli
     Parameters
     ----------
     network : Network
-        One hidden layer without a skip, one output for each class.
+        One hidden layer, and perhaps a skip; one output for each class.
     """
     points = _OnBorders.of(network, borders, classes)
-    p = best = np.concatenate([w.ravel() for w in (*network.weights, *network.biases)])
+    p = best = network.to_vector()
     least = np.inf
+    is_large = p.size > polish.most_parameters
     for _ in range(polish.n_steps):
-        rest, J = points.residual_and_derivative(p)
+        rest = points.residual(p)
         cost = float(np.linalg.norm(rest))
         if not cost < least:
             break
         best, least = p, cost
-        p = p + _step(J, rest, polish.ridge)
+        if is_large:
+            p = p + points.iterated_step(p, rest, polish.n_iterations)
+        else:
+            p = p + _step(points.derivative(p), rest, polish.ridge)
     return network.like(best)
 
 
@@ -208,24 +225,88 @@ class _OnBorders:
         a, b = (np.searchsorted(classes, labels) for labels in (borders.a, borders.b))
         (W, A), (bias, _) = network.weights, network.biases
         on = borders.X @ W.T + bias > 0
-        length = np.linalg.norm(((A[b] - A[a]) * on) @ W, axis=1)
+        G = _skip_of(network)[0]
+        length = np.linalg.norm(((A[b] - A[a]) * on) @ W + G[b] - G[a], axis=1)
         return cls(borders.X, a, b, network, 1.0 / np.where(length > 0, length, np.inf))
 
-    def residual_and_derivative(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far points are off, (n,), with the sign of what is wanted, and the derivative."""
-        net = self.like.like(p)
-        (W, A), (bias, c), n = net.weights, net.biases, len(self.X)
-        (k, m), d, i = A.shape, W.shape[1], np.arange(n)
-        Z = self.X @ W.T + bias
-        H = np.maximum(Z, 0.0) * self.weights[:, None]
-        D = A[self.b] - A[self.a]
-        rest = -(D * H).sum(axis=1) - (c[self.b] - c[self.a]) * self.weights
-        D = D * (Z > 0) * self.weights[:, None]
+    def residual(self, p: FloatArray) -> FloatArray:
+        """How far points are off, (n,), with the sign of what is wanted."""
+        Y = self.like.like(p)(self.X)
+        i = np.arange(len(self.X))
+        return np.asarray((Y[i, self.a] - Y[i, self.b]) * self.weights)
+
+    def derivative(self, p: FloatArray) -> FloatArray:
+        """Of how far points are off by all weights, (n, n_parameters)."""
+        D, H = self._active(p)
+        (k, m), d, n = self.like.weights[1].shape, self.X.shape[1], len(self.X)
+        i = np.arange(n)
         J = np.zeros((n, p.size))
-        of_W, of_A, of_bias, of_c = np.split(J, np.cumsum([m * d, k * m, m]), axis=1)
+        ends = np.cumsum([m * d, k * m, m, k, k * d])
+        of_W, of_A, of_bias, of_c, of_G, of_e = np.split(J, ends, axis=1)
         of_W[:] = (D[:, :, None] * self.X[:, None]).reshape(n, -1)
         of_bias[:] = D
         for side, sign in ((self.b, 1.0), (self.a, -1.0)):
             of_A.reshape(n, k, m)[i, side] += sign * H
             of_c[i, side] += sign * self.weights
-        return rest, J
+            if of_G.size:
+                of_G.reshape(n, k, d)[i, side] += sign * self.weights[:, None] * self.X
+                of_e[i, side] += sign * self.weights
+        return J
+
+    def iterated_step(self, p: FloatArray, rest: FloatArray, n_iterations: int) -> FloatArray:
+        """The step of Gauss and Newton by LSQR, which never forms the derivative.
+
+        It starts from 0 and leaves alone what nothing tells.
+        """
+        D, H = self._active(p)
+        n, k = len(self.X), len(self.like.biases[1])
+        X, w, i = self.X, self.weights, np.arange(n)
+        R = np.zeros((n, k))
+        R[i, self.b], R[i, self.a] = 1.0, -1.0
+        squares = self._gathered(D**2, H**2, X**2, np.abs(R), w**2, np.ones(n))
+        sizes = np.sqrt(np.where(squares > 0, squares, 1.0))
+
+        def forward(q: FloatArray) -> FloatArray:
+            parts = self.like.like(q / sizes)
+            (W, A), (bias, c), (G, e) = parts.weights, parts.biases, _skip_of(parts)
+            moved = (D * (X @ W.T + bias)).sum(axis=1) + (R * (H @ A.T)).sum(axis=1)
+            return np.asarray(moved + (R * (X @ G.T + c + e)).sum(axis=1) * w)
+
+        def backward(r: FloatArray) -> FloatArray:
+            return self._gathered(D, H, X, R, w, r) / sizes
+
+        J = LinearOperator((n, p.size), matvec=forward, rmatvec=backward, dtype=np.float64)
+        step = lsqr(J, rest, atol=0.0, btol=1e-6, conlim=0.0, iter_lim=n_iterations)[0]
+        return np.asarray(step / sizes)
+
+    def _active(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Differences of outputs by preactivations, and activations; both weighted, (n, m)."""
+        net = self.like.like(p)
+        (W, A), (bias, _) = net.weights, net.biases
+        Z = self.X @ W.T + bias
+        D = (A[self.b] - A[self.a]) * (Z > 0) * self.weights[:, None]
+        return D, np.maximum(Z, 0.0) * self.weights[:, None]
+
+    def _gathered(
+        self,
+        D: FloatArray,
+        H: FloatArray,
+        X: FloatArray,
+        R: FloatArray,
+        w: FloatArray,
+        r: FloatArray,
+    ) -> FloatArray:
+        """What points ``r (n,)`` say of each weight: the transposed derivative times r."""
+        Dr, Rr = D * r[:, None], R * r[:, None]
+        of_c = w @ Rr
+        parts = [Dr.T @ X, Rr.T @ H, Dr.sum(axis=0), of_c]
+        if self.like.skip is not None:
+            parts += [(Rr * w[:, None]).T @ X, of_c]
+        return np.concatenate([part.ravel() for part in parts])
+
+
+def _skip_of(network: Network) -> tuple[FloatArray, FloatArray]:
+    """The skip of a network, or none: ``G (k, d)`` and ``e (k,)``."""
+    if network.skip is not None:
+        return network.skip
+    return np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out)

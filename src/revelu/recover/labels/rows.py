@@ -48,21 +48,53 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Affine maps of neurons, (m, d + 1), of unit normals, and about how far off each is."""
+    """Affine maps of neurons, struct of arrays.
+
+    Attributes
+    ----------
+    V : ndarray, shape (m, d + 1)
+        Of unit normals.
+    err : ndarray, shape (m,)
+        About how far off each is.
+    seen : ndarray, shape (m, d + 1, d + 1)
+        Triangular factors of what their bends say, in units of its error: ``seen @ v`` is small.
+    """
 
     V: FloatArray
     err: FloatArray
+    seen: FloatArray
 
     def __len__(self) -> int:
         return len(self.V)
 
+    @classmethod
+    def none(cls, d: int) -> "Rows":
+        """No rows of d inputs."""
+        return cls(np.empty((0, d + 1)), np.empty(0), np.empty((0, d + 1, d + 1)))
+
     def take(self, rows: IntArray | BoolArray) -> "Rows":
         """Some of them."""
-        return Rows(self.V[rows], self.err[rows])
+        return Rows(self.V[rows], self.err[rows], self.seen[rows])
 
     def join(self, other: "Rows") -> "Rows":
         """These, then the others."""
-        return Rows(np.vstack([self.V, other.V]), np.append(self.err, other.err))
+        return Rows(
+            np.vstack([self.V, other.V]),
+            np.append(self.err, other.err),
+            np.concatenate([self.seen, other.seen]),
+        )
+
+    def refined(self, bends: Bends) -> "Rows":
+        """Take in what more bends say, each of the row that its space holds best."""
+        if not len(bends) or not len(self):
+            return self
+        P, err = planes_of(bends)
+        of = angles_to(P, self.V).argmin(axis=1)
+        V, errs, seen = self.V.copy(), self.err.copy(), self.seen.copy()
+        for i in np.unique(of):
+            own = of == i
+            V[i], errs[i], seen[i] = _best_row(P[own], err[own], V[i], seen[i])
+        return Rows(V, errs, seen)
 
 
 def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:
@@ -70,12 +102,17 @@ def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:
     if not len(bends) or not len(V):
         return np.zeros((len(bends), len(V)), bool)
     P, err = planes_of(bends)
+    return np.asarray(angles_to(P, V) < matching.within(err, V.shape[1] - 1)[:, None])
+
+
+def angles_to(P: FloatArray, V: FloatArray) -> FloatArray:
+    """Angles of affine maps ``V (m, d + 1)`` to spaces of bases ``P (n, 2, d + 1)``, (n, m)."""
     unit = V / np.linalg.norm(V, axis=1)[:, None]
     angle = np.empty((len(P), len(V)))
     for i, plane in enumerate(P):
         rest = unit - (unit @ plane.T) @ plane
         angle[i] = np.linalg.norm(rest, axis=1)
-    return np.asarray(angle < matching.within(err, V.shape[1] - 1)[:, None])
+    return angle
 
 
 def distinct(bends: Bends, matching: Matching) -> Bends:
@@ -95,11 +132,14 @@ def distinct(bends: Bends, matching: Matching) -> Bends:
 
 def find_rows(bends: Bends, matching: Matching) -> Rows:
     """Find neurons that two of the bends or more have in common."""
-    n, d1 = bends.before.F.shape
-    V: list[FloatArray] = []
-    errs: list[float] = []
+    d1 = bends.before.F.shape[1]
+    if d1 == 3:
+        # A bend is a point: one that was met twice would make a line with any other.
+        bends = distinct(bends, matching)
+    n = len(bends)
     if n < 2:
-        return Rows(np.empty((0, d1)), np.empty(0))
+        return Rows.none(d1 - 1)
+    found = Rows.none(d1 - 1)
     P, err = planes_of(bends)
     facets = np.stack([bends.before.F, bends.behind.F], axis=1)
     facets = facets / np.linalg.norm(facets, axis=2)[:, :, None]
@@ -113,15 +153,10 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
         if row is None:
             continue
         same = np.flatnonzero(holds_row(bends, row[None], matching)[:, 0])
-        row, error = _best_row(P[same], err[same], row)
-        V.append(row)
-        errs.append(error)
+        row, error, seen = _best_row(P[same], err[same], row, np.empty((0, d1)))
+        found = found.join(Rows(row[None], np.array([error]), seen[None]))
         free[holds_row(bends, row[None], matching)[:, 0]] = False
-    if not V:
-        return Rows(np.empty((0, d1)), np.empty(0))
-    found = np.array(V)
-    length = np.linalg.norm(found[:, :-1], axis=1)
-    return Rows(found / length[:, None], np.array(errs) / length)
+    return found
 
 
 def _common_line(
@@ -179,11 +214,24 @@ def _common_row(
     return None
 
 
-def _best_row(P: FloatArray, err: FloatArray, row: FloatArray) -> tuple[FloatArray, float]:
-    """The affine map nearest to all spaces, weighted by their errors, and its own error."""
+def _best_row(
+    P: FloatArray, err: FloatArray, row: FloatArray, seen: FloatArray
+) -> tuple[FloatArray, float, FloatArray]:
+    """The affine map nearest to all spaces, weighted by their errors, its own error, and why.
+
+    Parameters
+    ----------
+    P, err : ndarray, shapes (n, 2, d + 1) and (n,)
+    row : ndarray, shape (d + 1,)
+        About where it is.
+    seen : ndarray, shape (r, d + 1)
+        What other spaces have said, as of :class:`Rows`.
+    """
     eye = np.eye(P.shape[2])
     weights = 1.0 / np.maximum(err, 1e-12)
-    S = np.concatenate([w * (eye - p.T @ p) for p, w in zip(P, weights, strict=True)])
-    _, sizes, right = np.linalg.svd(np.linalg.qr(S, mode="r"))
-    best = right[-1]
-    return np.asarray(best * np.sign(best @ row)), float(1.0 / max(sizes[-2], 1e-300))
+    S = [w * (eye - p.T @ p) for p, w in zip(P, weights, strict=True)]
+    R = np.linalg.qr(np.concatenate([seen, *S]), mode="r")
+    _, sizes, right = np.linalg.svd(R)
+    best = right[-1] * np.sign(right[-1] @ row)
+    length = np.linalg.norm(best[:-1])
+    return np.asarray(best / length), float(1.0 / max(sizes[-2], 1e-300) / length), np.asarray(R)

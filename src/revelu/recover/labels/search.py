@@ -34,10 +34,10 @@ from revelu.recover.labels.polish import (
 )
 from revelu.recover.labels.roughness import Roughness, objection
 from revelu.recover.labels.rows import Matching
-from revelu.recover.labels.signs import Turning, turned
+from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
@@ -113,9 +113,13 @@ class LabelSearch(Search):
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
+        n_idle = 0
         for _ in range(self.method.max_generations):
             self.tell(f"{len(self.survey.rows)} neurons")
             is_new = self.survey.advance()
+            n_idle = 0 if is_new else n_idle + 1
+            if n_idle > self.method.patience:
+                break
             if self.survey.hyperplanes_end:
                 n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
                 return self._ended(Why.HYPERPLANES_END, _END.format(n=n, of=of))
@@ -138,7 +142,9 @@ class LabelSearch(Search):
         """Make a network of the neurons known; None where some are missing."""
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
-            if columns.is_found(self.method.spectrum) and self._drop_idle_rows(columns):
+            # Where borders are left, a null vector may be that of a few neurons alone.
+            is_found = columns.is_found(self.method.spectrum)
+            if is_found and rest.max() < self.method.largest_rest and self._drop_idle_rows(columns):
                 continue
             if not columns.lonely.any():
                 break
@@ -151,14 +157,16 @@ class LabelSearch(Search):
             return None
         if not len(self.survey.rows):
             return self._polished(columns.network(self.survey.rows.V))
-        rows = turned(self.survey.rows.V, columns, self.method.turning)
-        if rows is None:
+        signs = find_signs(self.survey.rows.V, columns, self.method.turning)
+        if signs.rows is None and not signs.are_refuted:
+            return self._polished(columns.network(self.survey.rows.V))
+        if signs.rows is None:
             is_last = self.n_farther == self.method.n_farther
             self._look_farther()
             return self._unsigned(columns) if is_last else None
         self.survey.farther, self.n_farther = 1.0, 0
-        columns, _ = self._columns(skip=False, V=rows)
-        return self._polished(columns.network(rows))
+        columns, _ = self._columns(skip=False, V=signs.rows)
+        return self._polished(columns.network(signs.rows))
 
     def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
         """Fit the output layer; return how far points are off, too, (n,)."""
@@ -180,11 +188,24 @@ class LabelSearch(Search):
 
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
-        sizes = np.linalg.norm(columns.A - columns.A.mean(axis=0), axis=0)
-        is_idle = sizes < self.method.faintest * sizes.max(initial=0.0)
+        is_idle = self._are_idle(columns.A)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())
+
+    def _are_idle(self, A: FloatArray) -> BoolArray:
+        sizes = np.linalg.norm(A - A.mean(axis=0), axis=0)
+        return np.asarray(sizes < self.method.faintest * sizes.max(initial=0.0))
+
+    def _without_idle(self, network: Network) -> tuple[Network, int]:
+        """Take out neurons that no output has when all weights are fitted, and their number."""
+        (W, A), (b, c) = network.weights, network.biases
+        is_idle = self._are_idle(A)
+        if not is_idle.any():
+            return network, 0
+        self.survey.rows = self.survey.rows.take(~is_idle)
+        left = Network([W[~is_idle], A[:, ~is_idle]], [b[~is_idle], c], network.skip)
+        return left, int(is_idle.sum())
 
     def _look_farther(self) -> None:
         """Where no border that was asked shows what is missing, look at more of them, far out."""
@@ -221,32 +242,48 @@ class LabelSearch(Search):
                     self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
 
     def _look_at(self, rest: FloatArray) -> None:
-        """Survey facets where points are farthest off."""
+        """Survey facets where points are farthest off, and anywhere."""
         worst = np.argsort(-rest)[: self.method.n_restarts]
-        self.survey.begin_at(self.borders.take(worst))
+        fresh = self.pool.borders(self.method.n_restarts, self._rtol)
+        self.survey.begin_at(self.borders.take(worst).join(fresh))
+        self.borders = self.borders.join(fresh)
 
     def _polished(self, network: Network) -> Candidate | None:
-        """Fit all weights to borders that the network predicts; None where some are not there."""
+        """Fit all weights to borders that the network predicts; None where some are not there.
+
+        Columns that are known to a few digits predict the far borders wrongly, and those that are
+        met make them better.
+        """
         polish, classes = self.method.polish, self.pool.classes
-        k = len(classes)
-        n = int(polish.surplus * min(network.n_parameters, polish.most_parameters)) + 30
+        for _ in range(polish.n_rounds):
+            expected = self._expected(network)
+            widths = half_widths(self._ask, expected, polish)
+            met = ~np.isnan(widths)
+            log.debug("borders met %d of %d", met.sum(), len(met))
+            if met.mean() < polish.fewest_met or network.n_parameters > polish.most_points:
+                break
+            points = locate(self._ask, expected.take(met), widths[met], polish)
+            network, n_idle = self._without_idle(refine(network, points, classes, polish))
+            if met.all() and not n_idle:
+                break
+        if not met.all():
+            self._learn_from(expected.take(np.flatnonzero(~met)[: self.method.n_wrong]))
+            return None
+        notes = () if network.skip is None or not len(network.weights[0]) else (_SIGNS_OPEN,)
+        if len(classes) == 2:
+            network = network.then(np.array([[-1.0, 1.0]]))
+        figures = {"neurons": len(network.weights[0])}
+        return Candidate(network, Why.EXPLAINED, notes=notes, figures=figures)
+
+    def _expected(self, network: Network) -> Borders:
+        """Borders that a network predicts, on fresh segments."""
+        polish, classes = self.method.polish, self.pool.classes
+        n = int(polish.surplus * min(network.n_parameters, polish.most_points)) + 30
         P, Q, _ = self.pool.segments(n)
         expected, _ = predicted_borders(network, P, Q, classes)
-        if network.n_parameters <= polish.most_parameters:
+        if network.n_parameters <= polish.most_points:
             expected = balanced_borders(network, expected, classes, self.rng, polish)
-        widths = half_widths(self._ask, expected, polish)
-        wrong = np.isnan(widths)
-        log.debug("borders met %d of %d", (~wrong).sum(), len(wrong))
-        if wrong.any():
-            some = np.flatnonzero(wrong)[: self.method.n_wrong]
-            self._learn_from(expected.take(some))
-            return None
-        points = locate(self._ask, expected, widths, polish)
-        if network.skip is None and network.n_parameters <= polish.most_parameters:
-            network = refine(network, points, classes, polish)
-        if k == 2:
-            network = network.then(np.array([[-1.0, 1.0]]))
-        return Candidate(network, Why.EXPLAINED, figures={"neurons": len(network.weights[0])})
+        return expected
 
     def _learn_from(self, wrong: Borders) -> None:
         """Find the borders that are there on lines on which they were predicted wrongly."""
@@ -272,8 +309,8 @@ class FromLabels(Method):
     ----------
     n_starts : int
         Border points at which the survey begins.
-    max_generations : int
-        Of the survey.
+    max_generations, patience : int
+        Of the survey, and how many in a row may find no neuron.
     n_restarts : int
         Points that are farthest off, at which it goes on.
     n_completions : int
@@ -296,7 +333,8 @@ class FromLabels(Method):
     """
 
     n_starts: int = 24
-    max_generations: int = 60
+    max_generations: int = 200
+    patience: int = 60
     n_restarts: int = 6
     n_completions: int = 6
     n_wrong: int = 64
@@ -334,6 +372,11 @@ _END = (
 _UNSIGNED = (
     "the borders are explained, but by no choice of signs without an affine skip: a neuron may be "
     "missing that is on at every border seen, so the skip stays and the network is not called whole"
+)
+_SIGNS_OPEN = (
+    "the signs of neurons are not told: there are more choices than can be searched, so an affine "
+    "skip stands for them, and for any neuron that is on at every border seen; the labels are the "
+    "same"
 )
 _MISSING = (
     "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"

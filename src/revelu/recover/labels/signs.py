@@ -39,8 +39,24 @@ class Turning:
     max_bits: int = 30
 
 
-def turned(V: FloatArray, columns: Columns, turning: Turning) -> FloatArray | None:
-    """Return the rows ``V (m, d + 1)`` with their signs; None where they are not told."""
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """What is known of the signs of neurons.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (m, d + 1), or None
+        The rows with their signs, where these are told.
+    are_refuted : bool
+        Whether all choices were looked at and none leaves no skip: a neuron is missing.
+    """
+
+    rows: FloatArray | None
+    are_refuted: bool
+
+
+def find_signs(V: FloatArray, columns: Columns, turning: Turning) -> Signs:
+    """Find the signs of rows ``V (m, d + 1)`` that leave no skip."""
     m, d = len(V), V.shape[1] - 1
     T = (columns.A[:, :, None] * V[None, :, :d]).transpose(0, 2, 1).reshape(-1, m)
     y = -columns.G.ravel()
@@ -50,12 +66,12 @@ def turned(V: FloatArray, columns: Columns, turning: Turning) -> FloatArray | No
         Q = Q[:, : int((sizes > turning.faint * sizes[0]).sum())]
         T, y = T - Q @ (Q.T @ T), y - Q @ (Q.T @ y)
     size = float(np.linalg.norm(T))
-    found = find_binary_solutions(
+    solutions = find_binary_solutions(
         T, y, turning.rtol * size, turning.rounding, max_bits=turning.max_bits
-    ).every
-    if len(found) != 1:
-        return None
-    return np.asarray(V * (1.0 - 2.0 * found[0])[:, None])
+    )
+    if len(found := solutions.every) != 1:
+        return Signs(None, solutions.complete and not found)
+    return Signs(np.asarray(V * (1.0 - 2.0 * found[0])[:, None]), are_refuted=False)
 
 
 def _idle_skips(V: FloatArray, idle: FloatArray, faint: float) -> FloatArray:

@@ -36,8 +36,9 @@ class Effort:
     ----------
     n_walks : int
         Walks that a generation follows.
-    n_measured : int
-        Bends of neurons not seen before behind which it measures; the others wait.
+    n_measured, n_heights : int, int
+        Bends of neurons not seen before behind which it measures, and heights that may take, of
+        which each bend has one less than inputs; the larger number counts.  The others wait.
     first_step : float
         How far beside points of the first borders to look.
     reach : tuple of float
@@ -48,17 +49,21 @@ class Effort:
         How far from such a bend they run, of the way that led there.
     most_silent : int
         Walks that pass hyperplanes of known neurons by mistake, at most.
+    precise : float
+        Bends of known neurons are measured, too, until these are known so precisely.
     few : int
         With as many inputs or fewer, all slopes are as cheap as a few.
     """
 
     n_walks: int = 32
     n_measured: int = 12
+    n_heights: int = 200
     first_step: float = 1e-3
-    reach: tuple[float, ...] = (1.0, 2.5)
+    reach: tuple[float, ...] = (1.0, 2.5, 10.0)
     n_returns: int = 8
     beside: float = 0.1
     most_silent: int = 40
+    precise: float = 1e-5
     few: int = 6
 
 
@@ -97,7 +102,7 @@ class Survey:
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))
-        self.rows = Rows(np.empty((0, self.dim + 1)), np.empty(0))
+        self.rows = Rows.none(self.dim)
         none = np.empty(0)
         self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
         self.unmatched = Bends(self.facets, self.facets, nothing)
@@ -112,9 +117,14 @@ class Survey:
         return self.dim > 2 and self.n_silent > max(self.effort.most_silent, self.n_met)
 
     @property
+    def n_measured(self) -> int:
+        """Bends behind which a generation measures."""
+        return max(self.effort.n_measured, self.effort.n_heights // (self.dim - 1))
+
+    @property
     def is_busy(self) -> bool:
         """Whether bends wait that may show more neurons."""
-        return self.waiting is not None and len(self.waiting) > self.effort.n_measured
+        return self.waiting is not None and len(self.waiting) > self.n_measured
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
@@ -156,7 +166,7 @@ class Survey:
         self.headings[bound] = np.nan
         facets = facets.join(self.facets.take(bound)).join(self.facets.take(chosen))
         U = inside(facets, np.vstack([U, onward, inputs]))
-        then = np.vstack([then, onward, np.full(inputs.shape, np.nan)])
+        then = np.vstack([then, onward, inputs])
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
         self.n_silent += n_passed(walks, self.rows.V, self.pace)
         walks = walks.take(np.isfinite(walks.bad))
@@ -183,7 +193,11 @@ class Survey:
         if not len(self.rows) or not len(ends):
             return ends
         which = meeting(ends.walks, self.rows.V, ends.s)
-        some = np.flatnonzero(which >= 0)
+        # What may be new is measured first; then known neurons that are told to few digits.
+        rough = np.flatnonzero((which >= 0) & (self.rows.err[which] > self.effort.precise))
+        rough = rough[: max(self.n_measured - int((which < 0).sum()), 0)]
+        is_rough = np.isin(np.arange(len(ends)), rough)
+        some = np.flatnonzero((which >= 0) & ~is_rough)
         self.n_met += len(some)
         chosen, which = ends.take(some), which[some]
         V, err = self.rows.V[which], self.rows.err[which]
@@ -192,14 +206,15 @@ class Survey:
         # Where another bend is as near as that, the end is given up: walks cost less.
         left = np.ones(len(ends), bool)
         left[some] = False
-        return ends.take(left)
+        # What may be new comes first.
+        return ends.take(left & ~is_rough).join(ends.take(left & is_rough))
 
     def _cross_seen(self, ends: Ends) -> Ends:
         """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
         bends, done = cross_seen(
             self.ask, ends, self.unmatched, self.precision, self.pace, self.rng
         )
-        self._keep(bends.behind)
+        self._keep(bends.behind, ends.walks.then[done])
         self.unmatched = self.unmatched.join(bends)
         left = np.ones(len(ends), bool)
         left[done] = False
@@ -207,11 +222,11 @@ class Survey:
 
     def _measure(self, ends: Ends) -> None:
         """Measure behind the first of the ends; the others wait."""
-        first = np.arange(len(ends)) < self.effort.n_measured
+        first = np.arange(len(ends)) < self.n_measured
         self.waiting = ends.take(~first)
         ends = ends.take(first)
-        bends = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
-        self._keep(bends.behind)
+        bends, rows = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
+        self._keep(bends.behind, ends.walks.then[rows])
         self.unmatched = self.unmatched.join(bends)
 
     def _match(self) -> int:
@@ -225,6 +240,7 @@ class Survey:
 
     def _drop_known(self) -> None:
         known = holds_row(self.unmatched, self.rows.V, self.matching).any(axis=1)
+        self.rows = self.rows.refined(self.unmatched.take(np.flatnonzero(known)))
         self.unmatched = self.unmatched.take(np.flatnonzero(~known))
 
 
