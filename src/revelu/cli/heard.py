@@ -46,7 +46,7 @@ class Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what another package logs; our own log has a handler."""
         package = record.name.partition(".")[0]
-        if package != "revelu":
+        if package != "revelu" and not logging.getLogger(package).handlers:
             self._keep(f"{package}: {record.getMessage()}")
 
     def _warned(
