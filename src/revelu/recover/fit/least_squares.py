@@ -383,11 +383,10 @@ class FitSearch(Search):
         d, k = self.oracle.dim_in, self.oracle.dim_out
         if not self.is_span:
             self.tell("measuring the rows of the neurons")
-            network, slopes = carry_over(self._answered, self.rng, self._best(), subspace)
-            equations = self.method.slope_equations
-            if not self._is_fine():
-                # They tell of few patterns of neurons: coarse errors do not average out.
-                slopes, equations = None, self.method.equations
+            network, answers = carry_over(self._answered, self.rng, self._best(), subspace)
+            # They tell of few patterns of neurons: coarse errors do not average out.
+            slopes = answers if self._is_fine() else None
+            equations = self.method.slope_equations if slopes else self.method.equations
         else:
             network, slopes = subspace.in_all_coordinates(self._best()), None
             equations = self.method.equations
