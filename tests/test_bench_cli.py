@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -119,6 +120,33 @@ def test_tables_alone_are_on_standard_output(clone):
     for words in ("seed 1", "| early | 1 |", "A note."):
         assert words in done.stderr
     assert run("spans", "--csv").stdout == "a,b\nx | y,2\n\nc\n3\n"
+
+
+WAITS = """
+import os, signal, sys, time
+print("| a |\\n|---|\\n| 1 |\\n", flush=True)
+time.sleep(1)
+os.kill(os.getppid(), signal.SIGINT)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_an_interrupt_keeps_the_tables_that_are_done(clone, form):
+    (clone / TABLES["spans"]).write_text(WRITES)
+    (clone / TABLES["polish"]).write_text(WAITS)
+    done = run("spans", "polish", "signs", form)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "revelu: interrupted in polish"
+    assert "Traceback" not in done.stderr
+    if form == "--csv":
+        assert done.stdout == "a\n1\n"
+        return
+    content = json.loads(done.stdout)
+    assert content["status"] == "interrupted"
+    assert content["exit_codes"] == {"spans": 0, "polish": 130}
+    assert list(content["results"]) == ["spans"]
 
 
 def test_what_a_script_fails_to_write_is_not_there(clone):

@@ -31,6 +31,53 @@ def test_interrupts_are_raised_inside_only(number, handled):
     assert heard == [number]
 
 
+class Patient:
+    """Work that is asked to end."""
+
+    def __init__(self, *, is_under_way=True, is_waiting=False):
+        self.is_under_way, self.is_waiting, self.n_asked = is_under_way, is_waiting, 0
+
+    def end(self):
+        self.n_asked += 1
+        return self.is_under_way
+
+
+@NUMBERS
+def test_work_ends_by_itself_at_the_first_interrupt_and_not_at_the_second(number, handled):
+    handled(signal.SIG_DFL)
+    work, reached = Patient(), []
+
+    def do():
+        signal.raise_signal(number)
+        reached.append(work.n_asked)
+        signal.raise_signal(number)
+        reached.append(work.n_asked)
+
+    with pytest.raises(KeyboardInterrupt), raised_interrupts(work):
+        do()
+    assert (reached, work.n_asked) == ([1], 1)
+
+
+@NUMBERS
+@pytest.mark.parametrize("work", [Patient(is_waiting=True), Patient(is_under_way=False)])
+def test_work_that_waits_or_is_over_is_interrupted(number, handled, work):
+    handled(signal.SIG_DFL)
+    with pytest.raises(KeyboardInterrupt), raised_interrupts(work):
+        signal.raise_signal(number)
+
+
+@NUMBERS
+def test_work_that_does_not_end_is_interrupted(number, handled):
+    handled(signal.SIG_DFL)
+
+    def do():
+        signal.raise_signal(number)
+        threading.Event().wait(PATIENCE_SECONDS)
+
+    with pytest.raises(KeyboardInterrupt), raised_interrupts(Patient(), patience=0.01):
+        do()
+
+
 @NUMBERS
 def test_exception_made_of_an_interrupt_is_one(number, handled):
     handled(signal.SIG_DFL)

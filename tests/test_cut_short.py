@@ -1,5 +1,6 @@
 """Commands that something ends: what was done until then is told, by JSON and as a page."""
 
+import itertools
 import json
 import signal
 
@@ -13,6 +14,8 @@ from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import FormatError
 from revelu.tasks.audit import audit as audits
+
+NUMBERS = itertools.count()
 
 # A target that has a signal sent after so many rows.
 TARGET = """
@@ -45,11 +48,12 @@ def invoke(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def interrupted(invoke, tmp_path, request):
+def interrupted(invoke, tmp_path):
     """Run a command whose target interrupts it."""
 
     def run(rows, name, *arguments):
-        module = f"interrupting_{abs(hash(request.node.name))}"
+        # A module that was imported once stays as it was.
+        module = f"interrupting_{next(NUMBERS)}"
         (tmp_path / f"{module}.py").write_text(TARGET.format(rows=rows, name=name))
         command, *more = arguments
         found = ("--trust", "--dim-in", 5, "--json", "--report", "page.html")
@@ -106,8 +110,44 @@ def test_other_commands_tell_what_was_spent(interrupted, tmp_path, command):
     assert "interrupted after" in account["error"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Not finished: interrupted" in page
-    assert "<figure" not in page
+    # Of a network that was given there are pictures without a query.
+    assert ("<figure" in page) == (command == "verify")
     assert not (tmp_path / "y.npy").exists()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_extraction_keeps_the_network_found(interrupted, name):
+    result = interrupted(1_000, name, "extract", "-o", "half.npz")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    account = one_object(result.stdout)
+    assert (account["status"], account["certified"]) == ("interrupted", False)
+    assert account["architecture"] == [5, 3, 3]
+    assert account["outputs"] == ["half.npz", "page.html"]
+    assert not any("budget" in said for said in account["evidence"])
+    truth, half = revelu.load("truth.npz"), revelu.load("half.npz")
+    assert revelu.align(half, truth).max_parameter_error < 1e-9
+
+
+def test_an_interrupt_of_pictures_spares_the_certificate(interrupted, tmp_path):
+    whole = interrupted(10**9, "SIGINT", "extract")
+    drawn = 400
+    n = one_object(whole.stdout)["queries"] - drawn
+    result = interrupted(n, "SIGINT", "extract", "-o", "found.npz")
+    assert result.exit_code == ExitCode.CERTIFIED
+    account = one_object(result.stdout)
+    assert (account["status"], account["certified"]) == ("recovered", True)
+    assert "no further queries for pictures" in (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("command", "rows", "found"), [("span", 150, "rank"), ("diagnose", 400, "delta")]
+)
+def test_interrupted_measurements_keep_what_was_seen(interrupted, command, rows, found):
+    result = interrupted(rows, "SIGINT", command)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    account = one_object(result.stdout)
+    assert account["status"] == "interrupted"
+    assert account[found]
 
 
 def test_a_target_that_fails_midway_leaves_a_page(invoke, tmp_path):

@@ -40,14 +40,10 @@ def executor(workers: int | None = None, dask: str | None = None) -> Iterator[Ex
     pool = ThreadPoolExecutor(workers, thread_name_prefix="revelu")
     try:
         yield pool
-    except KeyboardInterrupt:
-        # Requests under way, which may take minutes to fail, are not waited for.
+    finally:
+        # Who asks waits for what has begun, except at an interrupt: then it may take minutes to
+        # fail, and is not waited for here either.
         pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    except BaseException:
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
 @contextmanager

@@ -67,6 +67,8 @@ def audit(
     from revelu.tasks.audit.rows import Audit
     from revelu.tasks.partial import partial_of
 
+    # Its rows are kept by the task, at whatever ends it.
+    asking.ends_by_itself = False
     _check(fail_on or [], baseline)
     asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
     X = None if inputs is None else NamedRows(*read_named_table(inputs))

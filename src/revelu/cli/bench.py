@@ -1,7 +1,9 @@
 """``revelu bench``: the measured tables and figures, made again in a clone."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ import typer
 
 from revelu.cli.command import check_form
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.failures import failures
+from revelu.cli.failures import failures, refuse
 from revelu.cli.options import AsCsv, AsJson, flag
 from revelu.cli.output import machine, print_json, versions
 from revelu.cli.tables import show_csv, table
@@ -63,7 +65,8 @@ def bench(
 
     Tables are printed on standard output, all else on standard error.  They take minutes to
     hours; carlini20 and jwz20 are tables and figures of papers, peers and sample_rivals other
-    methods, with ours beside theirs.  Exit code 0 where every script finished.
+    methods, with ours beside theirs.  Exit code 0 where every script finished; at an interrupt,
+    130, the tables that are done are kept.
     """
     with failures(as_json=as_json):
         check_form(as_json=as_json, as_csv=as_csv)
@@ -82,17 +85,22 @@ def bench(
             typer.echo(_heading(), err=True)
         elif not as_json:
             typer.echo("\n".join(TABLES))
-        codes, results = {}, {}
+        codes, results, is_cut = {}, {}, False
         for name in wanted:
             codes[name], results[name], lines = _run(name, mnist, quick, write)
-            if as_csv:
+            is_cut = codes[name] == ExitCode.INTERRUPTED
+            if as_csv and lines:
                 show_csv(*(table(name, *_cells(found)) for found in lines))
-            elif not as_json:
+            elif lines and not as_json:
                 typer.echo("\n\n".join("\n".join(found) for found in lines))
+            if is_cut:
+                refuse(f"interrupted in {name}", as_json=False)
+                break
         if as_json:
             print_json(
                 {
                     "schema": SCHEMA,
+                    "status": "interrupted" if is_cut else "finished",
                     "tables": list(TABLES),
                     "exit_codes": codes,
                     "results": {name: found for name, found in results.items() if found},
@@ -100,6 +108,8 @@ def bench(
                     "versions": versions(),
                 }
             )
+    if is_cut:
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if any(codes.values()):
         raise typer.Exit(ExitCode.NOT_CERTIFIED)
 
@@ -118,7 +128,10 @@ def _heading() -> str:
 def _run(
     name: str, mnist: Path | None, quick: bool, write: bool
 ) -> tuple[int, dict[str, Any] | None, list[list[str]]]:
-    """Run a script; return its exit code, its tables as JSON if it writes them, and as printed."""
+    """Run a script; return its exit code, its tables as JSON if it writes them, and as printed.
+
+    An interrupt ends it, and leaves the tables that it has printed.
+    """
     source = _source(name)
     options = ["--mnist", str(mnist)] if mnist and "--mnist" in source else []
     options += ["--quick"] * quick + ["--write"] * (write and "--write" in source)
@@ -126,19 +139,39 @@ def _run(
         written = Path(folder) / "tables.json"
         options += ["--tables", str(written)] if "--tables" in source else []
         command = [sys.executable, str(FOLDER / TABLES[name]), *options]
-        # The names are ours, and nothing goes through a shell.
-        with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as script:  # noqa: S603
-            lines = list(_tables(_told(script.stdout or ())))
-        found = json.loads(written.read_text(encoding="utf-8")) if written.exists() else None
-    return script.returncode, found, lines
+        printed: list[str] = []
+        is_cut = False
+        # The names are ours, and nothing goes through a shell.  In a session of its own the
+        # script hears no Ctrl-C, at which Python would print a traceback.
+        with subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True
+        ) as script:
+            try:
+                _tell(script.stdout or (), printed)
+            except KeyboardInterrupt:
+                is_cut = True
+                _end(script)
+                _tell(script.stdout or (), printed)
+        is_whole = written.exists() and not is_cut
+        found = json.loads(written.read_text(encoding="utf-8")) if is_whole else None
+    code = ExitCode.INTERRUPTED if is_cut else script.returncode
+    return code, found, list(_tables(printed))
 
 
-def _told(lines: Iterable[str]) -> Iterator[str]:
-    """Pass lines on, and show them where progress is shown."""
+def _end(script: "subprocess.Popen[str]") -> None:
+    """End a script and what it has started."""
+    if os.name == "posix":
+        os.kill(-script.pid, signal.SIGTERM)  # its group
+    else:
+        script.terminate()
+
+
+def _tell(lines: Iterable[str], printed: list[str]) -> None:
+    """Show lines where progress is shown, and keep them."""
     for line in lines:
+        printed.append(line.rstrip())
         sys.stderr.write(line)
         sys.stderr.flush()
-        yield line.rstrip()
 
 
 def _tables(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -27,7 +27,7 @@ from revelu.cli.endpoints import (
     target_of,
 )
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.failures import failures
+from revelu.cli.failures import failures, interrupted
 from revelu.cli.groups import in_groups
 from revelu.cli.heard import Heard
 from revelu.cli.logs import logs
@@ -93,6 +93,7 @@ def command(work: Callable[..., ExitCode]) -> Callable[..., None]:
         options.name, options.command_line = work.__name__, command_line(context)
         with options.guarded():
             code = work(**given, **{last.name: options})
+        code = ExitCode.INTERRUPTED if options.was_cut else code
         raise typer.Exit(ExitCode.USAGE if options.unwritten else code)
 
     run.__name__, run.__doc__, run.__module__ = work.__name__, work.__doc__, work.__module__
@@ -123,6 +124,8 @@ class Command:
         As it was given, without what may be secret.
     is_shown : bool
         Whether the account has been printed.
+    was_cut : bool
+        Whether an interrupt has ended the work, with what it had found.
     """
 
     report: Path | None
@@ -141,7 +144,7 @@ class Command:
         self.heard = Heard()
         self.line = ProgressLine(quiet=self.quiet or self.verbose > 0)
         self.seconds = 0.0
-        self.is_shown = False
+        self.is_shown = self.was_cut = False
         self.figures: Mapping[str, Any] = {}
         self.written: list[str] = []
         self.unwritten: list[str] = []
@@ -152,9 +155,8 @@ class Command:
         """Log, and report what is raised inside."""
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
         form, heard = {"as_json": self.as_json}, self.heard
-        told = failures(
-            **form, n_queries=asked, dim_in=dim_in, heard=heard, tell=self.tell_what_was_done
-        )
+        tell = self.tell_what_was_done
+        told = failures(**form, n_queries=asked, dim_in=dim_in, heard=heard, tell=tell, work=self)
         with logs(self.verbose), told:
             check_form(**form, as_csv=self.as_csv)
             yield
@@ -163,6 +165,20 @@ class Command:
     def opened_target(self) -> Any:
         """What is asked, as it was opened; None of what asks nothing."""
         return None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question is with the target."""
+        return False
+
+    def end(self) -> bool:
+        """Have the task end with what it has found; return whether there is one that does."""
+        return False
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether that has kept anything from being asked, or computed."""
+        return False
 
     def spent(self) -> dict[str, Any]:
         """Return what an account says of work that something ended; nothing without queries."""
@@ -272,6 +288,12 @@ class Command:
         found = account_of(target, result, own, self.seconds, self.seed)
         found |= {**self._origin(), "notes": self.notes}
         found["warnings"] = [*result.warnings, *self.unwritten, *warnings, *self.heard.take()]
+        # What was interrupted and finished all the same is whole.
+        self.was_cut = self.was_interrupted and found["status"] not in {"recovered", "finished"}
+        if self.was_cut:
+            error = interrupted(result.ledger.n_queries)
+            sys.stderr.write(f"revelu: {error}\n")
+            found |= {"status": "interrupted", "error": error}
         return found | {"outputs": self.written}
 
     def show(self, account: dict[str, Any], *parts: Table | Rows | None) -> None:
@@ -410,6 +432,9 @@ class Asking(Command):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.oracle: Oracle | None = None
+        self.is_open = False
+        # Whether the task ends by itself at an interrupt, and has what it found.
+        self.ends_by_itself = True
         self.began = time.monotonic()
         if not self.target and self.endpoint is None:
             raise typer.BadParameter("give a TARGET, or --endpoint FILE.toml")
@@ -471,9 +496,29 @@ class Asking(Command):
             ) as oracle,
         ):
             self.target = told(self.target)
-            self.oracle = oracle
+            self.oracle, self.is_open = oracle, True
             self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
-            yield oracle
+            try:
+                yield oracle
+            finally:
+                self.is_open = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question is with the target."""
+        return self.oracle is not None and self.oracle.is_waiting
+
+    def end(self) -> bool:
+        """Have the task ask nothing more; return whether there is one that ends by itself."""
+        if self.oracle is None or not (self.is_open and self.ends_by_itself):
+            return False
+        self.oracle.end("interrupted")
+        return True
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether that has kept anything from being asked, or computed."""
+        return self.oracle is not None and self.oracle.was_ended
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""

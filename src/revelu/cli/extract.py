@@ -91,7 +91,8 @@ def extract(
         checks=checks,
         journaled=asking.journal is not None,
     )
-    recovery = replace(recovery, evidence=(*recovery.evidence, *further))
+    if not asking.was_interrupted:
+        recovery = replace(recovery, evidence=(*recovery.evidence, *further))
     missing = []
     if recovery.network is not None:
         asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))

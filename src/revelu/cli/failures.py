@@ -12,7 +12,7 @@ import typer
 from revelu.cli.exit_codes import ExitCode, of_error
 from revelu.cli.heard import Heard, told
 from revelu.cli.output import print_json
-from revelu.cli.signals import raised_interrupts
+from revelu.cli.signals import Work, raised_interrupts
 from revelu.errors import InputError, ReveluError, TargetError
 from revelu.shown import SCHEMA
 
@@ -33,6 +33,7 @@ def failures(
     dim_in: int | None = None,
     heard: Heard | None = None,
     tell: Callable[[str, str], bool] = lambda _status, _message: False,
+    work: Work | None = None,
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -48,6 +49,8 @@ def failures(
         What was warned of inside, told at the end if nobody took it before.
     tell : callable, (status, message) -> bool
         Tells of what was done until then; returns whether standard output was told.
+    work : Work, optional
+        Is asked to end by itself at an interrupt.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def failures(
         exception is a defect and keeps its traceback.
     """
     try:
-        with told(heard or Heard()), raised_interrupts():
+        with told(heard or Heard()), raised_interrupts(work):
             yield
     except ReveluError as error:
         message, status, code = f"{error}", "error", of_error(error)
@@ -66,7 +69,7 @@ def failures(
         elif isinstance(error, TargetError) and error.__cause__ and dim_in and not n_queries():
             message += f" (it was given rows of {dim_in} numbers: --dim-in {dim_in})"
     except KeyboardInterrupt:
-        message = f"interrupted after {n_queries():,} queries"
+        message = interrupted(n_queries())
         status, code = "interrupted", ExitCode.INTERRUPTED
     except typer.Exit:
         raise
@@ -77,6 +80,11 @@ def failures(
         return
     refuse(message, as_json=as_json, status=status, tell=tell)
     raise typer.Exit(code)
+
+
+def interrupted(n_queries: int) -> str:
+    """Say when an interrupt came."""
+    return f"interrupted after {n_queries:,} queries"
 
 
 def refuse(

@@ -13,9 +13,6 @@ log = logging.getLogger(__name__)
 # Of arithmetic and of files left open: for those who look into the code, not for a user.
 _FOR_THE_LOG = (RuntimeWarning, ResourceWarning, DeprecationWarning, ImportWarning)
 
-# Our own words, and what announces each of our retries, which the account counts.
-_OURS = {"revelu", "stamina"}
-
 
 class Heard(logging.Handler):
     """Collects warnings, and what packages without a handler log, instead of showing them.
@@ -49,7 +46,7 @@ class Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what another package logs; our own log has a handler."""
         package = record.name.partition(".")[0]
-        if package not in _OURS:
+        if package != "revelu" and not logging.getLogger(package).handlers:
             self._keep(f"{package}: {record.getMessage()}")
 
     def _warned(

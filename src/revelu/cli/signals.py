@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
@@ -24,15 +24,32 @@ def quit_on_interrupts() -> None:
     _handle(_quit)
 
 
+class Work(Protocol):
+    """What may end by itself, with what it has found until then."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for something that has to be interrupted."""
+
+    def end(self) -> bool:
+        """Ask it to end; return whether it is under way and will."""
+
+
 @contextmanager
-def raised_interrupts(pause: float = 0.01) -> Iterator[None]:
+def raised_interrupts(
+    work: Work | None = None, *, pause: float = 0.01, patience: float = 5.0
+) -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGINT and SIGTERM inside; the handlers before come back.
 
     Parameters
     ----------
+    work : Work, optional
+        Is asked to end first.  A second signal is raised, whatever the work does.
     pause : float
         Seconds until a signal is sent again that came while an object was being finalised:
         what is raised there is lost, so it has to be raised after that.
+    patience : float
+        Seconds that the work has; then the signal is sent again.
 
     Raises
     ------
@@ -40,18 +57,21 @@ def raised_interrupts(pause: float = 0.01) -> Iterator[None]:
         At the signal, and in place of an exception that some code inside made of it.
     """
     heard: list[int] = []
+    timers: list[threading.Timer] = []
 
-    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
         heard.append(number)
+        if work is not None and len(heard) == 1 and work.end():
+            timers.append(_later(patience, lambda: _send(number) if work.end() else None))
+            if not work.is_waiting:
+                return
         raise KeyboardInterrupt
 
     def report(lost: "sys.UnraisableHookArgs") -> None:
         if not (heard and lost.exc_type is KeyboardInterrupt):
             hook(lost)
             return
-        again = threading.Timer(pause, _send, heard[-1:])
-        again.daemon = True
-        again.start()
+        _later(pause, lambda: _send(heard[-1]))
 
     hook, sys.unraisablehook = sys.unraisablehook, report
     before = _handle(interrupt)
@@ -65,6 +85,8 @@ def raised_interrupts(pause: float = 0.01) -> Iterator[None]:
         exec("")  # noqa: S102
         raise KeyboardInterrupt from None
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
         sys.unraisablehook = hook
@@ -80,6 +102,14 @@ def _handle(handler: _Handler) -> dict[signal.Signals, _Handler]:
     for number in heard:
         signal.signal(number, handler)
     return {number: old for number, old in heard.items() if old is not None}
+
+
+def _later(seconds: float, call: Callable[[], object]) -> threading.Timer:
+    """Call from another thread, which does not keep the process alive."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def _send(number: int) -> None:

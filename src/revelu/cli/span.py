@@ -65,8 +65,9 @@ def span(
             checks=checks,
             progress=asking.line,
         )
-    asking.write([output], found.span.save)
-    asking.write([plot], found.span.plot)
+    if found.span.rank or not asking.was_interrupted:
+        asking.write([output], found.span.save)
+        asking.write([plot], found.span.plot)
     asking.picture(found.span)
     account = asking.account(asking.target, found, found.fields())
     rows = []

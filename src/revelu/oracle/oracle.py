@@ -66,6 +66,13 @@ class Oracle:
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
 
+    Attributes
+    ----------
+    is_waiting : bool
+        Whether a question is with the target.
+    was_ended : bool
+        Whether :meth:`end` has kept anything from being asked, or computed.
+
     Raises
     ------
     InputError
@@ -120,6 +127,8 @@ class Oracle:
         self._phase = "recover"
         self._joined = self._in_round = False
         self._started: float | None = None
+        self._ending = ""
+        self.is_waiting = self.was_ended = False
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
@@ -257,6 +266,13 @@ class Oracle:
     def current_phase(self) -> str:
         """The phase that queries are booked under."""
         return self._phase
+
+    def end(self, reason: str) -> None:
+        """Have nothing more asked, as if the seconds allowed were over.
+
+        An interrupt of the question that is with the target then counts as that end, too.
+        """
+        self._ending = reason
 
     def affords(self, n_queries: int) -> bool:
         """Whether ``n_queries`` more are within the budget."""
@@ -428,7 +444,14 @@ class Oracle:
             self._counts[self._phase] -= len(batches[fresh[i]])
 
         asked = [batches[i] for i in fresh]
-        ask_batches(self._ask, asked, self.executor, begin, take, withdraw)
+        self.is_waiting = True
+        try:
+            ask_batches(self._ask, asked, self.executor, begin, take, withdraw)
+        except KeyboardInterrupt:
+            self._check_ending()
+            raise
+        finally:
+            self.is_waiting = False
 
     def _taken(self, raw: Any, batch: FloatArray, place: int) -> FloatArray:
         """Check an answer and write it down; nonsense is written down as such."""
@@ -477,9 +500,15 @@ class Oracle:
         return self.budget is None or paid + n_queries <= self.budget
 
     def check_time(self) -> None:
-        """Raise LimitReachedError where the seconds allowed are over."""
+        """Raise LimitReachedError where the seconds allowed are over, or work is to end."""
+        self._check_ending()
         now = self._clock()
         if self._started is None:
             self._started = now
         if self.max_seconds is not None and now - self._started > self.max_seconds:
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
+
+    def _check_ending(self) -> None:
+        if self._ending:
+            self.was_ended = True
+            raise LimitReachedError(self._ending) from None

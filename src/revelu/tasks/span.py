@@ -220,7 +220,7 @@ class _Job(Job):
             known = int((found.span.errors <= self.largest_angle).sum())
             said.append(_KNOWN.format(known=known, rank=found.span.rank, limit=self.largest_angle))
         has_passed = found.certificate is not None and found.certificate.passed
-        if found.status in _ADVICE and not has_passed:
+        if found.status in _ADVICE and not (has_passed or self.oracle.was_ended):
             said.append(_ADVICE[found.status])
         return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 

@@ -9,7 +9,8 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
 
 1. Where the inputs are many, ask in a few coordinates first: there the function is again
    a two-layer network, a smaller one.  With several outputs these are the directions that
-   matter (JWZ20's row span), which few gradients show; with one, those of a random slice.
+   matter (JWZ20's row span), which few gradients show; with one, and where answers are too
+   coarse for gradients, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them.
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Flip neurons so that the affine rest vanishes.
@@ -31,7 +32,7 @@ from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.region import Region
 from revelu.recover.fit.from_lines import HyperplanesEndError, NoRowsError
-from revelu.recover.fit.search import explain, is_explained, is_near, refine, sharpen
+from revelu.recover.fit.search import complete, explain, is_explained, is_near, refine, sharpen
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Search, Why
@@ -175,7 +176,12 @@ class FitSearch(Search):
     def _choose_coordinates(self) -> None:
         """Step 1: few coordinates, where that saves queries."""
         d = self.oracle.dim_in
-        if d < self.method.many_inputs or self.noise.coarseness > self.method.fine:
+        if d < self.method.many_inputs:
+            return
+        if not self._is_fine():
+            # Gradients of coarse answers need many queries; a slice needs none.
+            if self._is_too_wide():
+                self.subspace = random_slice(self.rng, d, self.method.n_slice)
             return
         if self.oracle.dim_out < self._sizes().several:
             self.subspace = random_slice(self.rng, d, self.method.n_slice)
@@ -185,6 +191,16 @@ class FitSearch(Search):
         if span is not None:
             self.subspace, self.is_span = Subspace(span), True
             log.info("the gradients span %d of %d directions", len(span), d)
+
+    def _first_width(self) -> int:
+        """Neurons that the first samples in all coordinates could determine."""
+        return max(self.method.first_width, self.oracle.dim_in // 4)
+
+    def _is_too_wide(self) -> bool:
+        """Whether a search in all coordinates would end at its first step."""
+        sizes = self._sizes()
+        n = sizes.n_samples(self._first_width())
+        return n * sizes.d * sizes.width(n) > self.method.ending.max_work
 
     def _from_lines(self) -> Samples | None:
         """Steps 2 and 3 from rows that lines show; None where they show too little."""
@@ -220,7 +236,7 @@ class FitSearch(Search):
         """Steps 2 and 3: more samples until a network explains them."""
         sizes = self._sizes()
         if self.subspace is None:
-            n = max(sizes.n_samples(max(self.method.first_width, sizes.d // 4)), 2 * (sizes.d + 1))
+            n = max(sizes.n_samples(self._first_width()), 2 * (sizes.d + 1))
         else:
             n = sizes.n_samples(int(self.method.span_margin * sizes.d) + 2)
         samples = self._ask(n)
@@ -283,6 +299,10 @@ class FitSearch(Search):
         if rows is not None and how.crossings.some_end(self._answers, self.noise, rows, self.rng):
             raise HyperplanesEndError(rows)
 
+    def _is_fine(self) -> bool:
+        """Whether answers have digits for gradients, and for the kinks of a line."""
+        return self.noise.coarseness <= self.method.fine
+
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""
         is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
@@ -299,7 +319,7 @@ class FitSearch(Search):
         It says how many neurons to look for, and tells smooth functions apart.
         """
         self.n_kinks = 0
-        if self.noise.coarseness > self.method.fine or self.oracle.takes_log_ratios:
+        if not self._is_fine() or self.oracle.takes_log_ratios:
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
@@ -332,13 +352,18 @@ class FitSearch(Search):
         """Steps 4 and 5, for a network that explains its samples; what it is fitted to."""
         if not is_explained(self._best(), samples, self.limit):
             return samples
+        in_coarse_slice = self.subspace is not None and not self._is_fine()
+        if in_coarse_slice:
+            samples = self._enough(samples)
+            self.tell("looking for neurons that noise hides")
+            self.best = complete(self.rng, self._best(), samples)
         notes = self._drop_rest(samples)
         if self.subspace is None:
             samples = self._enough(samples)
             self.best = self._refined(samples)
         else:
             samples = self._in_all_coordinates(self.subspace)
-            if not is_explained(self._best(), samples, self.limit):
+            if not (in_coarse_slice or is_explained(self._best(), samples, self.limit)):
                 self.tell("looking for what lies outside the span")
                 self._explain(samples, self._best())
                 notes = self._drop_rest(samples)
@@ -356,10 +381,12 @@ class FitSearch(Search):
     def _in_all_coordinates(self, subspace: Subspace) -> Samples:
         """Refit in all coordinates, to fresh queries."""
         d, k = self.oracle.dim_in, self.oracle.dim_out
-        if k < self._sizes().several:
+        if not self.is_span:
             self.tell("measuring the rows of the neurons")
-            network, slopes = carry_over(self._answered, self.rng, self._best(), subspace)
-            equations = self.method.slope_equations
+            network, answers = carry_over(self._answered, self.rng, self._best(), subspace)
+            # They tell of few patterns of neurons: coarse errors do not average out.
+            slopes = answers if self._is_fine() else None
+            equations = self.method.slope_equations if slopes else self.method.equations
         else:
             network, slopes = subspace.in_all_coordinates(self._best()), None
             equations = self.method.equations

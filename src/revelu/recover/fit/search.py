@@ -91,7 +91,20 @@ def refine(network: Network, samples: Samples, *, max_steps: int = 40) -> Fit:
     found = fit(network, samples.evenly(), stop, solver=solver, damping=Damping(1e-9))
     if samples.sigma.ndim == 1:
         return found
+    if not is_dense:
+        return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-9))
     return fit(found.network, samples, Stop(max_steps), damping=Damping(1e-6))
+
+
+def complete(rng: np.random.Generator, network: Network, samples: Samples) -> Network:
+    """Add the neurons that Schwarz's criterion asks for, to a network that explains samples.
+
+    What noise may leave leaves room for neurons that matter little.  In a slice of the inputs,
+    where answers are many for each parameter, they show all the same.
+    """
+    even, smallest = samples.evenly(), Smallest(Price(0.0), len(samples.X), 1)
+    found = fit(network, even, Stop(40), damping=Damping(1e-6))
+    return smallest.grow(rng, even, found, patience=2, each=None).network
 
 
 def sharpen(

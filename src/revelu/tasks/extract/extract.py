@@ -181,7 +181,7 @@ def extract(
     recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
     if oracle.takes_log_ratios and recovery.method != FromLabels.name:
         recovery = _as_classifier(recovery)
-    advice = _advice(recovery, method, in_box=oracle.box is not None)
+    advice = [] if oracle.was_ended else _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
     return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.rng, job.inputs)
 
