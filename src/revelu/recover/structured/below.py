@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.network.layers import Convolution, Layer, Pooling, Relu
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Below"]
 
@@ -39,11 +39,21 @@ class Below:
         H = H if self.pool is None else self.pool(H)
         return np.asarray(H.reshape(len(X), *self.shape))
 
-    def slopes(self, X: FloatArray, pixel: int, step: float) -> FloatArray:
-        """Change of the features along a pixel over so short a step, (n, size)."""
+    def slopes(self, X: FloatArray, pixels: IntArray, step: float) -> FloatArray:
+        """Slopes of the features along a pixel of each input, by so short a step.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+        pixels : ndarray of int, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (n, channels, rows, columns)
+        """
         moved = X.copy()
-        moved[:, pixel] += step
-        return np.asarray((self.features(moved) - self.features(X)).reshape(len(X), -1) / step)
+        moved[np.arange(len(X)), pixels] += step
+        return np.asarray((self.features(moved) - self.features(X)) / step)
 
     def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Whether some sum is 0 at an input, or the two largest of a window are equal, (n,).

@@ -128,7 +128,7 @@ class StructureSearch(Search):
         self.is_stacked = True
         log.info("filters below others: %s, %s", below.conv.kernels.shape, below.pool)
         self.tell("looking for neurons above the filters")
-        found = method.units.find(lines, below, rtol)
+        found = method.units.find(lines, below, rtol, is_local=is_local)
         if found is None:
             self.why_not.append("neurons above the filters are not understood")
             return None
@@ -298,7 +298,8 @@ class StructureSearch(Search):
 
     def _drawn(self, n: int) -> FloatArray:
         """Inputs of several sizes, (n, d)."""
-        size = np.exp(self.rng.uniform(*np.log(self.method.sizes), (n, 1)))
+        least, most = np.log(self.method.sizes)
+        size = np.exp(self.rng.uniform(least, most, (n, 1)))
         X = size * self.rng.standard_normal((n, self.oracle.dim_in))
         return X if self.noise.is_exact else self.oracle.in_float32(X)
 

@@ -206,7 +206,7 @@ class LowestFilters:
             return None
         # What is on before its kink has a weight under 0 there.
         is_on_before = found[0] > 0.5
-        return np.where(is_on_before, -1.0, 1.0) * np.sign(W[:, pixel])
+        return np.asarray(np.where(is_on_before, -1.0, 1.0) * np.sign(W[:, pixel]))
 
 
 def _are_known(rows: list[Row], X: FloatArray, rtol: float) -> BoolArray:

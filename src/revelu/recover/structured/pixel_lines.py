@@ -36,7 +36,7 @@ class PixelLines:
     rng: np.random.Generator
     how: PixelRows
     pixel: int
-    sizes: tuple[float, float] = (0.6, 2.5)
+    sizes: tuple[float, float] = (0.5, 4.0)
     seen: list[Seen] = field(default_factory=list, init=False)
     has_filters: bool = field(default=False, init=False)
 

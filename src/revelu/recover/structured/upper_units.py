@@ -98,18 +98,24 @@ class UpperUnits:
     step: float = 1e-6
     rounding: float = 0.05
 
-    def find(self, lines: PixelLines, below: Below, rtol: float) -> tuple[Below, Units] | None:
+    def find(
+        self, lines: PixelLines, below: Below, rtol: float, *, is_local: bool
+    ) -> tuple[Below, Units] | None:
         """Find the neurons that a pixel's lines cross; with the layers below, to more digits.
 
         Parameters
         ----------
         rtol : float
             Of critical points of known layers, relative to the input.
+        is_local : bool
+            The neurons read few of the features, of which they see those at the corner; else all.
         """
-        size, n_first = None, len(lines.seen)
+        size: tuple[int, int] | None = None if is_local else below.shape[1:]
+        n_first = len(lines.seen)
         while len(lines.seen) - n_first <= self.max_lines:
             below = below.refined(lines.X, rtol)
-            X, jumps, shown = self._unexplained(lines, below, rtol)
+            X, jumps, pixels = self._unexplained(lines, below, rtol)
+            shown = (pixels == lines.pixel) | (not is_local)
             H, groups = below.features(X), self._groups(jumps, shown)
             size = size or self._size(H, groups)
             found = [size and self._solved(H[group], size) for group in groups]
@@ -118,28 +124,29 @@ class UpperUnits:
             if size is not None and len(known) == len(groups):
                 V = np.array(known)
                 units = Units(V[:, :-1].reshape(-1, H.shape[1], *size), V[:, -1])
-                at_corner = [one for one in lines.seen if one.pixel == lines.pixel]
+                seen = [s for s in lines.seen if s.pixel == lines.pixel or not is_local]
                 groups = [group[shown[group]] for group in groups]
-                columns = self._columns(units, groups, X, jumps, lines.pixel, below)
-                turned = self._turned(units, columns, at_corner, below, rtol)
+                columns = self._columns(units, groups, X, jumps, pixels, below)
+                turned = self._turned(units, columns, seen, below, rtol)
                 if turned is not None:
                     return below, turned
-            self._look(lines, X, [g for g, v in zip(groups, found, strict=True) if v is None])
+            missing = [g for g, v in zip(groups, found, strict=True) if v is None]
+            self._look(lines, X, missing, is_local=is_local)
         return None
 
     def _unexplained(
         self, lines: PixelLines, below: Below, rtol: float
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Critical points of no known layer, changes of slope, which the corner's pixel shows."""
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Critical points of no known layer, changes of slope, and along which pixels."""
         X = lines.X
         others = ~below.explains(X, rtol)
         pixels = np.array([one.pixel for one in lines.seen])[lines.numbers]
-        return X[others], lines.jumps[others], pixels[others] == lines.pixel
+        return X[others], lines.jumps[others], pixels[others]
 
-    def _groups(self, jumps: FloatArray, at_corner: BoolArray) -> list[IntArray]:
+    def _groups(self, jumps: FloatArray, shown: BoolArray) -> list[IntArray]:
         """Critical points whose changes of slope have one direction, the most frequent first.
 
-        What the corner's pixel does not move is at another place.
+        What is not shown by the corner's pixel is at another place.
         """
         directions = jumps / np.linalg.norm(jumps, axis=1)[:, None]
         left = np.ones(len(jumps), dtype=bool)
@@ -150,7 +157,7 @@ class UpperUnits:
                 group = np.flatnonzero(left & (apart <= self.same_direction))
                 left[group] = False
                 groups.append(group)
-        groups = [group for group in groups if at_corner[group].sum() >= self.fewest]
+        groups = [group for group in groups if shown[group].sum() >= self.fewest]
         return sorted(groups, key=len, reverse=True)
 
     def _size(self, H: FloatArray, groups: list[IntArray]) -> tuple[int, int] | None:
@@ -166,35 +173,46 @@ class UpperUnits:
         read = H[:, :, : size[0], : size[1]].reshape(len(H), -1)
         P = np.column_stack([read, np.ones(len(H))])
         n, unknowns = P.shape
-        if n < unknowns + self.spare or (np.count_nonzero(P, axis=0) < self.spare).any():
+        if not self._are_enough(P):
             return None
         P /= np.linalg.norm(P, axis=1)[:, None]
         weights = np.ones(n)
         for _ in range(self.n_reweighted):
-            _, size, V = np.linalg.svd(P * weights[:, None], full_matrices=False)
+            _, values, V = np.linalg.svd(P * weights[:, None], full_matrices=False)
             left = np.abs(P @ V[-1])
-            kept = left <= self.gap * size[-2]
+            kept = left <= self.gap * values[-2]
             if kept.mean() >= self.most_alike and kept.sum() >= unknowns + self.spare:
                 break
-            weights = 1.0 / (left + np.median(left))
-            weights /= weights.max()
+            least = max(float(np.median(left)), self.gap * self.clear)
+            weights = least / (left + least)
         # Another neuron's critical point, or a filter's, may be among them.
         P = P[kept]
-        if len(P) < max(unknowns + self.spare, self.most_alike * n):
+        if len(P) < self.most_alike * n or not self._are_enough(P):
             return None
-        _, size, V = np.linalg.svd(P, full_matrices=False)
-        is_told = size[-1] <= self.gap * size[-2] and size[-2] >= self.clear * size[0]
+        _, values, V = np.linalg.svd(P, full_matrices=False)
+        is_told = values[-1] <= self.gap * values[-2] and values[-2] >= self.clear * values[0]
         return np.asarray(V[-1]) if is_told else None
 
-    def _look(self, lines: PixelLines, X: FloatArray, groups: list[IntArray]) -> None:
-        """Follow more lines, half of them where neurons bend that were seldom seen."""
+    def _are_enough(self, P: FloatArray) -> bool:
+        """Whether there are enough equations (n, unknowns), and of each unknown."""
+        n, unknowns = P.shape
+        shown = int(np.count_nonzero(P, axis=0).min())
+        return n >= unknowns + self.spare and shown >= self.spare
+
+    def _look(
+        self, lines: PixelLines, X: FloatArray, groups: list[IntArray], *, is_local: bool
+    ) -> None:
+        """Follow more lines, three in four where neurons bend that were seldom seen.
+
+        Where neurons read all features, any pixel shows them.
+        """
         rng = lines.rng
         for i in range(self.n_lines):
             start = None
-            if i % 2 and groups:
+            if i % 4 and groups:
                 start = X[rng.choice(groups[rng.integers(len(groups))])].copy()
                 start += np.exp(rng.uniform(*np.log(self.away))) * rng.standard_normal(len(start))
-            lines.scan(start)
+            lines.scan(start, None if is_local else int(rng.integers(lines.image.size)))
 
     def _columns(
         self,
@@ -202,11 +220,11 @@ class UpperUnits:
         groups: list[IntArray],
         X: FloatArray,
         jumps: FloatArray,
-        pixel: int,
+        pixels: IntArray,
         below: Below,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
-        D = np.abs(units.slopes(below.slopes(X, pixel, self.step).reshape(-1, *below.shape)))
+        D = np.abs(units.slopes(below.slopes(X, pixels, self.step)))
         return np.array(
             [
                 D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
@@ -225,8 +243,9 @@ class UpperUnits:
             f' = sum_g a_g D_g [u_g > 0] - sum_g p_g a_g D_g.
         """
         X, slopes = (np.vstack(parts) for parts in zip(*(_pieces(s) for s in seen), strict=True))
+        pixels = np.concatenate([np.full(len(_pieces(s)[0]), s.pixel) for s in seen])
         H = below.features(X)
-        D = units.slopes(below.slopes(X, seen[0].pixel, self.step).reshape(H.shape))
+        D = units.slopes(below.slopes(X, pixels, self.step))
         left = ((D * (units.sums(H) > 0.0)) @ columns - slopes).ravel()
         G = (D[:, None, :] * columns.T).reshape(len(left), -1)
         shares = np.linalg.lstsq(G, left, rcond=None)[0]
