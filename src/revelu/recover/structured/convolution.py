@@ -1,4 +1,4 @@
-"""Recovery of a convolution, what pools it, and the dense layer above, from queries.
+"""Recovery of a convolution, what pools it, and the dense layers above, from queries.
 
     f(x) = A pool(relu(w * x + b)) + c
 
@@ -7,6 +7,9 @@
 3. Filters are what the rows seen are copies of; the slopes at the ends of the line say their signs.
 4. Stride, pads and windows are proposed, and tested by predicted kinks at places never seen.
 5. The dense layer takes an answer a feature; a few answers more give the filters' last digits.
+
+Where another hidden layer lies above the filters, ``lowest_filters`` tells filters from its
+neurons, and ``upper_units`` finds those; steps 4 and 5 follow with the features for inputs.
 
 So the cost goes with the filters and with the features that the outputs read, not with the weights
 of a dense network of the same function.
@@ -360,8 +363,8 @@ class SharedWeights(Method):
     """
 
     name = "shared_weights"
-    hidden = (1, 1)
-    purpose = "a convolution, pooled or not, and a dense layer above"
+    hidden = (1, 2)
+    purpose = "convolutions, pooled or not, and dense layers above"
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "about 1 a feature"
     of_images = True
