@@ -86,15 +86,15 @@ class UpperUnits:
     """
 
     n_lines: int = 10
-    max_lines: int = 400
+    max_lines: int = 250
     same_direction: float = 1e-4
-    fewest: int = 5
+    fewest: int = 2
     spare: int = 3
     gap: float = 1e-5
     clear: float = 1e-6
     most_alike: float = 0.9
     n_reweighted: int = 8
-    away: tuple[float, float] = (0.1, 1.0)
+    away: tuple[float, float] = (0.05, 1.0)
     step: float = 1e-6
     rounding: float = 0.05
 
