@@ -11,6 +11,7 @@ from revelu import Status
 from revelu.errors import FormatError, InputError
 from revelu.network import LayeredNetwork, Network
 from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.sharing import untied
@@ -66,6 +67,56 @@ def test_layers_come_back(name):
     assert isinstance(found.network, LayeredNetwork)
     assert found.network.describe() == truth.describe()
     assert nrmse(found.network, truth) <= 1e-11
+
+
+def stacked_model(pool="", filters=(3, 4), hidden=0, seed=0, size=12):
+    """A convolution below another one, or below a dense hidden layer."""
+    rng = np.random.default_rng(seed)
+    low = image_model((1, size, size), (filters[0], 3, 3), pool=pool, seed=seed).layers[:-1]
+    shape = (low[-1] if pool else low[0]).shape_out
+    n = int(np.prod(shape))
+    if hidden:
+        W = rng.standard_normal((hidden, n)) / np.sqrt(n)
+        above = Dense(W, 0.3 * rng.standard_normal(hidden))
+    else:
+        kernels = rng.standard_normal((filters[1], shape[0], 3, 3)) / np.sqrt(9 * shape[0])
+        above = Convolution(kernels, 0.3 * rng.standard_normal(filters[1]), shape)
+    A = rng.standard_normal((10, above.size_out)) / np.sqrt(above.size_out)
+    return LayeredNetwork([*low, above, Relu(), Dense(A, rng.standard_normal(10))])
+
+
+def test_two_convolutions_come_back():
+    truth = stacked_model(seed=2)
+    found = revelu.extract(truth, seed=2, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 13_000
+    assert found.network.describe() == truth.describe()
+    assert nrmse(found.network, truth) <= 1e-9
+
+
+def test_known_layers_explain_their_critical_points():
+    conv, relu, pool = stacked_model("max", seed=1).layers[:3]
+    below = Below(conv, pool)
+    assert below.layers == (conv, relu, pool)
+    x = np.random.default_rng(0).standard_normal((1, 144))
+    w = np.zeros((12, 12))
+    w[:3, :3] = conv.kernels[0, 0]
+    at = x - (x @ w.ravel() + conv.biases[0]) * w.ravel() / (w**2).sum()
+    assert not below.explains(x, 1e-9).any()
+    # Of a window only the largest sum bends anything.
+    is_largest = pool(conv(at))[0, 0] < 1e-12
+    assert below.explains(at, 1e-9)[0] == is_largest
+
+
+def test_deeper_layers_are_written_and_read(tmp_path):
+    for network in (stacked_model("max", seed=3), stacked_model("average", hidden=5, seed=3)):
+        network.save(tmp_path / "network.onnx", np.float64)
+        assert revelu.load(tmp_path / "network.onnx") == network
+        X = np.random.default_rng(1).standard_normal((50, network.dim_in))
+        assert np.abs(network.to_dense()(X) - network(X)).max() <= 1e-13
+        sums = network.preactivations(X)
+        assert [z.shape[1] for z in sums] == [300, network.layers[3].size_out]
+        assert np.array_equal(sums[0], network.layers[0](X))
 
 
 def test_filters_are_the_true_ones():

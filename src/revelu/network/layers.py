@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from revelu.errors import InputError
@@ -160,21 +161,32 @@ class Convolution:
         padded = np.concatenate([X, np.zeros((len(X), 1))], axis=1)
         return np.asarray(padded[:, self.reads])
 
-    def __call__(self, H: FloatArray, most_numbers: int = 2**22) -> FloatArray:
-        """Evaluate a batch, (n, size_in) -> (n, size_out), filter by filter.
+    def __call__(self, H: FloatArray, most_numbers: int = 2**17) -> FloatArray:
+        """Evaluate a batch, (n, size_in) -> (n, size_out).
 
         Parameters
         ----------
         most_numbers : int
-            Of patches that are in memory at once.
+            Of patches that are in memory at once: what a processor keeps near.
         """
-        flat = self.kernels.reshape(len(self.kernels), -1).T
+        flat = self.kernels.reshape(len(self.kernels), -1)
         n_rows = max(1, most_numbers // max(self.reads.size, 1))
-        found = np.empty((len(H), self.size_out))
+        found = np.empty((len(H), len(flat), len(self.reads)))
         for i in range(0, len(H), n_rows):
-            sums = self.patches(H[i : i + n_rows]) @ flat + self.biases
-            found[i : i + n_rows] = sums.transpose(0, 2, 1).reshape(len(sums), -1)
-        return found
+            part = found[i : i + n_rows]
+            np.matmul(flat, self._by_entry(H[i : i + n_rows]), out=part)
+            part += self.biases[:, None]
+        return found.reshape(len(H), self.size_out)
+
+    def _by_entry(self, H: FloatArray) -> FloatArray:
+        """What each entry of a kernel reads, (n, entries, places)."""
+        (top, left, bottom, right), (sr, sc), (dr, dc) = self.pads, self.strides, self.dilations
+        images = np.pad(
+            H.reshape(len(H), *self.shape), ((0, 0), (0, 0), (top, bottom), (left, right))
+        )
+        windows = sliding_window_view(images, self.extent, axis=(2, 3))
+        read = windows[:, :, ::sr, ::sc, ::dr, ::dc].transpose(0, 1, 4, 5, 2, 3)
+        return np.asarray(read.reshape(len(H), -1, len(self.reads)))
 
     def flip(self, filters: BoolArray) -> "Convolution":
         """Return the layer with some filters negated, (filters,)."""

@@ -1,11 +1,14 @@
-"""Layers whose weights are shared: a convolution, what pools it, and the dense layer above.
+"""Layers whose weights are shared: convolutions, what pools them, and the dense layers above.
 
 An oracle whose inputs are an image and its noise floor come in, a
 :class:`revelu.recover.method.Candidate` goes out.  ``pixel_rows`` has the neurons that a single
-pixel shows, ``sharing`` the filters that they are copies of, ``signs`` their signs and what biases
-are missing, ``places`` whether a filter is at a place, ``geometry`` strides, pads and windows by
-it, ``joint_fit`` the dense layer and the filters' last digits, and ``convolution`` puts them
-together.  There is no paper: weight sharing is found, not told, and tested by prediction.
+pixel shows (``seen``), between its kinks (``brackets``), ``sharing`` the filters that they are
+copies of, ``signs`` their signs and what biases are missing, ``places`` whether a filter is at a
+place, ``geometry`` strides, pads and windows by it, ``joint_fit`` the dense layer and the filters'
+last digits, and ``convolution`` puts them together.  Where hidden layers lie above, ``pixel_lines``
+are many such lines, ``lowest_filters`` the filters that recur on them, ``below`` the layers that
+are known then, and ``upper_units`` the neurons above, by their critical points alone.  There is no
+paper: weight sharing is found, not told, and tested by prediction.
 """
 
 from revelu.recover.structured.convolution import SharedWeights

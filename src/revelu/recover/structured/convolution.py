@@ -1,4 +1,4 @@
-"""Recovery of a convolution, what pools it, and the dense layer above, from queries.
+"""Recovery of a convolution, what pools it, and the dense layers above, from queries.
 
     f(x) = A pool(relu(w * x + b)) + c
 
@@ -7,6 +7,9 @@
 3. Filters are what the rows seen are copies of; the slopes at the ends of the line say their signs.
 4. Stride, pads and windows are proposed, and tested by predicted kinks at places never seen.
 5. The dense layer takes an answer a feature; a few answers more give the filters' last digits.
+
+Where another hidden layer lies above the filters, ``lowest_filters`` tells filters from its
+neurons, and ``upper_units`` finds those; steps 4 and 5 follow with the features for inputs.
 
 So the cost goes with the filters and with the features that the outputs read, not with the weights
 of a dense network of the same function.
@@ -22,18 +25,23 @@ from revelu.network import LayeredNetwork
 from revelu.network.layers import Convolution, Pooling
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.joint_fit import JointFit
-from revelu.recover.structured.pixel_rows import PixelRows, Row, Seen
+from revelu.recover.structured.lowest_filters import LowestFilters
+from revelu.recover.structured.pixel_lines import PixelLines
+from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.recover.structured.places import Places
-from revelu.recover.structured.sharing import Filter, find_filters
+from revelu.recover.structured.seen import Row, Seen
+from revelu.recover.structured.sharing import Filter, find_filters, in_one_frame
 from revelu.recover.structured.signs import (
     MissingBiases,
     sign_by_ties,
     signs_of,
     window_steps,
 )
+from revelu.recover.structured.upper_units import UpperUnits, layouts
 from revelu.types import FloatArray
 
 __all__ = ["SharedWeights"]
@@ -54,6 +62,10 @@ class StructureSearch(Search):
         As they were last fitted.
     why_not : list of str
         What kept the pixels tried from showing filters.
+    below : Below or None
+        Layers below those that are fitted.
+    is_stacked : bool
+        Filters were found below other neurons.
     """
 
     method: "SharedWeights"
@@ -62,6 +74,8 @@ class StructureSearch(Search):
     answers: FloatArray = field(init=False)
     found: tuple[Convolution, Pooling | None] = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
+    below: Below | None = field(default=None, init=False)
+    is_stacked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         shape = self.oracle.image
@@ -72,26 +86,70 @@ class StructureSearch(Search):
     def propose(self) -> Candidate:
         """Try one pixel after another until one shows filters that explain fresh answers."""
         self.tell("looking for filters")
-        network, lines = None, self.method.lines
+        lines, (corner, *others) = self.method.lines, self._pixels()
+        network = None
         try:
-            if lines.act_together(self.oracle, self.noise, self.image, self.rng):
-                why = "no shared weights: neurons see pixels that are far apart"
-                return Candidate(None, Why.NOT_SHARED, obstacles=(why,))
-            for pixel in self._pixels():
-                found = self._filters_at(pixel)
-                if found is None:
-                    continue
-                self.tell("fitting filters and the dense layer")
-                network, left = self._fitted(*found)
-                if left <= self.method.floor * self._relative_error():
-                    return Candidate(network, Why.EXPLAINED)
-                self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
+            is_local = not lines.act_together(self.oracle, self.noise, self.image, self.rng)
+            if is_local:
+                network = self._single(corner)
+            if network is None:
+                network = self._stacked(corner, is_local=is_local)
+            if is_local and not self.is_stacked:
+                for pixel in others:
+                    network = network or self._single(pixel)
+            if not is_local and not self.is_stacked:
+                self.why_not = ["neurons see pixels that are far apart"]
         except LimitReachedError as error:
             return Candidate(network, Why.LIMIT, obstacles=(str(error),))
         except SaturatedError as error:
             return Candidate(None, Why.NOT_SHARED, obstacles=(str(error),))
+        if network is not None:
+            return Candidate(network, Why.EXPLAINED)
         why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
         return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {why}",))
+
+    def _single(self, pixel: int) -> LayeredNetwork | None:
+        """Layers of a single convolution, if they explain fresh answers."""
+        found = self._filters_at(pixel)
+        return None if found is None else self._explained(*self._fitted(*found))
+
+    def _stacked(self, pixel: int, *, is_local: bool) -> LayeredNetwork | None:
+        """A convolution and a hidden layer above, if they explain fresh answers."""
+        if not self.noise.is_exact:
+            return None
+        self.tell("looking for filters below other neurons")
+        method, rtol = self.method, self.method.digits * self.noise.half_digits
+        for _ in range(method.max_lines):
+            lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
+            below = method.lowest.find(lines, method.geometry, rtol, is_local=is_local)
+            if below is not None:
+                break
+            if not lines.has_filters:
+                return None
+        else:
+            return None
+        self.is_stacked = True
+        log.info("filters below others: %s, %s", below.conv.kernels.shape, below.pool)
+        self.tell("looking for neurons above the filters")
+        found = method.units.find(lines, below, rtol, is_local=is_local)
+        if found is None:
+            self.why_not.append("neurons above the filters are not understood")
+            return None
+        self.below, units = found
+        for conv, pool in layouts(units, self.below.shape):
+            network = self._explained(*self._fitted(conv, pool))
+            if network is not None:
+                return network
+        self.below = None
+        return None
+
+    def _explained(self, network: LayeredNetwork, left: float) -> LayeredNetwork | None:
+        """The network, if it leaves no more of the answers than their errors."""
+        floor = self.method.floor if self.below is None else self.method.floor_above
+        if left <= floor * self._relative_error():
+            return network
+        self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
+        return None
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to as many answers again where the network is wrong by little."""
@@ -131,7 +189,7 @@ class StructureSearch(Search):
         known = self._with_signs(seen, rows, filters, rtol)
         if known is None:
             return None
-        kernels, biases, origin = self._in_one_frame(known[0], pixel)
+        kernels, biases, origin = in_one_frame(known[0], image, pixel)
         places = Places(oracle, noise, image, kernels, biases, self.rng)
         found = method.geometry.find(places, origin, known[1])
         if found is None:
@@ -206,57 +264,62 @@ class StructureSearch(Search):
             return None
         return found, 1
 
-    def _in_one_frame(
-        self, filters: list[Filter], pixel: int
-    ) -> tuple[FloatArray, FloatArray, tuple[int, int]]:
-        """Kernels of one size, their biases, and what the first entry of them reads.
-
-        At a corner all filters are seen at one place; elsewhere kernels of one size have one frame.
-        """
-        shapes = {one.kernel.shape for one in filters}
-        origins = [one.origin for one in filters]
-        if len(shapes) == 1 and any(self.image.place(pixel)):
-            origins = [origins[0]] * len(filters)
-        origin = min(r for r, _ in origins), min(c for _, c in origins)
-        sizes = [one.kernel.shape[1:] for one in filters]
-        ends = [
-            max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True))
-            - origin[axis]
-            for axis in (0, 1)
-        ]
-        kernels = np.zeros((len(filters), self.image.shape[0], *ends))
-        for f, (one, at) in enumerate(zip(filters, origins, strict=True)):
-            r, c = at[0] - origin[0], at[1] - origin[1]
-            kernels[f, :, r : r + one.kernel.shape[1], c : c + one.kernel.shape[2]] = one.kernel
-        return kernels, np.array([one.b for one in filters]), origin
-
     def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
         """Ask as many answers as there are features, and a few more, and fit all of it to them."""
+        self.tell("fitting filters and the dense layer")
         method, exact = self.method, self.noise.is_exact
         n_features = (conv.size_out if pool is None else pool.size_out) + 1
         n_shared = conv.kernels.size + len(conv.biases)
         spare = method.spare if exact else method.spare_if_rounded
         equations = method.equations * n_shared / len(self.noise.scale)
         self._ask(n_features + int(np.ceil(max(spare * n_features, equations, method.fewest))))
+        self._show_all(conv, pool)
         return self._fit(conv, pool)
+
+    def _show_all(self, conv: Convolution, pool: Pooling | None) -> None:
+        """Ask where features above known layers are on that hardly any answer shows."""
+        if self.below is None:
+            return
+
+        def features(X: FloatArray) -> FloatArray:
+            H = np.maximum(conv(below.features(X).reshape(len(X), -1)), 0.0)
+            return H if pool is None else pool(H)
+
+        below, method = self.below, self.method
+        X = self._drawn(method.most_drawn)
+        missing = method.fewest - np.count_nonzero(features(self.asked), axis=0)
+        is_on = features(X) > 0.0
+        chosen: set[int] = set()
+        for j in np.flatnonzero(missing > 0):
+            chosen.update(np.flatnonzero(is_on[:, j])[: missing[j]].tolist())
+        self._answer(X[sorted(chosen)])
 
     def _ask(self, n: int) -> None:
         """Ask at random inputs of several sizes until there are ``n`` answers."""
-        shape = max(n - len(self.asked), 0), self.oracle.dim_in
+        if n > len(self.asked):
+            self._answer(self._drawn(n - len(self.asked)))
+
+    def _drawn(self, n: int) -> FloatArray:
+        """Inputs of several sizes, (n, d)."""
         least, most = np.log(self.method.sizes)
-        size = np.exp(self.rng.uniform(least, most, (shape[0], 1)))
-        X = size * self.rng.standard_normal(shape)
-        X = X if self.noise.is_exact else self.oracle.in_float32(X)
-        self.answers = np.concatenate([self.answers, self.oracle(X)])
-        self.asked = np.concatenate([self.asked, X])
+        size = np.exp(self.rng.uniform(least, most, (n, 1)))
+        X = size * self.rng.standard_normal((n, self.oracle.dim_in))
+        return X if self.noise.is_exact else self.oracle.in_float32(X)
+
+    def _answer(self, X: FloatArray) -> None:
+        """Keep the answers to inputs (n, d)."""
+        if len(X):
+            self.answers = np.concatenate([self.answers, self.oracle(X)])
+            self.asked = np.concatenate([self.asked, X])
 
     def _fit(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
         """Fit all of it to what was asked; with the network, what that leaves of the answers."""
-        weights = 1.0 / self.noise.growth(self.asked)
-        fit = JointFit(conv, pool, self.asked, self.answers, weights, self.rng)
+        weights, below = 1.0 / self.noise.growth(self.asked), self.below
+        X = self.asked if below is None else below.features(self.asked).reshape(len(weights), -1)
+        fit = JointFit(conv, pool, X, self.answers, weights, self.rng)
         left = fit.run(self._relative_error() * self.method.settled)
         self.found = fit.conv, pool
-        return LayeredNetwork(fit.layers()), left
+        return LayeredNetwork([*(() if below is None else below.layers), *fit.layers()]), left
 
 
 @dataclass(frozen=True)
@@ -266,6 +329,10 @@ class SharedWeights(Method):
     Attributes
     ----------
     lines : PixelRows
+    lowest : LowestFilters
+        Where there are hidden layers above,
+    units : UpperUnits
+        and those.
     geometry : Geometry
     biases : MissingBiases
     digits : float
@@ -283,6 +350,10 @@ class SharedWeights(Method):
     settled, floor : float
         What is left of the answers, in units of their own errors, where the fit may end, and where
         filters explain them.
+    floor_above : float
+        The latter where there are layers below: those are as exact as critical points.
+    most_drawn : int
+        Inputs among which those are looked for that show what is seldom on.
     nearly : float
         A network that is wrong by less, relative to the answers, lacks nothing but digits:
     more : float
@@ -292,14 +363,16 @@ class SharedWeights(Method):
     """
 
     name = "shared_weights"
-    hidden = (1, 1)
-    purpose = "a convolution, pooled or not, and a dense layer above"
+    hidden = (1, 2)
+    purpose = "convolutions, pooled or not, and dense layers above"
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "about 1 a feature"
     of_images = True
     search = StructureSearch
 
     lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
+    lowest: LowestFilters = LowestFilters()  # noqa: RUF009 - frozen
+    units: UpperUnits = UpperUnits()  # noqa: RUF009 - frozen
     geometry: Geometry = Geometry()  # noqa: RUF009 - frozen
     biases: MissingBiases = MissingBiases()  # noqa: RUF009 - frozen
     digits: float = 10.0
@@ -311,6 +384,8 @@ class SharedWeights(Method):
     sizes: tuple[float, float] = (0.5, 4.0)
     settled: float = 3.0
     floor: float = 1e4
+    floor_above: float = 1e6
+    most_drawn: int = 4096
     nearly: float = 1e-4
     more: float = 2.0
     max_repairs: int = 2

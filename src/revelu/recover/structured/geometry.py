@@ -41,14 +41,18 @@ class Geometry:
         ring : int
             How far windows may reach, in places.
         """
+        conv = self.convolution(places, origin, ring)
+        return None if conv is None else (conv, self._pooling(places, conv, ring))
+
+    def convolution(self, places: Places, origin: Origin, ring: int) -> Convolution | None:
+        """As :meth:`find`, whatever pools the filters."""
         strides = []
         for axis in (0, 1):
             stride = self._stride(places, origin, axis, ring)
             if stride is None:
                 return None
             strides.append(stride)
-        conv = self._layer(places, origin, (strides[0], strides[1]), ring)
-        return conv, self._pooling(places, conv, ring)
+        return self._layer(places, origin, (strides[0], strides[1]), ring)
 
     def _stride(self, places: Places, origin: Origin, axis: int, ring: int) -> int | None:
         """Steps to the nearest place along an axis; its size where there is one place only."""

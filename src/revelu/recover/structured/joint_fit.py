@@ -176,9 +176,10 @@ class JointFit:
         return found.reshape(k, spare, -1)
 
     def layers(self) -> list[Convolution | Relu | Pooling | Dense]:
-        """Return the whole network's layers."""
+        """Return the layers; filters that see all of their image are a dense layer's rows."""
         pools = [] if self.pool is None else [self.pool]
-        return [self.conv, Relu(), *pools, self.dense]
+        conv = Dense(*self.conv.to_dense()) if self.conv.places == (1, 1) else self.conv
+        return [conv, Relu(), *pools, self.dense]
 
 
 def _read(sums: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:

@@ -40,6 +40,9 @@ class Places:
         others: at their longer steps another neuron bends the function at one point in ten.
     n_rounds : int
         Of such points, until they do.
+    is_last : bool
+        Outputs read the filters themselves, by one column wherever a filter is seen; not where
+        there are layers between, whose neurons may be on or off.
     dependent : float
         Combinations of sums that take inputs larger than one over this are left as they are: at a
         border a place may see next to nothing.
@@ -56,6 +59,7 @@ class Places:
     margin: float = 0.5
     n_bases: tuple[int, int] = (2, 3)
     n_rounds: int = 2
+    is_last: bool = True
     dependent: float = 1e-2
     columns_of: dict[tuple[int, Origin], FloatArray] = field(default_factory=dict, init=False)
 
@@ -108,7 +112,7 @@ class Places:
     @property
     def _n_agreeing(self) -> int:
         """How many bends have to agree."""
-        return self.n_bases[not self.noise.is_exact]
+        return self.n_bases[not (self.noise.is_exact and self.is_last)]
 
     def _is_nothing(self, seen: list[tuple[FloatArray, float]]) -> bool:
         """Whether the function went straight on wherever it was seen."""
@@ -116,6 +120,9 @@ class Places:
 
     def _agreed(self, seen: list[tuple[FloatArray, float]]) -> tuple[FloatArray, bool]:
         """Return what enough bends agree on."""
+        if not self.is_last:
+            bent = [bend for bend, error in seen if np.linalg.norm(bend) > error]
+            return np.mean(bent, axis=0) if bent else np.zeros(len(self.noise.scale)), bool(bent)
         for one, error in seen:
             alike = [
                 (other, another)

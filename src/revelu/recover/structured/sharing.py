@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.recover.structured.images import Image
-from revelu.recover.structured.pixel_rows import Row
+from revelu.recover.structured.seen import Row
 from revelu.types import FloatArray
 
-__all__ = ["Filter", "find_filters", "untied"]
+__all__ = ["Filter", "filter_of", "find_filters", "in_one_frame", "untied"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def find_filters(rows: list[Row], image: Image, rtol: float) -> list[Filter]:
     rtol : float
         Of the entries of a row of norm 1.
     """
-    seen = [_filter_of(row, j, rtol) for j, row in enumerate(rows)]
+    seen = [filter_of(row, rtol, j) for j, row in enumerate(rows)]
     # What a border cuts off is the smaller part.
     order = sorted(seen, key=lambda one: -np.count_nonzero(one.kernel))
     filters: list[Filter] = []
@@ -71,8 +71,17 @@ def find_filters(rows: list[Row], image: Image, rtol: float) -> list[Filter]:
     return filters
 
 
-def _filter_of(row: Row, j: int, rtol: float) -> Filter:
-    """The filter of a row on its own: the row itself, or what ties in it."""
+def filter_of(row: Row, rtol: float, j: int = 0) -> Filter:
+    """Return the filter of a row on its own: the row itself, or what ties in it.
+
+    Parameters
+    ----------
+    row : Row
+    rtol : float
+        Of the entries of a row of norm 1.
+    j : int
+        The row's number.
+    """
     box, origin = _cropped(row.w, rtol)
     if abs(row.b) <= rtol and (tied := untied(box, rtol)) is not None:
         kernel, shift = tied
@@ -141,3 +150,33 @@ def _is_copy(row: Row, known: Filter, one: Filter, image: Image, rtol: float) ->
             if np.abs(copied - target).max() <= rtol * max(1.0, abs(row.b)):
                 return float(np.sign(entry))
     return 0.0
+
+
+def in_one_frame(
+    filters: list[Filter], image: Image, pixel: int
+) -> tuple[FloatArray, FloatArray, tuple[int, int]]:
+    """Return kernels of one size, their biases, and what the first entry of them reads.
+
+    At a corner all filters are seen at one place; elsewhere kernels of one size have one frame.
+
+    Parameters
+    ----------
+    filters : list of Filter
+    pixel : int
+        Along which they were seen.
+    """
+    shapes = {one.kernel.shape for one in filters}
+    origins = [one.origin for one in filters]
+    if len(shapes) == 1 and any(image.place(pixel)):
+        origins = [origins[0]] * len(filters)
+    origin = min(r for r, _ in origins), min(c for _, c in origins)
+    sizes = [one.kernel.shape[1:] for one in filters]
+    ends = [
+        max(at[axis] + size[axis] for at, size in zip(origins, sizes, strict=True)) - origin[axis]
+        for axis in (0, 1)
+    ]
+    kernels = np.zeros((len(filters), image.shape[0], *ends))
+    for f, (one, at) in enumerate(zip(filters, origins, strict=True)):
+        r, c = at[0] - origin[0], at[1] - origin[1]
+        kernels[f, :, r : r + one.kernel.shape[1], c : c + one.kernel.shape[2]] = one.kernel
+    return kernels, np.array([one.b for one in filters]), origin

@@ -1,0 +1,82 @@
+"""What a line along a pixel shows, and the neurons' rows that it does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.types import BoolArray, FloatArray
+
+__all__ = ["Row", "Seen"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A neuron as a pixel shows it, its sign open.
+
+    Attributes
+    ----------
+    w : ndarray, shape (channels, height, width)
+        Of norm 1.
+    b : float
+    pixel : int
+        Along which it was seen.
+    jump : ndarray, shape (k,)
+        Change of slope along that pixel, upwards.
+    """
+
+    w: FloatArray
+    b: float
+    pixel: int
+    jump: FloatArray
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a line along a pixel shows.
+
+    Attributes
+    ----------
+    kinks : ndarray, shape (m,)
+        Values of the pixel.
+    jumps : ndarray, shape (m, k)
+        Changes of slope there.
+    x0 : ndarray, shape (d,)
+        Where the pixel is 0.
+    slopes : (ndarray, ndarray), shape (k,)
+        Far below and far above all kinks.
+    is_single : ndarray of bool, shape (m,)
+        Proved to be one kink each.
+    """
+
+    pixel: int
+    x0: FloatArray
+    kinks: FloatArray
+    jumps: FloatArray
+    slopes: tuple[FloatArray, FloatArray]
+    is_single: BoolArray
+
+    @property
+    def points(self) -> FloatArray:
+        """The critical points, (m, d)."""
+        return self.at(self.kinks)
+
+    def at(self, t: FloatArray) -> FloatArray:
+        """Return inputs of the line, (n,) -> (n, d)."""
+        X = np.repeat(self.x0[None], len(t), axis=0)
+        X[:, self.pixel] = t
+        return X
+
+    @property
+    def between(self) -> FloatArray:
+        """Values of the pixel between kinks, and beyond the outer ones, (m + 1,)."""
+        if not len(self.kinks):
+            return np.zeros(1)
+        middle = (self.kinks[:-1] + self.kinks[1:]) / 2
+        return np.concatenate([[self.kinks[0] - 1.0], middle, [self.kinks[-1] + 1.0]])
+
+    @property
+    def slopes_between(self) -> FloatArray:
+        """Slopes there, (m + 1, k)."""
+        return np.asarray(
+            self.slopes[0] + np.cumsum(np.vstack([0 * self.slopes[0], self.jumps]), 0)
+        )

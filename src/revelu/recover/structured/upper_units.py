@@ -1,0 +1,292 @@
+"""Neurons above known layers, by the critical points along pixels.
+
+A neuron reads ``u = v h(x) + c`` of the features ``h`` below it, which are known: wherever its
+critical points are, ``v h(x) + c = 0``.  The outputs bend there by a multiple of its column, which
+tells one neuron's from another's.  So every critical point is an equation, at the price of finding
+it, and neither gradients nor the neuron's state are needed.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.network.layers import Convolution, ImageShape, Pooling
+from revelu.recover.structured.below import Below
+from revelu.recover.structured.pixel_lines import PixelLines
+from revelu.recover.structured.seen import Seen
+from revelu.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["Units", "UpperUnits", "layouts"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Neurons that read the first features, those at the corner.
+
+    Attributes
+    ----------
+    kernels : ndarray, shape (units, channels, rows, columns)
+    biases : ndarray, shape (units,)
+    """
+
+    kernels: FloatArray
+    biases: FloatArray
+
+    def sums(self, H: FloatArray) -> FloatArray:
+        """What they read of features (n, channels, rows, columns), (n, units)."""
+        return self.slopes(H) + self.biases
+
+    def slopes(self, H: FloatArray) -> FloatArray:
+        """As :meth:`sums`, of changes of the features."""
+        rows, columns = self.kernels.shape[2:]
+        read = H[:, :, :rows, :columns].reshape(len(H), -1)
+        return np.asarray(read @ self.kernels.reshape(len(self.kernels), -1).T)
+
+    def flip(self, units: BoolArray) -> "Units":
+        """Return them with some negated, (units,)."""
+        signs = np.where(units, -1.0, 1.0)
+        return Units(self.kernels * signs[:, None, None, None], self.biases * signs)
+
+
+@dataclass(frozen=True)
+class UpperUnits:
+    """How they are found.
+
+    Attributes
+    ----------
+    n_lines : int
+        Lines between one look at what they tell and the next.
+    max_lines : int
+        Lines at most.
+    same_direction : float
+        How far changes of slope of one neuron may be off their common direction.
+    fewest : int
+        Critical points without which a direction is no neuron's.
+    spare : int
+        Equations beyond the unknowns.
+    gap : float
+        What is left of one neuron's equations, relative to what is left if its weights are off.
+    clear : float
+        The latter, at least, relative to the equations.
+    most_alike : float
+        Share of a neuron's critical points, and of the slopes, that have to be explained,
+    n_reweighted : int
+        in so many steps of least deviations.
+    away : (float, float)
+        How far lines start from a critical point of a neuron that was seldom seen, relative to
+        N(0, I).
+    step : float
+        Along a pixel, between two critical points, where slopes of features are asked.
+    rounding : float
+        How far off 0 and 1 the answer may be of whether a neuron is turned.
+    """
+
+    n_lines: int = 10
+    max_lines: int = 250
+    same_direction: float = 1e-4
+    fewest: int = 2
+    spare: int = 3
+    gap: float = 1e-5
+    clear: float = 1e-6
+    most_alike: float = 0.9
+    n_reweighted: int = 8
+    away: tuple[float, float] = (0.05, 1.0)
+    step: float = 1e-6
+    rounding: float = 0.05
+
+    def find(
+        self, lines: PixelLines, below: Below, rtol: float, *, is_local: bool
+    ) -> tuple[Below, Units] | None:
+        """Find the neurons that a pixel's lines cross; with the layers below, to more digits.
+
+        Parameters
+        ----------
+        rtol : float
+            Of critical points of known layers, relative to the input.
+        is_local : bool
+            The neurons read few of the features, of which they see those at the corner; else all.
+        """
+        size: tuple[int, int] | None = None if is_local else below.shape[1:]
+        n_first = len(lines.seen)
+        while len(lines.seen) - n_first <= self.max_lines:
+            below = below.refined(lines.X, rtol)
+            X, jumps, pixels = self._unexplained(lines, below, rtol)
+            shown = (pixels == lines.pixel) | (not is_local)
+            H, groups = below.features(X), self._groups(jumps, shown)
+            size = size or self._size(H, groups)
+            found = [size and self._solved(H[group], size) for group in groups]
+            known = [one for one in found if one is not None]
+            log.info("%d lines: %d of %d neurons above", len(lines.seen), len(known), len(groups))
+            if size is not None and len(known) == len(groups):
+                V = np.array(known)
+                units = Units(V[:, :-1].reshape(-1, H.shape[1], *size), V[:, -1])
+                seen = [s for s in lines.seen if s.pixel == lines.pixel or not is_local]
+                groups = [group[shown[group]] for group in groups]
+                columns = self._columns(units, groups, X, jumps, pixels, below)
+                turned = self._turned(units, columns, seen, below, rtol)
+                if turned is not None:
+                    return below, turned
+            missing = [g for g, v in zip(groups, found, strict=True) if v is None]
+            self._look(lines, X, missing, is_local=is_local)
+        return None
+
+    def _unexplained(
+        self, lines: PixelLines, below: Below, rtol: float
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Critical points of no known layer, changes of slope, and along which pixels."""
+        X = lines.X
+        others = ~below.explains(X, rtol)
+        pixels = np.array([one.pixel for one in lines.seen])[lines.numbers]
+        return X[others], lines.jumps[others], pixels[others]
+
+    def _groups(self, jumps: FloatArray, shown: BoolArray) -> list[IntArray]:
+        """Critical points whose changes of slope have one direction, the most frequent first.
+
+        What is not shown by the corner's pixel is at another place.
+        """
+        directions = jumps / np.linalg.norm(jumps, axis=1)[:, None]
+        left = np.ones(len(jumps), dtype=bool)
+        groups = []
+        for i in range(len(jumps)):
+            if left[i]:
+                apart = np.linalg.norm(directions - directions[i], axis=1)
+                group = np.flatnonzero(left & (apart <= self.same_direction))
+                left[group] = False
+                groups.append(group)
+        groups = [group for group in groups if shown[group].sum() >= self.fewest]
+        return sorted(groups, key=len, reverse=True)
+
+    def _size(self, H: FloatArray, groups: list[IntArray]) -> tuple[int, int] | None:
+        """The least box of features that a neuron reads: rows and columns."""
+        for size in _sizes(H.shape[2], H.shape[3]):
+            for group in groups:
+                if self._solved(H[group], size) is not None:
+                    return size
+        return None
+
+    def _solved(self, H: FloatArray, size: tuple[int, int]) -> FloatArray | None:
+        """Weights and bias, of norm 1, that are 0 at all critical points of a neuron; or None."""
+        read = H[:, :, : size[0], : size[1]].reshape(len(H), -1)
+        P = np.column_stack([read, np.ones(len(H))])
+        n, unknowns = P.shape
+        if not self._are_enough(P):
+            return None
+        P /= np.linalg.norm(P, axis=1)[:, None]
+        weights = np.ones(n)
+        for _ in range(self.n_reweighted):
+            _, values, V = np.linalg.svd(P * weights[:, None], full_matrices=False)
+            left = np.abs(P @ V[-1])
+            kept = left <= self.gap * values[-2]
+            if kept.mean() >= self.most_alike and kept.sum() >= unknowns + self.spare:
+                break
+            least = max(float(np.median(left)), self.gap * self.clear)
+            weights = least / (left + least)
+        # Another neuron's critical point, or a filter's, may be among them.
+        P = P[kept]
+        if len(P) < self.most_alike * n or not self._are_enough(P):
+            return None
+        _, values, V = np.linalg.svd(P, full_matrices=False)
+        is_told = values[-1] <= self.gap * values[-2] and values[-2] >= self.clear * values[0]
+        return np.asarray(V[-1]) if is_told else None
+
+    def _are_enough(self, P: FloatArray) -> bool:
+        """Whether there are enough equations (n, unknowns), and of each unknown."""
+        n, unknowns = P.shape
+        shown = int(np.count_nonzero(P, axis=0).min())
+        return n >= unknowns + self.spare and shown >= self.spare
+
+    def _look(
+        self, lines: PixelLines, X: FloatArray, groups: list[IntArray], *, is_local: bool
+    ) -> None:
+        """Follow more lines, three in four where neurons bend that were seldom seen.
+
+        Where neurons read all features, any pixel shows them.
+        """
+        rng = lines.rng
+        for i in range(self.n_lines):
+            start = None
+            if i % 4 and groups:
+                start = X[rng.choice(groups[rng.integers(len(groups))])].copy()
+                start += np.exp(rng.uniform(*np.log(self.away))) * rng.standard_normal(len(start))
+            lines.scan(start, None if is_local else int(rng.integers(lines.image.size)))
+
+    def _columns(
+        self,
+        units: Units,
+        groups: list[IntArray],
+        X: FloatArray,
+        jumps: FloatArray,
+        pixels: IntArray,
+        below: Below,
+    ) -> FloatArray:
+        """How the outputs read each neuron, (units, k): they bend by its slope times that."""
+        D = np.abs(units.slopes(below.slopes(X, pixels, self.step)))
+        return np.array(
+            [
+                D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
+                for g, group in enumerate(groups)
+            ]
+        )
+
+    def _turned(
+        self, units: Units, columns: FloatArray, seen: list[Seen], below: Below, rtol: float
+    ) -> Units | None:
+        """Turn neurons as they are; None where they do not explain all slopes.
+
+        Along a pixel, with ``D_g`` the slope of ``u_g``, and ``p_g`` 1 where ``-u_g`` is the
+        neuron's sum, as ``relu(-u) = relu(u) - u``,
+
+            f' = sum_g a_g D_g [u_g > 0] - sum_g p_g a_g D_g.
+        """
+        X, slopes = (np.vstack(parts) for parts in zip(*(_pieces(s) for s in seen), strict=True))
+        pixels = np.concatenate([np.full(len(_pieces(s)[0]), s.pixel) for s in seen])
+        H = below.features(X)
+        D = units.slopes(below.slopes(X, pixels, self.step))
+        left = ((D * (units.sums(H) > 0.0)) @ columns - slopes).ravel()
+        G = (D[:, None, :] * columns.T).reshape(len(left), -1)
+        shares = np.linalg.lstsq(G, left, rcond=None)[0]
+        flips = shares > 0.5
+        left = np.linalg.norm((left - G @ flips).reshape(slopes.shape), axis=1)
+        share = float((left <= rtol * len(seen) * np.abs(slopes).max()).mean())
+        log.info("%.3f of the slopes are explained: %s", share, np.round(shares, 3))
+        if share < self.most_alike or (np.abs(shares - flips) > self.rounding).any():
+            return None
+        return units.flip(flips)
+
+
+def _pieces(seen: Seen, least: float = 1e-4) -> tuple[FloatArray, FloatArray]:
+    """Inputs between the kinks of a line, and slopes there, of pieces that are long enough."""
+    is_long = np.concatenate([[True], np.diff(seen.kinks) > least, [True]])[: len(seen.between)]
+    return seen.at(seen.between)[is_long], seen.slopes_between[is_long]
+
+
+def _sizes(rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Boxes of features, the least first."""
+    for size in range(1, max(rows, columns) + 1):
+        yield min(size, rows), min(size, columns)
+
+
+def layouts(units: Units, shape: ImageShape) -> list[tuple[Convolution, Pooling | None]]:
+    """Return what neurons may be copies of elsewhere: strides and windows, the fewest first.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Channels, rows and columns of the features that they read.
+    """
+    found: list[tuple[Convolution, Pooling | None]] = []
+    for stride in (1, 2):
+        strides = stride if shape[1] > 1 else 1, stride
+        conv = Convolution(units.kernels, units.biases, shape, strides)
+        if stride > 1 and conv.places == (1, 1):
+            continue
+        found.append((conv, None))
+        window = min(2, conv.places[0]), 2
+        if conv.places[1] > 1:
+            kinds = ("max", "average")
+            found += [(conv, Pooling(k, conv.shape_out, window, window)) for k in kinds]
+    return sorted(found, key=lambda one: (one[1] or one[0]).size_out)
