@@ -11,7 +11,9 @@
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -98,6 +100,8 @@ class RoughLayers:
         from fits of so many steps,
     rather_above : float
         and taken if they leave less than this share of what those above leave.
+    stake : float
+        Answers that were explained count so many times more than others do.
     gain : float
         Of rounds those count that leave less than this share of what was left before,
     max_stale : int
@@ -113,7 +117,7 @@ class RoughLayers:
     n_spare_answers : int
         so many more around each than a row has entries,
     around : float
-        how far from it, in standard deviations.
+        how far from it, in standard deviations, or as much farther as it lies farther out.
     max_repairs : int
     """
 
@@ -144,6 +148,7 @@ class RoughLayers:
     below: float = 0.1
     n_rough_steps: int = 10
     rather_above: float = 0.5
+    stake: float = 10.0
     gain: float = 0.3
     max_stale: int = 3
     per_side: float = 2.5
@@ -354,8 +359,8 @@ class RoughLayersSearch(Search):
             if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
                 network = min(before, network, key=lambda found: size_of_rest(found, everything))
-                wider = self._wider(network, samples)
-                network = min(network, wider, key=lambda found: size_of_rest(found, everything))
+                rest = self._rest_beside(network)
+                network = min(network, self._wider(network, samples, rest), key=rest)
                 is_pruned = False
             explains = self._explains(network)
             if explains and not is_pruned:
@@ -375,7 +380,10 @@ class RoughLayersSearch(Search):
                 # As many around each as determine a neuron's row, and the worst come first.
                 n_around = network.architecture[1] + self.how.n_spare_answers
                 near = np.repeat(bad[: max(self.how.n_around // n_around, 1)], n_around, axis=0)
-                self._ask(near + self.how.around * self.rng.standard_normal(near.shape), near=True)
+                # Far out pieces are as much larger.
+                around = self.how.around * np.maximum(self.noise.growth(near) / np.sqrt(2.0), 1.0)
+                near += around[:, None] * self.rng.standard_normal(near.shape)
+                self._ask(near, near=True)
         return self._ended("the layers that were fitted do not explain fresh answers")
 
     def _rare(self, network: Network, seen: FloatArray) -> FloatArray:
@@ -456,7 +464,18 @@ class RoughLayersSearch(Search):
         stop = Stop(first if is_first else later, rtol=0.02, patience=3)
         return fit(network, samples, stop, solver=solver).network
 
-    def _wider(self, network: Network, samples: Samples) -> Network:
+    def _rest_beside(self, network: Network) -> Callable[[Network], float]:
+        """How large what others leave is; what a network explains must not be bought by them.
+
+        Answers that were asked where one was wrong are many, in few places.
+        """
+        everything = self._everything()
+        is_right = self.is_drawn & (self._off(network) <= SIGMAS * self.how.limit)
+        return partial(size_of_rest, samples=everything, weights=1.0 + self.how.stake * is_right)
+
+    def _wider(
+        self, network: Network, samples: Samples, rest: Callable[[Network], float]
+    ) -> Network:
         """Add neurons that explain what is left, of the layer that explains more; fit all.
 
         Neurons that are on at few inputs may stand for one that is missing: they go first, if that
@@ -468,18 +487,15 @@ class RoughLayersSearch(Search):
         starts = [network]
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
-        found = [self._with_spare(start, everything) for start in starts]
-        above = min(found, key=lambda wider: size_of_rest(wider, everything))
+        above = min((self._with_spare(start, everything) for start in starts), key=rest)
         above = self._fitted(above, samples)
-        enough = self.how.below * size_of_rest(network, everything)
         is_deeper = network.n_hidden > 2 or self.paid.subspace is not None
-        if is_deeper or size_of_rest(above, everything) <= enough:
+        if is_deeper or rest(above) <= self.how.below * rest(network):
             return above
         # What a neuron of the first layer makes shows only once those above it move with it.
         below = self._fitted(self._with_spare_below(network, everything), samples)
         # What is missing above is explained a little by neurons below, too.
-        least = self.how.rather_above * size_of_rest(above, everything)
-        if size_of_rest(below, everything) > least:
+        if rest(below) > self.how.rather_above * rest(above):
             return above
         self.has_spare_below = True
         return below
@@ -655,6 +671,13 @@ class RoughLayersSearch(Search):
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
-def size_of_rest(network: Network, samples: Samples) -> float:
-    """What a network leaves, a few wrong answers counting for little more than a few others."""
-    return float(np.log1p(samples.residual(network) ** 2).mean())
+def size_of_rest(network: Network, samples: Samples, weights: FloatArray | None = None) -> float:
+    """What a network leaves, a few wrong answers counting for little more than a few others.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n,), optional
+        How much each answer counts.
+    """
+    rest = np.log1p(samples.residual(network) ** 2).mean(axis=1)
+    return float(np.average(rest, weights=weights))
