@@ -471,7 +471,8 @@ class RoughLayersSearch(Search):
         """
         everything = self._everything()
         is_right = self.is_drawn & (self._off(network) <= SIGMAS * self.how.limit)
-        return partial(size_of_rest, samples=everything, weights=1.0 + self.how.stake * is_right)
+        weights = np.where(is_right, self.how.stake, 1.0)
+        return partial(size_of_rest, samples=everything, weights=weights)
 
     def _wider(
         self, network: Network, samples: Samples, rest: Callable[[Network], float]
