@@ -248,18 +248,15 @@ def measure_noise(
         is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
     else:
         is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
-    sigma = stencils.noise(lifted)
+    sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
     measured = stencils.typical(sigma)
-    if is_random:
+    if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
-        places = np.vstack([near, _more(oracle, stencils, rng)])
-        measured = np.maximum(measured, stencils.pooled(stencils.scatter(places)))
-    elif numbers.law == "float32":
+        measured = np.maximum(measured, _pooled(oracle, stencils, rng, near))
+    elif law == "float32":
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
-        places = _more(oracle, stencils, rng)
-        if not len(places):
-            places = lifted[stencils.is_gaussian(alive)[alive]]
-        measured = stencils.pooled(stencils.scatter(places))
+        near = lifted[stencils.is_gaussian(alive)[alive]]
+        measured = _pooled(oracle, stencils, rng, near, anyway=False)
     nu = _relative_error(numbers, measured / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
@@ -268,7 +265,7 @@ def measure_noise(
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
     return NoiseFloor(
-        law="random" if is_random else numbers.law,
+        law=law,
         nu=nu,
         scale=scale,
         spread=stencils.spread(stencils.grouped(Y), alive),
@@ -292,15 +289,31 @@ def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) 
     return np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
 
 
-def _more(oracle: Oracle, stencils: Stencils, rng: np.random.Generator) -> FloatArray:
-    """Lifted answers on more stencils of radius 1; none where the budget does not allow it."""
+def _pooled(
+    oracle: Oracle,
+    stencils: Stencils,
+    rng: np.random.Generator,
+    lifted: FloatArray,
+    *,
+    anyway: bool = True,
+) -> FloatArray:
+    """Standard error of a lifted answer by output, from more stencils of radius 1.
+
+    Parameters
+    ----------
+    lifted : ndarray, shape (n_stencils, n_points, k)
+        Answers on others, for where the budget does not allow it.
+    anyway : bool
+        Whether to take these as well as more.
+    """
     more = stencils.more
     X = more.inputs(rng, oracle.dim_in, oracle.box)
-    if oracle.remaining is not None and oracle.remaining < len(X):
-        return np.empty((0, more.n_points, oracle.dim_out))
-    with oracle.phase("noise"):
-        lifted = more.grouped(oracle(X) / _growth(more, X, oracle.box)[:, None])
-    return np.asarray(lifted[np.isfinite(lifted).all(axis=(1, 2))])
+    if oracle.remaining is None or oracle.remaining >= len(X):
+        with oracle.phase("noise"):
+            Y = more.grouped(oracle(X) / _growth(more, X, oracle.box)[:, None])
+        Y = Y[np.isfinite(Y).all(axis=(1, 2))]
+        lifted = np.vstack([lifted, Y]) if anyway or not len(Y) else Y
+    return stencils.pooled(stencils.scatter(lifted))
 
 
 def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
