@@ -138,6 +138,41 @@ def test_first_layers_wider_than_the_input_come_back_in_float32(widths, seed):
     assert recovery.ledger.n_recovery < 200 * target.truth.n_parameters
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_faint_neuron_of_the_first_layer_is_found_by_joint_fits(seed):
+    # What it gives the neurons above is a thousandth of what others do: lines do not show it.
+    plain = zoo.random_network([16, 8, 6, 3], seed=seed)
+    W, V = plain.weights[0].copy(), plain.weights[1].copy()
+    W[0] *= 0.3
+    V[:, 0] *= 1e-3
+    target = InFloat32(Network([W, V, plain.weights[2]], plain.biases))
+    recovery = revelu.extract(target, dim_in=16, seed=seed + 50)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == (16, 8, 6, 3)
+    assert errors(recovery.network, target.truth).max() < 5e-6
+    assert recovery.ledger.n_recovery < 40 * target.truth.n_parameters
+
+
+@pytest.mark.parametrize(
+    ("widths", "seed"),
+    [
+        # A neuron of the upper layer is on at 5e-4 of inputs.
+        ([16, 8, 24, 1], 62_980_001),
+        # One is on far out only, where certificates look, too.
+        ([10, 10, 10, 1], 62_980_000),
+    ],
+    ids=str,
+)
+def test_neurons_that_are_on_at_few_inputs_are_right_at_all_of_them(widths, seed):
+    target = InFloat32(zoo.random_network(widths, seed=seed, bias_std=0.5))
+    recovery = revelu.extract(target, dim_in=widths[0], seed=seed + 1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    X = np.random.default_rng(4).standard_normal((200_000, widths[0]))
+    off = np.abs(recovery.network(X) - target.truth(X)).max() / target.truth(X).std()
+    assert off < 1e-4
+    assert recovery.ledger.n_recovery < 80 * target.truth.n_parameters
+
+
 def test_signs_below_are_those_that_most_rows_agree_on():
     rng = np.random.default_rng(0)
     m, n, d = 12, 9, 4

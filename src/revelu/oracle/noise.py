@@ -189,6 +189,8 @@ def measure_noise(
 ) -> NoiseFloor:
     """Measure the noise floor with 64 queries in two rounds: 56 inputs, and eight asked again.
 
+    Where the answers are float32 numbers, or differ when they are asked again, 140 more are asked
+    as far as the budget allows: one error decides about all that follows.
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
     numbers, it is switched to those numbers.
@@ -210,7 +212,8 @@ def measure_noise(
     LimitReachedError
         If the budget is under 64.
     """
-    X = stencils.inputs(np.random.default_rng(seed), oracle.dim_in, oracle.box)
+    rng = np.random.default_rng(seed)
+    X = stencils.inputs(rng, oracle.dim_in, oracle.box)
     again = stencils.firsts
     with oracle.phase("noise"), oracle.as_answered():
         answered = oracle(X)
@@ -235,11 +238,7 @@ def measure_noise(
             f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
             "or say by a domain where it decides (--like DATA)"
         )
-    # Each stencil has one factor, so that an affine function stays affine along it.
-    growth = np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
-    if oracle.box is not None:
-        # Answers do not grow in a box: the scale is that of |x|^2 = d.
-        growth = np.full(len(X), np.sqrt(2.0))
+    growth = _growth(stencils, X, oracle.box)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
@@ -249,18 +248,24 @@ def measure_noise(
         is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
     else:
         is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
-    sigma = stencils.noise(lifted)
-    nu = _relative_error(numbers, stencils.typical(sigma) / unit, oracle.dim_in)
+    sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
+    measured = stencils.typical(sigma)
+    if law == "random":
+        near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
+        measured = np.maximum(measured, _pooled(oracle, stencils, rng, near))
+    elif law == "float32":
+        # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
+        near = lifted[stencils.is_gaussian(alive)[alive]]
+        measured = _pooled(oracle, stencils, rng, near, anyway=False)
+    nu = _relative_error(numbers, measured / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         # The logarithm of p errs by eps / p where p is 1 minus something.
         is_difference = bool((smallest == SMALLEST_DIFFERENCE).any())
         nu = np.maximum(nu, numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0) / unit)
-    if is_random:
-        nu = np.maximum(nu, stencils.scatter(stencils.grouped(Y), alive) / (np.sqrt(2.0) * unit))
-    elif numbers.grid is not None:
+    if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
     return NoiseFloor(
-        law="random" if is_random else numbers.law,
+        law=law,
         nu=nu,
         scale=scale,
         spread=stencils.spread(stencils.grouped(Y), alive),
@@ -273,6 +278,44 @@ def measure_noise(
     )
 
 
+def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) -> FloatArray:
+    """How terms grow with the radius, by input, one factor a stencil.
+
+    An affine function stays affine along it so.  Answers do not grow in a box: the scale is that
+    of ``|x|^2 = d``.
+    """
+    if box is not None:
+        return np.full(len(X), np.sqrt(2.0))
+    return np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
+
+
+def _pooled(
+    oracle: Oracle,
+    stencils: Stencils,
+    rng: np.random.Generator,
+    lifted: FloatArray,
+    *,
+    anyway: bool = True,
+) -> FloatArray:
+    """Standard error of a lifted answer by output, from more stencils of radius 1.
+
+    Parameters
+    ----------
+    lifted : ndarray, shape (n_stencils, n_points, k)
+        Answers on others, for where the budget does not allow it.
+    anyway : bool
+        Whether to take these as well as more.
+    """
+    more = stencils.more
+    X = more.inputs(rng, oracle.dim_in, oracle.box)
+    if oracle.remaining is None or oracle.remaining >= len(X):
+        with oracle.phase("noise"):
+            Y = more.grouped(oracle(X) / _growth(more, X, oracle.box)[:, None])
+        Y = Y[np.isfinite(Y).all(axis=(1, 2))]
+        lifted = np.vstack([lifted, Y]) if anyway or not len(Y) else Y
+    return stencils.pooled(stencils.scatter(lifted))
+
+
 def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
     """Refuse answers that overflow, they or their inverses, when squared and summed."""
     size = float(np.abs(Y).max())
@@ -281,15 +324,16 @@ def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
 
 
 def _relative_error(
-    numbers: Numbers, measured: FloatArray, d: int, shared: float = 2.0
+    numbers: Numbers, measured: FloatArray, d: int, places: float = 2.0
 ) -> FloatArray:
-    """What fourth differences measured, but no less than rounding makes of a sum.
+    """What was measured, but no less than rounding makes of a sum.
 
-    Neighbouring points share most of their rounding, the more so the shorter the numbers:
-    float32 answers err ``shared`` times as much as their differences.
+    The error of a float32 answer differs from place to place: at a few in a hundred it is
+    ``places`` times the root mean square of all, which tests of single answers have to allow for.
     """
     if numbers.law == "float32":
-        return np.asarray(np.maximum(shared * measured, 0.5 * numbers.eps))
+        # Rounding an answer errs by 0.14 to 0.29 of eps, uniform in half a unit on both sides.
+        return np.asarray(np.maximum(places * measured, 0.25 * numbers.eps))
     # The rounding of an inner product of length d.
     return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
 

@@ -5,7 +5,7 @@ no fourth differences; a smooth one has ``f'''' h^4``, which is below rounding; 
 the noise of one answer times ``sqrt(70)``, the norm of (1, -4, 6, -4, 1).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,15 @@ class Stencils:
         Noise that is drawn anew for every answer is measured inside this radius.
     kink_ratio : float
         Noise differs less than this from place to place; the differences at a kink, more.
+    n_more : int
+        Stencils of radius 1 that are asked, too, where answers have few digits.  The error of a
+        float32 answer differs from place to place by a factor of two, and ``n`` places give its
+        mean square to ``0.8 / sqrt(n)``: a tenth of its root with these.
+    grid : float
+        Inputs of N(0, I) are multiples of this, if of any: float32 numbers hold those up to
+        ``2**24`` times that.
+    few_digits_ratio : float
+        There, kinks make what a stencil shows larger than the median by more than this.
     curved_factor : float
         By how much second differences exceed the noise where a target curves.
     """
@@ -41,6 +50,14 @@ class Stencils:
     near: float = 1.5
     kink_ratio: float = 1e4
     curved_factor: float = 16.0
+    n_more: int = 20
+    grid: float = 0.0
+    few_digits_ratio: float = 8.0
+
+    @property
+    def more(self) -> "Stencils":
+        """Where to ask, too, where answers have few digits."""
+        return replace(self, radii=(1.0,) * self.n_more, grid=2.0**-20)
 
     @property
     def firsts(self) -> np.ndarray:
@@ -65,8 +82,10 @@ class Stencils:
             return np.asarray(np.clip(inner + turns * steps, lo, hi).reshape(-1, d))
         radii = np.asarray(self.radii)[:, None, None]
         centres = rng.standard_normal(shape)
-        directions = rng.standard_normal(shape)
-        return np.asarray((radii * (centres + self.step * turns * directions)).reshape(-1, d))
+        steps = self.step * rng.standard_normal(shape)
+        if self.grid:
+            centres, steps = (self.grid * np.round(A / self.grid) for A in (centres, steps))
+        return np.asarray((radii * (centres + turns * steps)).reshape(-1, d))
 
     def centres(self, X: FloatArray) -> FloatArray:
         """The middle points, shape (n_stencils, d)."""
@@ -95,23 +114,43 @@ class Stencils:
         is_noise = upper <= self.kink_ratio * np.maximum(median, floor)
         return np.asarray(np.where(is_noise, upper, median))
 
-    def scatter(self, Y: FloatArray, alive: BoolArray) -> FloatArray:
-        """Standard error of an answer by output, from what an affine map leaves of a stencil.
+    def scatter(self, Y: FloatArray) -> FloatArray:
+        """Standard error of an answer by stencil and output, from what a parabola leaves.
 
-        Of the ``n_points`` degrees of freedom it takes two.
+        Of the ``n_points`` degrees of freedom it takes three; fourth differences take four.
+        """
+        powers = self._turns[:, None] ** np.arange(3)
+        basis = np.linalg.qr(powers)[0]
+        rest = Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)
+        n_free = self.n_points - powers.shape[1]
+        return np.asarray(np.sqrt((rest**2).sum(axis=1) / n_free))
+
+    def pooled(self, scatter: FloatArray) -> FloatArray:
+        """Standard error of an answer by output, root mean square of those without a kink.
+
+        Where all neurons are off, nothing errs, which says nothing of the rest.
 
         Parameters
         ----------
-        Y : ndarray, shape (n_stencils, n_points, k)
-        alive : ndarray of bool, shape (n_stencils,)
-            Which stencils to look at.
+        scatter : ndarray, shape (n_stencils, k)
+            As :meth:`scatter` gives it.
         """
-        basis = np.linalg.qr(np.column_stack([np.ones(self.n_points), self._turns]))[0]
+        errs = scatter > 0
+        typical = np.nanmedian(np.where(errs | ~errs.any(axis=0), scatter, np.nan), axis=0)
+        # A kink that shows in one output is in all.
+        straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)
+        is_noise = (errs & straight) | (typical == 0.0)
+        return np.asarray(np.sqrt((scatter**2).mean(axis=0, where=is_noise)))
+
+    def is_near(self, alive: BoolArray) -> BoolArray:
+        """Which stencils that are ``alive`` lie where noise is measured that is drawn anew."""
         near = alive & (np.asarray(self.radii) < self.near)
-        chosen = Y[near if near.any() else alive]
-        rest = chosen - np.einsum("ij,sjk->sik", basis @ basis.T, chosen)
-        n_free = len(chosen) * (self.n_points - 2)
-        return np.asarray(np.sqrt((rest**2).sum(axis=(0, 1)) / n_free))
+        return near if near.any() else alive
+
+    def is_gaussian(self, alive: BoolArray) -> BoolArray:
+        """Which stencils that are ``alive`` lie at N(0, I), if more than one does."""
+        gaussian = alive & (np.asarray(self.radii) == 1.0)
+        return gaussian if gaussian.sum() > 1 else alive
 
     def spread(self, Y: FloatArray, alive: BoolArray) -> FloatArray:
         """The standard deviation by output over N(0, I), exactly 0 for a constant.
@@ -120,11 +159,11 @@ class Stencils:
 
         Parameters
         ----------
-        Y, alive
-            As for :meth:`scatter`.
+        Y : ndarray, shape (n_stencils, n_points, k)
+        alive : ndarray of bool, shape (n_stencils,)
+            Which stencils to look at.
         """
-        gaussian = alive & (np.asarray(self.radii) == 1.0)
-        chosen = Y[gaussian if gaussian.sum() > 1 else alive]
+        chosen = Y[self.is_gaussian(alive)]
         places = chosen.mean(axis=1) if len(chosen) > 1 else chosen[0]
         varies = np.ptp(chosen, axis=(0, 1)) > 0
         return np.asarray(np.where(varies, places.std(axis=0, ddof=1), 0.0))

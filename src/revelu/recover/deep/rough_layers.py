@@ -11,7 +11,9 @@
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -92,8 +94,14 @@ class RoughLayers:
         Where it leaves more, neurons that are on at no more inputs than this times their unknowns
         are taken out if others then leave less.
     below : float
-        Where neurons added to the first layer leave less than this share of what others leave,
-        they are taken.
+        Where neurons added to the upper layer leave more than this share of what was left, others
+        are added to the first,
+    n_rough_steps : int
+        from fits of so many steps,
+    rather_above : float
+        and taken if they leave less than this share of what those above leave.
+    stake : float
+        Answers that were explained count so many times more than others do.
     gain : float
         Of rounds those count that leave less than this share of what was left before,
     max_stale : int
@@ -101,13 +109,15 @@ class RoughLayers:
     per_side : float
         Answers an unknown of a neuron's row on both sides of its hyperplane,
     n_drawn : int
-        chosen among so many inputs where too few are there.
+        chosen among so many inputs where too few are there,
+    n_pools : int
+        or so many times as many where these are too few.
     n_around : int
         Inputs asked around those that disagree,
     n_spare_answers : int
         so many more around each than a row has entries,
     around : float
-        how far from it, in standard deviations.
+        how far from it, in standard deviations, or as much farther as it lies farther out.
     max_repairs : int
     """
 
@@ -136,10 +146,14 @@ class RoughLayers:
     max_rounds: int = 10
     few: float = 4.0
     below: float = 0.1
+    n_rough_steps: int = 10
+    rather_above: float = 0.5
+    stake: float = 10.0
     gain: float = 0.3
     max_stale: int = 3
     per_side: float = 2.5
     n_drawn: int = 20_000
+    n_pools: int = 5
     n_around: int = 150
     n_spare_answers: int = 5
     around: float = 0.1
@@ -161,6 +175,8 @@ class RoughLayersSearch(Search):
         whether at inputs drawn and not where a network was wrong,
     below : (Z, Y)
         and of the upper one, in the coordinates that the first layer is known in.
+    has_spare_below : bool
+        Whether neurons were added to the first layer that no line has shown.
     """
 
     how: RoughLayers = field(default_factory=RoughLayers)
@@ -169,6 +185,7 @@ class RoughLayersSearch(Search):
     Y: FloatArray = field(init=False)
     is_drawn: BoolArray = field(init=False)
     below: tuple[FloatArray, FloatArray] = field(init=False)
+    has_spare_below: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         k = len(self.noise.scale)
@@ -206,21 +223,28 @@ class RoughLayersSearch(Search):
         return first.turned(np.where(signs < 0, -1, 1))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
-        """Fit an upper layer, then both, from wider starts where that leads nowhere."""
+        """Fit an upper layer, from wider starts where that leaves much, then both layers."""
+        best: Fit | None = None
         said = self._ended("no upper layer explains the answers")
         for n_extra in self.how.n_extra:
             upper = self._upper(first, others, n_extra)
-            if upper is not None:
-                said = self._settled(self._started(first, upper.network))
-            if said.why is Why.EXPLAINED:
-                break
-            above = self.how.above
-            if not n_extra and above.some_end(self._answers, self.noise, first, self.rng):
+            if upper is not None and (best is None or upper.cost < best.cost):
+                best = upper
+            is_close = best is not None and best.cost < self.how.close
+            if not is_close and not n_extra and self._is_deeper(first):
                 ends = f"hyperplanes end above a first layer of {len(first)} neurons"
                 return Candidate(
                     None, Why.HYPERPLANES_END, obstacles=(ends,), paid=Paid(first=first)
                 )
+            # A joint fit takes far longer than another start, which may be better.
+            if best is not None and (is_close or n_extra == self.how.n_extra[-1]):
+                said = self._settled(self._started(first, best.network))
+                break
         return said
+
+    def _is_deeper(self, first: Rows) -> bool:
+        """Whether hyperplanes end above the first layer, too."""
+        return self.how.above.some_end(self._answers, self.noise, first, self.rng)
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """Known rows, and a network above them."""
@@ -327,7 +351,7 @@ class RoughLayersSearch(Search):
         for turn in range(self.how.max_rounds):
             need = int(np.ceil(self.how.equations * network.n_parameters / network.dim_out))
             self._ask_fresh(need - len(self.X))
-            self._ask(self._rare(network))
+            self._ask(self._rare(network, self.X))
             samples, everything = self._telling(network), self._everything()
             n = len(samples.X)
             self.tell(f"fitting {network.n_parameters:,} parameters to {n:,} answers")
@@ -335,8 +359,8 @@ class RoughLayersSearch(Search):
             if not self._explains(network):
                 # A fit to what a missing neuron makes moves the others there.
                 network = min(before, network, key=lambda found: size_of_rest(found, everything))
-                wider = self._wider(network, samples)
-                network = min(network, wider, key=lambda found: size_of_rest(found, everything))
+                rest = self._rest_beside(network)
+                network = min(network, self._wider(network, samples, rest), key=rest)
                 is_pruned = False
             explains = self._explains(network)
             if explains and not is_pruned:
@@ -356,22 +380,32 @@ class RoughLayersSearch(Search):
                 # As many around each as determine a neuron's row, and the worst come first.
                 n_around = network.architecture[1] + self.how.n_spare_answers
                 near = np.repeat(bad[: max(self.how.n_around // n_around, 1)], n_around, axis=0)
-                self._ask(near + self.how.around * self.rng.standard_normal(near.shape), near=True)
+                # Far out pieces are as much larger.
+                around = self.how.around * np.maximum(self.noise.growth(near) / np.sqrt(2.0), 1.0)
+                near += around[:, None] * self.rng.standard_normal(near.shape)
+                self._ask(near, near=True)
         return self._ended("the layers that were fitted do not explain fresh answers")
 
-    def _rare(self, network: Network) -> FloatArray:
-        """Inputs on those sides of hyperplanes that too few answers show."""
-        pool = self.rng.standard_normal((self.how.n_drawn, network.dim_in))
-        rows: list[int] = []
-        layers = slice(0, network.n_hidden)
-        of_asked, of_drawn = (network.preactivations(X)[layers] for X in (self.X, pool))
-        for W, asked, drawn in zip(network.weights[layers], of_asked, of_drawn, strict=True):
+    def _rare(self, network: Network, seen: FloatArray) -> FloatArray:
+        """Inputs on those sides of hyperplanes that too few of the inputs ``seen`` lie on."""
+        lacks = []
+        hidden = network.weights[: network.n_hidden]
+        for W, Z in zip(hidden, network.preactivations(seen), strict=False):
             wanted = int(np.ceil(self.how.per_side * (W.shape[1] + 1) / network.dim_out))
-            for sign in (1.0, -1.0):
-                lacks = wanted - (sign * asked > 0).sum(axis=0)
-                for j in np.flatnonzero(lacks > 0):
-                    rows += list(np.flatnonzero(sign * drawn[:, j] > 0)[: lacks[j]])
-        return np.asarray(pool[np.unique(rows).astype(np.intp)])
+            lacks.append(wanted - np.array([(Z > 0).sum(axis=0), (Z < 0).sum(axis=0)]))
+        found = [np.empty((0, network.dim_in))]
+        for _ in range(self.how.n_pools):
+            if not any((lack > 0).any() for lack in lacks):
+                break
+            pool = self.rng.standard_normal((self.how.n_drawn, network.dim_in))
+            rows: list[int] = []
+            for lack, Z in zip(lacks, network.preactivations(pool), strict=False):
+                for i, j in np.argwhere(lack > 0):
+                    on_side = np.flatnonzero((-Z if i else Z)[:, j] > 0)[: lack[i, j]]
+                    lack[i, j] -= len(on_side)
+                    rows += list(on_side)
+            found.append(pool[np.unique(rows).astype(np.intp)])
+        return np.vstack(found)
 
     def _cost(self, network: Network) -> float:
         """The reduced cost, but for answers that were asked where a network was wrong.
@@ -406,8 +440,15 @@ class RoughLayersSearch(Search):
         return Samples(self.X[rows], self.Y[rows], sigma[rows])
 
     def _wrong(self, network: Network, n: int) -> FloatArray:
-        """Ask fresh inputs, and return all at which a network is wrong, the worst first."""
+        """Ask fresh inputs, and return all at which a network is wrong, the worst first.
+
+        Where none is wrong, more show both sides of every neuron: a row that is fitted where its
+        neuron is rarely on may be wrong elsewhere.
+        """
+        n_before = len(self.X)
         self._ask_fresh(n)
+        if self._explains(network):
+            self._ask(self._rare(network, self.X[n_before:]))
         off = self._off(network)
         worst = np.argsort(-off, kind="stable")
         return np.asarray(self.X[worst[off[worst] > SIGMAS * self.how.limit]])
@@ -423,7 +464,19 @@ class RoughLayersSearch(Search):
         stop = Stop(first if is_first else later, rtol=0.02, patience=3)
         return fit(network, samples, stop, solver=solver).network
 
-    def _wider(self, network: Network, samples: Samples) -> Network:
+    def _rest_beside(self, network: Network) -> Callable[[Network], float]:
+        """How large what others leave is; what a network explains must not be bought by them.
+
+        Answers that were asked where one was wrong are many, in few places.
+        """
+        everything = self._everything()
+        is_right = self.is_drawn & (self._off(network) <= SIGMAS * self.how.limit)
+        weights = np.where(is_right, self.how.stake, 1.0)
+        return partial(size_of_rest, samples=everything, weights=weights)
+
+    def _wider(
+        self, network: Network, samples: Samples, rest: Callable[[Network], float]
+    ) -> Network:
         """Add neurons that explain what is left, of the layer that explains more; fit all.
 
         Neurons that are on at few inputs may stand for one that is missing: they go first, if that
@@ -435,23 +488,34 @@ class RoughLayersSearch(Search):
         starts = [network]
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
-        found = [self._with_spare(start, everything) for start in starts]
-        return self._fitted(min(found, key=lambda wider: size_of_rest(wider, everything)), samples)
+        above = min((self._with_spare(start, everything) for start in starts), key=rest)
+        above = self._fitted(above, samples)
+        is_deeper = network.n_hidden > 2 or self.paid.subspace is not None
+        if is_deeper or rest(above) <= self.how.below * rest(network):
+            return above
+        # What a neuron of the first layer makes shows only once those above it move with it.
+        below = self._fitted(self._with_spare_below(network, everything), samples)
+        # What is missing above is explained a little by neurons below, too.
+        if rest(below) > self.how.rather_above * rest(above):
+            return above
+        self.has_spare_below = True
+        return below
 
     def _with_spare(self, network: Network, samples: Samples) -> Network:
-        """Add a few neurons above the first layer or to it."""
+        """Add a few neurons above the first layer."""
         left = samples.Y - network(samples.X)
         above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
-        wider = with_top(network, add_networks(top_of(network), self._spare(above)))
-        below = size_of_rest(network, samples) * self.how.below
-        is_deeper = network.n_hidden > 2
-        if is_deeper or self.paid.subspace is not None or size_of_rest(wider, samples) <= below:
-            return wider
-        # What is missing above is explained a little by neurons below, too.
-        spare = self._spare(Samples(samples.X, left, samples.sigma))
-        at_first = self._wider_below(network, spare, samples)
-        is_better = samples.cost(at_first) < self.how.below * samples.cost(wider)
-        return at_first if is_better else wider
+        return with_top(network, add_networks(top_of(network), self._spare(above)))
+
+    def _with_spare_below(self, network: Network, samples: Samples) -> Network:
+        """Add a few neurons to the first layer, where answers are wrong or anywhere."""
+        left = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+        spare = self._local(left)
+        if not spare.architecture[1]:
+            spare = fit_at_once(
+                self.rng, left, self.how.n_spare, self.how.limit, max_steps=self.how.n_rough_steps
+            ).network
+        return self._wider_below(network, spare, samples)
 
     def _spare(self, samples: Samples) -> Network:
         """A few neurons that explain most, from where answers are wrong or from random starts."""
@@ -518,11 +582,25 @@ class RoughLayersSearch(Search):
         return Network(weights, [np.append(b, new_b), *network.biases[1:]], skip=skip)
 
     def _pruned(self, network: Network) -> Network:
-        """Take out upper neurons that are not needed."""
+        """Take out neurons that are not needed, those of the first layer that were added, too."""
+        while self.has_spare_below:
+            smaller = self._fitted(self._without_least(network), self._everything())
+            self.has_spare_below = self._explains(smaller)
+            network = smaller if self.has_spare_below else network
         everything, top = self._everything(), top_of(network)
         above = Samples(network.activations(self.X)[-2], self.Y, everything.sigma)
         smaller = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
         return self._replaced(network, smaller)
+
+    def _without_least(self, network: Network) -> Network:
+        """Take out the neuron of the first layer that moves those above it least."""
+        sizes = network.activations(self.X)[1].std(axis=0)
+        weights, biases = list(network.weights), list(network.biases)
+        kept = np.ones(len(sizes), dtype=bool)
+        kept[np.argmin(sizes * np.linalg.norm(weights[1], axis=0))] = False
+        weights[0], biases[0], weights[1] = weights[0][kept], biases[0][kept], weights[1][:, kept]
+        skip = network.skip and (network.skip[0][:, kept], network.skip[1])
+        return Network(weights, biases, skip=skip)
 
     def _plain(self, network: Network) -> Network:
         """Turn upper neurons until no affine rest is left."""
@@ -594,6 +672,13 @@ class RoughLayersSearch(Search):
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
 
 
-def size_of_rest(network: Network, samples: Samples) -> float:
-    """What a network leaves, a few wrong answers counting for little more than a few others."""
-    return float(np.log1p(samples.residual(network) ** 2).mean())
+def size_of_rest(network: Network, samples: Samples, weights: FloatArray | None = None) -> float:
+    """What a network leaves, a few wrong answers counting for little more than a few others.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n,), optional
+        How much each answer counts.
+    """
+    rest = np.log1p(samples.residual(network) ** 2).mean(axis=1)
+    return float(np.average(rest, weights=weights))
