@@ -18,7 +18,7 @@ layer is recovered as the first was:
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -152,7 +152,8 @@ class LeakySearch(Search):
                 if obstacle:
                     return Candidate(None, Why.UNRESOLVED, obstacles=(obstacle,))
                 asked = self.known[-1].above(asked)
-                noise = measure_noise(asked, int(self.rng.integers(2**32)))
+                measured = measure_noise(asked, int(self.rng.integers(2**32)))
+                noise = replace(measured, nu=np.maximum(measured.nu, self.method.blur))
                 self.upper = OneHidden().start(asked, noise, self.rng, self.tell)
                 said = self._settled(self.upper.propose(), noise)
                 if said.why is not Why.HYPERPLANES_END or said.paid.line is None:
@@ -250,7 +251,9 @@ class LeakySearch(Search):
         network = self._whole(self._without_shadows(said.network))
         if said.why is Why.EXPLAINED:
             network = self._fitted(network)
-        return Candidate(network, said.why, notes=said.notes, obstacles=said.obstacles)
+        # The upper layer's skip is no part of a network of layers.
+        notes = () if isinstance(network, LayeredNetwork) else said.notes
+        return Candidate(network, said.why, notes=notes, obstacles=said.obstacles)
 
     def _whole(self, upper: Network) -> Network:
         """The known layers below a network of what they put out."""
@@ -291,11 +294,28 @@ class LeakySearch(Search):
             return network
         if not self.oracle.affords(n):
             return network
-        X = self.rng.standard_normal((n, network.dim_in))
+        X = self._telling(network, n)
         with self.oracle.phase("polish"):
             Y = self.oracle(X)
         errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-        return fit_layers(network, Samples(X, Y, errors))
+        return fit_layers(network, Samples(X, Y, errors * self.noise.growth(X)[:, None]))
+
+    def _telling(self, network: LayeredNetwork, n: int) -> FloatArray:
+        """Inputs that tell all numbers: some of N(0, I), others around every hyperplane.
+
+        Few inputs of N(0, I) are on a side that a neuron hardly ever has, and tell its slope.
+        """
+        dense = [layer for layer in network.layers if isinstance(layer, Dense)][:-1]
+        groups = [self.rng.standard_normal((n - n // 2, network.dim_in))]
+        shares = np.array_split(np.arange(n // 2), len(dense))
+        for below, (layer, share) in enumerate(zip(dense, shares, strict=True)):
+            rows = share % len(layer.b)
+            H, normals = points_on_hyperplanes(self.rng, layer.W[rows], layer.b[rows])
+            H += self.rng.standard_normal((len(rows), 1)) * normals
+            for known in reversed(self.known[:below]):
+                H = known.undone(H)
+            groups.append(H)
+        return np.vstack(groups)
 
 
 @dataclass(frozen=True)
@@ -310,6 +330,9 @@ class Leaky(Method):
         A slope that is less is a ReLU's, which loses what it reads.
     slopes : Slopes
         How they are measured.
+    blur : float
+        What is asked through layers that were measured is taken to err so much at least, relative
+        to its size: where they are off by little, it bends a little beside their hyperplanes.
     max_layers : int
         That are undone.
     n_looks : int
@@ -334,6 +357,7 @@ class Leaky(Method):
     worst_condition: float = 1e6
     least_slope: float = 1e-4
     slopes: Slopes = field(default_factory=Slopes)
+    blur: float = 1e-11
     max_layers: int = 12
     n_looks: int = 128
     max_repairs: int = 6
