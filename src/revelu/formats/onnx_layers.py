@@ -1,8 +1,8 @@
 """ONNX graphs of layers: convolutions, pooling and leaky units beside dense ones.
 
 What is written, and read: ``input (N, channels, height, width)``, or ``(N, d)``, then Conv, Relu,
-LeakyRelu or PRelu, MaxPool or AveragePool, Flatten and Gemm, to ``output (N, k)``.  The runtime has Conv and AveragePool in
-float32 alone.
+LeakyRelu or PRelu, MaxPool or AveragePool, Flatten and Gemm, to ``output (N, k)``.  The runtime has
+Conv and AveragePool in float32 alone.
 """
 
 from collections.abc import Sequence

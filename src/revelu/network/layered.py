@@ -391,7 +391,7 @@ def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
                     weights, biases = [*weights, np.vstack([W, -W])], [*biases, np.append(b, -b)]
                     W, b = np.hstack([np.eye(len(s)), -np.diag(s)]), np.zeros(len(s))
             case Pooling(kind="max"):
-                if W is not None and len(weights):
+                if W is not None and weights:
                     raise InputError("the largest of leaky units has no rows of its own")
                 for M in _largest(layer, most_numbers):
                     weights, biases = [*weights, M], [*biases, np.zeros(len(M))]

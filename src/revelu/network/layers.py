@@ -105,7 +105,7 @@ class Prelu:
         return Prelu(1.0 / self.slopes)
 
     def describe(self, rtol: float = 1e-6) -> str:
-        """Return its name: ``LeakyReLU(0.01)`` where slopes agree up to ``rtol``, else ``PReLU``."""
+        """Return its name, ``LeakyReLU(0.01)`` where slopes agree up to ``rtol``, or ``PReLU``."""
         slopes, typical = self.slopes, float(np.median(self.slopes)) if len(self.slopes) else 0.0
         if not len(slopes) or np.abs(slopes - typical).max() > rtol * max(abs(typical), rtol):
             return "PReLU"

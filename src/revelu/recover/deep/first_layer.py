@@ -107,7 +107,7 @@ class FirstLayerSearch:
     step: float = 1e-3
     """Across a hyperplane, relative to the point, where that tells the sign of a row."""
     alike: float = 1e-3
-    """What the two sides pass on is in the same proportion if it differs by less than this share,"""
+    """The two sides pass on in the same proportion if it differs by less than this share,"""
     n_alike: int = 3
     """at so many places."""
     sharpening: Sharpening = field(default_factory=Sharpening)

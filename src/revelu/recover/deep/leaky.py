@@ -123,6 +123,40 @@ class Slopes:
         return np.where(near.sum(axis=1) > 1, typical, np.nan)
 
 
+@dataclass(frozen=True)
+class _Looks:
+    """Answers that an upper layer is held against.
+
+    Attributes
+    ----------
+    H : ndarray, shape (n, k)
+        What the layers below put out.
+    Y : ndarray, shape (n, k')
+    noise : NoiseFloor
+        Of what is above them.
+    """
+
+    H: FloatArray
+    Y: FloatArray
+    noise: NoiseFloor
+
+    def apart(self, upper: Network) -> FloatArray:
+        """Largest errors, in units of the outputs, shape (n,)."""
+        return np.asarray(np.abs((upper(self.H) - self.Y) / self.noise.unit).max(axis=1))
+
+    def agree(self, upper: Network) -> bool:
+        """Whether no error is larger than half of the digits."""
+        return bool((self.apart(upper) <= self.noise.half_digits).all())
+
+    def against(self, upper: Network, most: int = 16) -> Disagreement:
+        """What they say against an upper layer."""
+        apart = self.apart(upper)
+        wrong = apart > self.noise.half_digits
+        share = float(1.0 - wrong.mean())
+        H = self.H[wrong][:most]
+        return Disagreement(H, self.H[apart.argmax()], share, self.agree, float(apart.max()))
+
+
 @dataclass
 class LeakySearch(Search):
     """Layers of leaky units, undone one after another, and one hidden layer above them.
@@ -204,24 +238,10 @@ class LeakySearch(Search):
             if said.network is None or said.why is Why.LIMIT:
                 break
             X = self.rng.standard_normal((self.method.n_looks, self.oracle.dim_in))
-            H, Y = self._hidden(X), self.oracle(X)
-            network = said.network
-
-            def errors(of: Network, H: FloatArray = H, Y: FloatArray = Y) -> FloatArray:
-                return np.asarray((np.abs(of(H) - Y) / noise.unit).max(axis=1))
-
-            apart = errors(network)
-            wrong = apart > noise.half_digits
-            if not wrong.any():
+            looks = _Looks(self._hidden(X), self.oracle(X), noise)
+            if looks.agree(said.network):
                 break
-            seen = Disagreement(
-                H[wrong][:16],
-                H[apart.argmax()],
-                float(1.0 - wrong.mean()),
-                lambda of, e=errors: bool((e(of) <= noise.half_digits).all()),
-                float(apart.max()),
-            )
-            repaired = self.upper.repair(seen)
+            repaired = self.upper.repair(looks.against(said.network))
             if repaired is None:
                 break
             said = repaired

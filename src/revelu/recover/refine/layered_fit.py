@@ -1,8 +1,8 @@
 """Least squares over all numbers of dense layers and leaky units, slopes included.
 
 With ``z_i = W_i h_{i-1} + b_i`` and ``h_i = max(z_i, 0) + s_i min(z_i, 0)``, and ``B_i`` the
-derivative of the answers by ``z_i``, the derivative by ``W_i`` is ``B_i h_{i-1}'``, by ``b_i`` it is
-``B_i``, and by ``s_i`` it is that by ``h_i`` times ``min(z_i, 0)``.
+derivative of the answers by ``z_i``, the derivative by ``W_i`` is ``B_i h_{i-1}'``, by ``b_i`` it
+is ``B_i``, and by ``s_i`` it is that by ``h_i`` times ``min(z_i, 0)``.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,11 @@ from revelu.types import FloatArray
 
 __all__ = ["fit_layers"]
 
+STOP = Stop(8, rtol=0.3, patience=1)
+"""Near a solution a step squares the error: what gains less has met the answers' own."""
 
-def fit_layers(
-    start: LayeredNetwork, samples: Samples, stop: Stop = Stop(8, rtol=0.3, patience=1)
-) -> LayeredNetwork:
+
+def fit_layers(start: LayeredNetwork, samples: Samples, stop: Stop = STOP) -> LayeredNetwork:
     """Fit a network of dense layers and units that is right but for small errors.
 
     Returns
@@ -31,7 +32,8 @@ def fit_layers(
     """
     problem = _LayeredProblem(start.layers, samples)
     vector = np.concatenate([a.ravel() for a in start.arrays])
-    return LayeredNetwork(problem.layers(minimise(problem, vector, Orthogonal(), UNDAMPED, stop)[0]))
+    vector, _ = minimise(problem, vector, Orthogonal(), UNDAMPED, stop)
+    return LayeredNetwork(problem.layers(vector))
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,13 @@ class _LayeredProblem:
             for a in layer.arrays:
                 arrays.append(p[start : start + a.size].reshape(a.shape))
                 start += a.size
-            found.append(type(layer)(*arrays))
+            match layer:
+                case Dense():
+                    found.append(Dense(*arrays))
+                case Prelu():
+                    found.append(Prelu(*arrays))
+                case _:
+                    found.append(layer)
         return found
 
     def residual(self, p: FloatArray) -> FloatArray:
