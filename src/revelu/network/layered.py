@@ -198,6 +198,13 @@ class LayeredNetwork(Network):
         moved = Dense(first.W @ M, first.b + first.W @ t)
         return LayeredNetwork([moved, *self._layers[1:]])
 
+    def then(self, M: FloatArray) -> Network:
+        """Return the network whose outputs are ``M`` times these, with its layers."""
+        *below, last = self._layers
+        if not isinstance(last, Dense):  # pragma: no cover - the last layer is dense
+            return self.to_dense().then(M)
+        return LayeredNetwork([*below, Dense(M @ last.W, M @ last.b)])
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LayeredNetwork):
             return NotImplemented
