@@ -22,7 +22,12 @@ __all__ = ["with_slopes"]
 
 
 def with_slopes(
-    network: Network, rtol: float, *, chance: float = 1.0 - CONFIDENCE, max_bits: int = 24
+    network: Network,
+    rtol: float,
+    *,
+    is_likely: bool = False,
+    chance: float = 1.0 - CONFIDENCE,
+    max_bits: int = 24,
 ) -> Network:
     """Write the last hidden layer in leaky units, if that leaves no skip.
 
@@ -31,6 +36,9 @@ def with_slopes(
     network : Network
     rtol : float
         Largest remainder of the skip that counts as none, relative to the neurons' affine maps.
+    is_likely : bool
+        Whether leaky units are expected: then slopes from 0 to 1 are taken of a skip that has no
+        more numbers than there are neurons, too.
     chance : float
         The most choices of orientations that may be expected to leave so little by chance alone.
     max_bits : int
@@ -49,7 +57,7 @@ def with_slopes(
     v, size = network.skip[0].ravel(), float(np.sqrt((G**2).sum()))
     r = _shared(G, v, rtol * size, chance, max_bits)
     if r is None:
-        r = _separate(G, v, rtol * size, chance)
+        r = _separate(G, v, rtol * size, is_likely=is_likely)
     # Slopes of 0 are ReLUs, which a skip does not go with.
     is_plain = r is not None and np.abs(np.abs(r + 0.5) - 0.5).max() <= rtol
     return network if r is None or is_plain else _written(network, r)
@@ -83,11 +91,11 @@ def _shared(
 
 
 def _separate(
-    G: FloatArray, v: FloatArray, atol: float, chance: float, rank_rtol: float = 1e-7
+    G: FloatArray, v: FloatArray, atol: float, *, is_likely: bool, rank_rtol: float = 1e-7
 ) -> FloatArray | None:
     """The ratios of a slope a neuron, where the skip has more numbers than there are neurons.
 
-    Any skip of as many numbers has such ratios; half of a chance skip's are of slopes under 0.
+    Any skip of as many numbers has such ratios.
     """
     n, m = G.shape
     sizes = np.linalg.norm(G, axis=0)
@@ -97,7 +105,7 @@ def _separate(
     r = np.asarray(x / sizes)
     if rank < m or np.linalg.norm(G @ r - v) > atol:
         return None
-    is_told = n > m or (0.5**m <= chance and bool((np.abs(r + 0.5) >= 0.5).all()))
+    is_told = n > m or (is_likely and bool((np.abs(r + 0.5) >= 0.5).all()))
     return r if is_told else None
 
 

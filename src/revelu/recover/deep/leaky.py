@@ -278,7 +278,7 @@ class LeakySearch(Search):
     def _whole(self, upper: Network) -> Network:
         """The known layers below a network of what they put out."""
         layers: list[Layer] = [part for layer in self.known for part in (layer.dense, layer.units)]
-        top = with_slopes(upper, self.noise.half_digits)
+        top = with_slopes(upper, self.noise.half_digits, is_likely=True)
         if isinstance(top, LayeredNetwork):
             return LayeredNetwork([*layers, *top.layers])
         (W, A), (b, c) = top.weights, top.biases
@@ -296,6 +296,8 @@ class LeakySearch(Search):
         Where a neuron below bends a little beside its own hyperplane, the difference bends twice.
         """
         W, A = upper.weights
+        if not len(W):
+            return upper
         rows = np.abs(W) / np.linalg.norm(W, axis=1, keepdims=True)
         strengths = np.linalg.norm(W, axis=1) * np.linalg.norm(A, axis=0)
         same = self.method.shadow
