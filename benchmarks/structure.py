@@ -351,8 +351,10 @@ def unit_rows() -> list[UnitRow]:
 def units(first_seed: int, n: int | None, *, is_quick: bool = False) -> str:
     """Table of units other than ReLU, and of residual blocks."""
     lines = [
-        "| units | network | networks | exact (bar) | in their own form | certified "
-        "| certified, not exact | NRMSE, worst | queries, median | CPU s, median |",
+        (
+            "| units | network | networks | exact (bar) | in their own form | certified "
+            "| certified, not exact | NRMSE, worst | queries, median | CPU s, median |"
+        ),
         "|" + "---|" * 10,
     ]
     for place, row in enumerate(unit_rows()):
