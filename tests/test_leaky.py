@@ -227,3 +227,10 @@ def test_leaky_units_in_float32(slope):
     assert recovery.status is Status.RECOVERED
     assert recovery.ledger.n_recovery < 2500
     assert nrmse(recovery.network, truth) < 1e-6
+
+
+def test_a_diagnosis_names_the_units_of_a_file(tmp_path):
+    leaky_network((4, 6, 3, 2), 0.25, seed=5).save(tmp_path / "leaky.onnx")
+    found = revelu.diagnose(str(tmp_path / "leaky.onnx"), perturb=1e-3, seed=1)
+    assert any("4-6-3-2 of LeakyReLU(0.25)" in said for said in found.warnings)
+    assert found.exact is not None
