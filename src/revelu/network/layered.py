@@ -330,8 +330,10 @@ def _of_slopes(slopes: FloatArray, dtype: np.dtype) -> Node:
 def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
     """Layers of what ONNX has; pads that a pooling has are refused."""
     layers: list[Layer] = []
-    if len(row) not in (1, 3):
-        raise FormatError(f"rows of shape {tuple(row)} are no images")
+    of_images = [node.kind for node in nodes if node.kind in {"Conv", "MaxPool", "AveragePool"}]
+    if len(row) != 3 and (of_images or len(row) != 1):
+        kind = of_images[0] if of_images else nodes[0].kind
+        raise FormatError(f"a node of type {kind} reads rows of shape {tuple(row)}, no images")
     shape: ImageShape = (row[0], row[1], row[2]) if len(row) == 3 else (1, 1, row[0])
     for node in nodes:
         said = node.attributes
