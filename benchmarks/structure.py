@@ -347,47 +347,127 @@ UNITS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 
-def units(first_seed: int, n: int) -> str:
-    """Table of units other than ReLU, as the networks of ReLU that they are."""
-    lines = [
-        "| units | network | networks | exact | certified | NRMSE, worst | queries, median |",
-        "|" + "---|" * 7,
+@dataclass(frozen=True)
+class UnitRow:
+    """Targets of one kind of units.
+
+    Attributes
+    ----------
+    unit : str
+        Of :data:`UNITS`, or ``residual``: ``y = h + g(h)`` of one block g of ReLUs.
+    widths : tuple of int
+    needed : str
+        How many have to be exact, of how many.
+    float32 : bool
+    """
+
+    unit: str
+    widths: tuple[int, ...]
+    needed: str
+    float32: bool = False
+
+    @property
+    def name(self) -> str:
+        """Widths, and what else is to be said."""
+        widths = "-".join(map(str, self.widths))
+        return f"{widths}, float32" if self.float32 else widths
+
+
+def unit_rows() -> list[UnitRow]:
+    """Lines of the table."""
+    leaky, clipped = list(UNITS)[:3], list(UNITS)[3:]
+    one = [UnitRow(unit, w, "10 of 10") for unit in leaky for w in ((10, 16, 1), (64, 32, 10))]
+    two = [
+        UnitRow(unit, w, "8 of 10") for unit in leaky for w in ((10, 10, 10, 1), (64, 24, 16, 10))
     ]
-    for place, (name, unit) in enumerate(UNITS.items()):
-        for d, k, outputs in ((10, 16, 1), (64, 32, 10)):
-            found = [
-                one_of_units(unit, (d, k, outputs), first_seed + 100 * place + i) for i in range(n)
-            ]
-            nrmse = np.array([run[0] for run in found])
-            certified = sum(run[1] for run in found)
-            exact, queries = int((nrmse <= 1e-9).sum()), np.median([run[2] for run in found])
-            lines.append(
-                f"| {name} | {d}-{k}-{outputs} | {n} | {exact} | {certified} | {nrmse.max():.1e} "
-                f"| {queries:,.0f} |"
-            )
-            print(lines[-1], flush=True)
+    rough = [UnitRow(unit, (64, 32, 10), "4 of 5", float32=True) for unit in leaky]
+    others = [UnitRow(unit, w, "10 of 10") for unit in clipped for w in ((10, 16, 1), (64, 32, 10))]
+    blocks = [
+        UnitRow("residual, y = x + g(x)", (10, 10, 1), "8 of 10"),
+        UnitRow("residual, y = h + g(h)", (10, 10, 10, 1), "8 of 10"),
+    ]
+    return [*one, *two, *rough, *others, *blocks]
+
+
+def units(first_seed: int, n: int | None, *, is_quick: bool = False) -> str:
+    """Table of units other than ReLU, and of residual blocks."""
+    lines = [
+        (
+            "| units | network | networks | exact (bar) | in their own form | certified "
+            "| certified, not exact | NRMSE, worst | queries, median | CPU s, median |"
+        ),
+        "|" + "---|" * 10,
+    ]
+    for place, row in enumerate(unit_rows()):
+        m = n or (1 if is_quick else int(row.needed.split(" of ")[1]))
+        found = [one_of_units(row, first_seed + 100 * place + i) for i in range(m)]
+        nrmse = np.array([run.nrmse for run in found])
+        exact = nrmse <= (1e-6 if row.float32 else 1e-9)
+        certified = np.array([run.certified for run in found])
+        queries, cpu = ([getattr(run, name) for run in found] for name in ("queries", "cpu"))
+        own = sum(run.own_form for run in found)
+        lines.append(
+            f"| {row.unit} | {row.name} | {m} | {exact.sum()} ({row.needed}) | {own} "
+            f"| {certified.sum()} | {(certified & ~exact).sum()} | {nrmse.max():.1e} "
+            f"| {np.median(queries):,.0f} | {np.median(cpu):.1f} |"
+        )
+        print(lines[-1], flush=True)
     return "\n".join([*lines, "", f"Seeds from {first_seed:,}."])
 
 
-def one_of_units(
-    unit: Callable[[np.ndarray, np.ndarray], np.ndarray], widths: tuple[int, int, int], seed: int
-) -> tuple[float, bool, int]:
-    """NRMSE, whether it is certified, and queries of one network of such units."""
-    rng, (d, k, outputs) = np.random.default_rng(seed), widths
-    W, b = rng.standard_normal((k, d)) / np.sqrt(d), 0.3 * rng.standard_normal(k)
-    A, slopes = rng.standard_normal((k, outputs)) / np.sqrt(k), rng.uniform(0.05, 0.5, k)
+@dataclass(frozen=True)
+class UnitRun:
+    """One network's outcome."""
 
-    def target(X: np.ndarray) -> np.ndarray:
-        return unit(X @ W.T + b, slopes) @ A
+    nrmse: float
+    certified: bool
+    own_form: bool
+    queries: int
+    cpu: float
 
-    recovery = revelu.extract(target, dim_in=d, seed=seed)
-    X = np.random.default_rng([seed, 1]).standard_normal((4000, d))
-    Y, found = target(X), recovery.network
-    nrmse = (
-        np.inf if found is None else np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean())
+
+def unit_target(row: UnitRow, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A random network of such units, which computes in the row's precision throughout."""
+    rng, dtype = np.random.default_rng(seed), np.float32 if row.float32 else np.float64
+    layers = []
+    for d, k in zip(row.widths[:-1], row.widths[1:], strict=True):
+        W, b = rng.standard_normal((k, d)) / np.sqrt(d), 0.3 * rng.standard_normal(k)
+        layers.append([a.astype(dtype) for a in (W.T, b, rng.uniform(0.05, 0.5, k))])
+    k = row.widths[-2]
+    back = (rng.standard_normal((k, k)) / np.sqrt(k)).astype(dtype)
+    unit = UNITS.get(row.unit, lambda z, _: np.maximum(z, 0.0))
+
+    def ask(X: np.ndarray) -> np.ndarray:
+        *hidden, (A, c, _) = layers
+        h = below = X.astype(dtype)
+        for W, b, slopes in hidden:
+            below, h = h, unit(h @ W + b, slopes).astype(dtype)
+        if row.unit not in UNITS:
+            h = below + h @ back
+        return np.asarray(h @ A + c)
+
+    return ask
+
+
+def one_of_units(row: UnitRow, seed: int) -> UnitRun:
+    """Extract one network of such units."""
+    target = unit_target(row, seed)
+    cpu = time.process_time()
+    recovery = revelu.extract(target, dim_in=row.widths[0], seed=seed)
+    cpu = time.process_time() - cpu
+    X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
+    Y, found = np.asarray(target(X), dtype=np.float64), recovery.network
+    nrmse = np.inf
+    if found is not None:
+        nrmse = float(np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
+    return UnitRun(
+        nrmse,
+        recovery.status is revelu.Status.RECOVERED,
+        isinstance(found, LayeredNetwork)
+        and found.describe() == f"{'-'.join(map(str, row.widths))} of {row.unit.split(',')[0]}",
+        recovery.ledger.n_recovery,
+        cpu,
     )
-    is_certified = recovery.status is revelu.Status.RECOVERED
-    return float(nrmse), is_certified, recovery.ledger.n_recovery
 
 
 def main() -> None:
@@ -403,7 +483,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, help="write it as JSON, too")
     options = parser.parse_args()
     if options.units:
-        text = units(options.first_seed + 5000, options.networks or (1 if options.quick else 10))
+        text = units(options.first_seed + 15_000, options.networks, is_quick=options.quick)
         present("units", text, write=options.write, tables=options.tables)
         return
     lines = [HEAD, "|" + "---|" * 11]

@@ -92,6 +92,7 @@ def test_leaky_units_are_networks_with_a_skip():
     recovery = revelu.extract(lambda X: np.where(X @ W > 0, X @ W, 0.1 * (X @ W)), dim_in=6)
     assert recovery.status is Status.RECOVERED
     assert recovery.network.skip is not None
+    assert recovery.network.describe().endswith("LeakyReLU(0.1)")
 
 
 def test_probabilities_are_recovered_as_logits():

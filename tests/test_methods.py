@@ -15,7 +15,16 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
 
-NAMES = ["shared_weights", "one_hidden", "near_duplicates", "fit", "two_hidden", "deep", "labels"]
+NAMES = [
+    "shared_weights",
+    "one_hidden",
+    "near_duplicates",
+    "fit",
+    "two_hidden",
+    "leaky",
+    "deep",
+    "labels",
+]
 FORMER = {
     "two_layer": "one_hidden",
     "any_two_layer": "near_duplicates",
@@ -51,7 +60,7 @@ def test_a_method_is_a_value_whose_tuning_is_documented(method):
 
 def test_a_target_is_given_what_its_answers_allow():
     truth = zoo.random_network([4, 3, 1], seed=0)
-    assert selected(truth) == ["one_hidden", "near_duplicates", "two_hidden", "deep"]
+    assert selected(truth) == ["one_hidden", "near_duplicates", "two_hidden", "leaky", "deep"]
     assert selected(lambda X: truth(X).astype(np.float32)) == ["fit", "two_hidden", "deep"]
     assert selected(truth, box=(-1.0, 1.0)) == ["one_hidden", "deep"]
     assert selected(truth, method="deep") == ["deep"]
@@ -176,7 +185,7 @@ def test_the_command_lists_the_table():
     result = CliRunner().invoke(app, ["methods", "--json"])
     rows = json.loads(result.stdout)["methods"]
     assert [row["name"] for row in rows] == NAMES
-    assert rows[5]["hidden"] == [1, None]
+    assert rows[6]["hidden"] == [1, None]
     assert rows[1]["box"] is True
     text = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "80"}).stdout
     assert all(name in text for name in NAMES)

@@ -19,7 +19,7 @@ def extract(
     method: Annotated[
         str,
         typer.Option(
-            help="auto, or one_hidden, near_duplicates, fit, two_hidden, deep, labels; "
+            help="auto, or one_hidden, near_duplicates, fit, two_hidden, leaky, deep, labels; "
             "`revelu methods` says what each is for."
         ),
     ] = "auto",

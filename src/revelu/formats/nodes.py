@@ -16,7 +16,7 @@ class Node:
     Attributes
     ----------
     kind : str
-        Conv, Relu, MaxPool, AveragePool, Flatten or Gemm.
+        Conv, Relu, LeakyRelu, PRelu, MaxPool, AveragePool, Flatten or Gemm.
     arrays : tuple of ndarray
         Weights and biases.
     attributes : mapping

@@ -1,8 +1,8 @@
-"""ONNX graphs of image models: convolutions and pooling beside dense layers.
+"""ONNX graphs of layers: convolutions, pooling and leaky units beside dense ones.
 
-What is written, and read: ``input (N, channels, height, width)``, then Conv, Relu, MaxPool or
-AveragePool, Flatten and Gemm, to ``output (N, k)``.  The runtime has Conv and AveragePool in
-float32 alone.
+What is written, and read: ``input (N, channels, height, width)``, or ``(N, d)``, then Conv, Relu,
+LeakyRelu or PRelu, MaxPool or AveragePool, Flatten and Gemm, to ``output (N, k)``.  The runtime has
+Conv and AveragePool in float32 alone.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ from revelu.formats.onnx import MAX_BYTES, Frame, read_model, write_graph
 
 __all__ = ["dump_nodes", "read_nodes"]
 
-_KINDS = ("Conv", "Relu", "MaxPool", "AveragePool", "Flatten", "Gemm")
+_TELLING = {"Conv", "LeakyRelu", "PRelu"}
+_KINDS = (*sorted(_TELLING), "Relu", "MaxPool", "AveragePool", "Flatten", "Gemm")
 _PASSED = ("Reshape", "Cast", "Identity", "Softmax")
 
 
@@ -37,7 +38,7 @@ def dump_nodes(
     Parameters
     ----------
     row : tuple of int
-        Shape of an input: channels, height and width.
+        Shape of an input.
     k : int
         Number of outputs.
     dtype : float32 or float64
@@ -79,7 +80,7 @@ def dump_nodes(
 
 
 def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
-    """Read a chain of such layers, with the shape of an input; None where nothing is convolved.
+    """Read a chain of such layers, with the shape of an input; None of plain dense ones.
 
     A final softmax is left off, the logits stay.
 
@@ -91,7 +92,7 @@ def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
     from onnx import helper, numpy_helper  # noqa: PLC0415
 
     graph = read_model(path).graph
-    if all(node.op_type != "Conv" for node in graph.node):
+    if all(node.op_type not in _TELLING for node in graph.node):
         return None
     with naming_damage(path, "graph"):
         folder = str(path.parent)

@@ -7,6 +7,7 @@ from revelu.network.layered import LayeredNetwork
 from revelu.network.logits import from_log_ratios, to_log_ratios
 from revelu.network.network import Network, load
 from revelu.network.simplify import simplify
+from revelu.network.slopes import with_slopes
 from revelu.network.sums import add_networks, affine_network
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "load",
     "simplify",
     "to_log_ratios",
+    "with_slopes",
     "zoo",
 ]

@@ -1,4 +1,4 @@
-"""A network of convolutions and pooling beside dense layers."""
+"""A network of convolutions, pooling and leaky units beside dense layers."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
 from revelu.formats import Frame, Node, save_nodes
-from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Relu
+from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 from revelu.network.network import Network
 from revelu.types import FloatArray
 
 __all__ = ["LayeredNetwork"]
+
+_UNITS = Relu | Prelu
 
 
 class LayeredNetwork(Network):
@@ -26,8 +28,8 @@ class LayeredNetwork(Network):
     Parameters
     ----------
     layers : sequence of Layer
-        :class:`Convolution`, :class:`Relu`, :class:`Pooling` and :class:`Dense`, the last one
-        dense.
+        :class:`Convolution`, :class:`Relu`, :class:`Prelu`, :class:`Pooling` and :class:`Dense`,
+        the last one dense.
 
     Raises
     ------
@@ -44,6 +46,10 @@ class LayeredNetwork(Network):
         size = None
         for layer in chained:
             if isinstance(layer, Relu):
+                continue
+            if isinstance(layer, Prelu):
+                if layer.slopes.shape != (size,):
+                    raise InputError(f"{len(layer.slopes)} slopes for {size} numbers")
                 continue
             if size is not None and layer.size_in != size:
                 raise InputError(f"{type(layer).__name__} reads {layer.size_in} of {size} numbers")
@@ -91,29 +97,34 @@ class LayeredNetwork(Network):
     @property
     def row(self) -> tuple[int, ...]:
         """Shape of an input, as targets have it."""
-        return self.shape
+        return self.shape if self.is_of_images else (self.dim_in,)
+
+    @property
+    def is_of_images(self) -> bool:
+        """Whether a layer reads images."""
+        return any(isinstance(layer, Convolution | Pooling) for layer in self._layers)
 
     @property
     def dim_in(self) -> int:
         """Number of inputs."""
-        return next(layer.size_in for layer in self._layers if not isinstance(layer, Relu))
+        return next(layer.size_in for layer in self._layers if not isinstance(layer, _UNITS))
 
     @property
     def dim_out(self) -> int:
         """Number of outputs."""
         last = self._layers[-1]
-        return 0 if isinstance(last, Relu) else last.size_out
+        return 0 if isinstance(last, _UNITS) else last.size_out
 
     @property
     def architecture(self) -> tuple[int, ...]:
         """Widths, input first, output last; a pooling's after its layer's."""
-        sized = [layer.size_out for layer in self._layers if not isinstance(layer, Relu)]
+        sized = [layer.size_out for layer in self._layers if not isinstance(layer, _UNITS)]
         return (self.dim_in, *sized)
 
     @property
     def n_hidden(self) -> int:
-        """Number of layers of ReLU."""
-        return sum(isinstance(layer, Relu) for layer in self._layers)
+        """Number of layers of ReLU, or of its leaky kin."""
+        return sum(isinstance(layer, _UNITS) for layer in self._layers)
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
@@ -144,7 +155,9 @@ class LayeredNetwork(Network):
     def to_dense(self) -> Network:
         """Return the same function with a row for every place; a largest takes layers of its own.
 
-        For numbers that are 0 or more, ``max(a, b) = a + relu(b - a)``.
+        For numbers that are 0 or more, ``max(a, b) = a + relu(b - a)``.  A leaky neuron is two,
+        ``relu(z) - s relu(-z)``; in the last hidden layer one beside a skip,
+        ``(1 - s) relu(z) + s z``.
         """
         return self._dense
 
@@ -160,8 +173,8 @@ class LayeredNetwork(Network):
 
     @property
     def skip(self) -> tuple[FloatArray, FloatArray] | None:  # type: ignore[override]
-        """None: there is none."""
-        return None
+        """That of the dense network."""
+        return self._dense.skip
 
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
         """Return rows of the hyperplanes that bend the function, whatever lies above.
@@ -185,6 +198,22 @@ class LayeredNetwork(Network):
         offsets = n * np.arange(len(first.biases))[:, None]
         ties = W[(offsets + one).ravel()] - W[(offsets + other).ravel()]
         return np.vstack([W, ties]), np.concatenate([b, np.zeros(len(ties))])
+
+    def after(self, M: FloatArray, t: FloatArray | float = 0.0) -> Network:
+        """Return the network that reads ``M x + t``, with its layers where no image is read."""
+        first = self._layers[0]
+        if not isinstance(first, Dense) or self.is_of_images:
+            return self.to_dense().after(M, t)
+        t = np.broadcast_to(t, self.dim_in)
+        moved = Dense(first.W @ M, first.b + first.W @ t)
+        return LayeredNetwork([moved, *self._layers[1:]])
+
+    def then(self, M: FloatArray) -> Network:
+        """Return the network whose outputs are ``M`` times these, with its layers."""
+        *below, last = self._layers
+        if not isinstance(last, Dense):  # pragma: no cover - the last layer is dense
+            return self.to_dense().then(M)
+        return LayeredNetwork([*below, Dense(M @ last.W, M @ last.b)])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LayeredNetwork):
@@ -210,15 +239,22 @@ class LayeredNetwork(Network):
         return tuple(found)
 
     def describe(self) -> str:
-        """Return its layers in words: ``8x8x1, 4 filters of 3x3, ReLU, dense 10``."""
+        """Return its layers in words: ``8x8x1, 4 filters of 3x3, ReLU, dense 10``.
+
+        Without images: ``10-16-1 of LeakyReLU(0.2)``.
+        """
+        if not self.is_of_images:
+            said = [layer.describe() for layer in self._layers if isinstance(layer, _UNITS)]
+            widths = "-".join(map(str, self.architecture))
+            return f"{widths} of {' and '.join(dict.fromkeys(said))}" if said else widths
         channels, height, width = self.shape
         words = [f"{height}x{width}x{channels}"]
         for layer in self._layers:
             match layer:
                 case Convolution():
                     words.append(_of_convolution(layer))
-                case Relu():
-                    words.append("ReLU")
+                case Relu() | Prelu():
+                    words.append(layer.describe())
                 case Pooling():
                     kr, kc = layer.size
                     words.append(f"{layer.kind} of {kr}x{kc}")
@@ -247,7 +283,7 @@ class LayeredNetwork(Network):
         path : path ending in ``.onnx``, or in what a dense network may be written to
             ONNX has the layers, other formats the rows of :meth:`to_dense`.
         dtype : float64 or float32, optional
-            By default float32 of ONNX, whose runtime has no other convolutions; else float64.
+            By default float64; float32 of an image's ONNX, whose runtime has no other convolutions.
         softmax : bool
             End in a softmax, in ONNX.
         frame : Frame, optional
@@ -261,14 +297,16 @@ class LayeredNetwork(Network):
         if Path(path).suffix.lower() != ".onnx":
             self.to_dense().save(path, np.float64 if dtype is None else dtype)
             return
-        kind = np.float32 if dtype is None else dtype
-        nodes = _nodes(self._layers)
-        save_nodes(Path(path), nodes, self.shape, self.dim_out, kind, softmax, frame)
+        usual = np.float32 if self.is_of_images else np.float64
+        kind = np.dtype(usual if dtype is None else dtype)
+        nodes = _nodes(self._layers, kind)
+        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, softmax, frame)
 
 
-def _nodes(layers: Sequence[Layer]) -> list[Node]:
+def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:
     """The layers as ONNX has them; images are flattened before the first dense one."""
     nodes: list[Node] = []
+    is_flat = isinstance(layers[0], Dense)
     for layer in layers:
         match layer:
             case Convolution():
@@ -277,23 +315,36 @@ def _nodes(layers: Sequence[Layer]) -> list[Node]:
                 nodes.append(Node("Conv", layer.arrays, said))
             case Relu():
                 nodes.append(Node("Relu"))
+            case Prelu():
+                nodes.append(_of_slopes(layer.slopes, dtype))
             case Pooling():
                 kind = "MaxPool" if layer.kind == "max" else "AveragePool"
                 said = {"kernel_shape": list(layer.size), "strides": list(layer.strides)}
                 nodes.append(Node(kind, (), said))
             case Dense():
-                if all(node.kind != "Flatten" for node in nodes):
+                if not is_flat:
                     nodes.append(Node("Flatten", (), {"axis": 1}))
+                    is_flat = True
                 nodes.append(Node("Gemm", layer.arrays, {"transB": 1}))
     return nodes
+
+
+def _of_slopes(slopes: FloatArray, dtype: np.dtype) -> Node:
+    """LeakyRelu where one slope is all there is, whose attribute is a float32; else PRelu."""
+    alpha = np.float32(slopes[0]) if len(slopes) else np.float32(0.0)
+    if len(slopes) and (slopes.astype(dtype) == alpha).all():
+        return Node("LeakyRelu", (), {"alpha": float(alpha)})
+    return Node("PRelu", (slopes[:1] if (slopes == slopes[0]).all() else slopes,))
 
 
 def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
     """Layers of what ONNX has; pads that a pooling has are refused."""
     layers: list[Layer] = []
-    if len(row) != 3:
-        raise FormatError(f"a node of type Conv reads rows of shape {tuple(row)}, no images")
-    shape: ImageShape = (row[0], row[1], row[2])
+    of_images = [node.kind for node in nodes if node.kind in {"Conv", "MaxPool", "AveragePool"}]
+    if len(row) != 3 and (of_images or len(row) != 1):
+        kind = of_images[0] if of_images else nodes[0].kind
+        raise FormatError(f"a node of type {kind} reads rows of shape {tuple(row)}, no images")
+    shape: ImageShape = (row[0], row[1], row[2]) if len(row) == 3 else (1, 1, row[0])
     for node in nodes:
         said = node.attributes
         strides = tuple(said.get("strides", (1, 1)))
@@ -320,7 +371,17 @@ def _layers_of(row: Sequence[int], nodes: Sequence[Node]) -> list[Layer]:
                 layers.append(Dense(W, b))
             case "Relu":
                 layers.append(Relu())
+            case "LeakyRelu" | "PRelu":
+                shape_here = (layers[-1].size_out,) if isinstance(layers[-1], Dense) else shape
+                alpha = said.get("alpha", 0.01)
+                slopes = node.arrays[0] if node.kind == "PRelu" else np.array(alpha, np.float32)
+                layers.append(Prelu(_for_each(slopes.astype(np.float64), shape_here)))
     return layers
+
+
+def _for_each(slopes: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """The slope of every number, of one for all or one a channel, as ONNX broadcasts them."""
+    return np.ascontiguousarray(np.broadcast_to(slopes, shape).ravel())
 
 
 def _of_convolution(layer: Convolution) -> str:
@@ -344,7 +405,13 @@ def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
             case Relu():
                 if W is not None:  # what is 0 or more stays as it is
                     weights, biases, W = [*weights, W], [*biases, b], None
+            case Prelu(slopes=s):
+                if W is not None:  # and what is 0 or more, too
+                    weights, biases = [*weights, np.vstack([W, -W])], [*biases, np.append(b, -b)]
+                    W, b = np.hstack([np.eye(len(s)), -np.diag(s)]), np.zeros(len(s))
             case Pooling(kind="max"):
+                if W is not None and weights:
+                    raise InputError("the largest of leaky units has no rows of its own")
                 for M in _largest(layer, most_numbers):
                     weights, biases = [*weights, M], [*biases, np.zeros(len(M))]
                 W = _halves(len(weights[-1]))
@@ -354,7 +421,14 @@ def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
                 W, b = (V, c) if W is None else (V @ W, V @ b + c)
     if W is None:  # pragma: no cover - the last layer is dense
         raise FormatError("a network ends in a dense layer")
-    return Network([*weights, W], [*biases, b])
+    last = [layer for layer in layers if isinstance(layer, _UNITS)][-1:]
+    if not any(isinstance(unit, Prelu) for unit in last):
+        return Network([*weights, W], [*biases, b])
+    # (1 - s) relu(z) + s z, of W z' where z' is what the last hidden layer puts out.
+    k = len(biases[-1]) // 2
+    rows, offsets, on, off = weights[-1][:k], biases[-1][:k], W[:, :k], -W[:, k:]
+    skip = (off @ rows, off @ offsets)
+    return Network([*weights[:-1], rows, on - off], [*biases[:-1], offsets, b], skip)
 
 
 def _halves(n: int) -> FloatArray:

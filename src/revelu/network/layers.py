@@ -1,4 +1,4 @@
-"""Layers of an image model: convolution, ReLU, pooling, dense.
+"""Layers as objects: convolution, ReLU and its leaky kin, pooling, dense.
 
 Images are rows of ``channels * height * width`` numbers, channel by channel and row by row, as
 ONNX and torch flatten them; a time series is an image of height 1.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from revelu.errors import InputError
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Convolution", "Dense", "ImageShape", "Layer", "Pooling", "Relu"]
+__all__ = ["Convolution", "Dense", "ImageShape", "Layer", "Pooling", "Prelu", "Relu"]
 
 ImageShape = tuple[int, int, int]
 """Channels, height and width."""
@@ -73,6 +73,46 @@ class Relu:
     def __call__(self, H: FloatArray) -> FloatArray:
         """Evaluate a batch, (n, d) -> (n, d)."""
         return np.maximum(H, 0.0)
+
+    def describe(self) -> str:
+        """Return its name."""
+        return "ReLU"
+
+
+@dataclass(frozen=True)
+class Prelu:
+    """``max(z, 0) + s min(z, 0)`` of each number, with a slope ``s`` a neuron.
+
+    LeakyReLU has the same slope for all, the absolute value is a slope of -1.
+
+    Attributes
+    ----------
+    slopes : ndarray, shape (k,)
+    """
+
+    slopes: FloatArray
+
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """The slopes."""
+        return (self.slopes,)
+
+    def __call__(self, H: FloatArray) -> FloatArray:
+        """Evaluate a batch, (n, k) -> (n, k)."""
+        return np.asarray(np.where(H > 0.0, H, self.slopes * H))
+
+    def inverse(self) -> "Prelu":
+        """Return the units that undo these, whose slopes have to be positive."""
+        return Prelu(1.0 / self.slopes)
+
+    def describe(self, rtol: float = 1e-6) -> str:
+        """Return its name, ``LeakyReLU(0.01)`` where slopes agree up to ``rtol``, or ``PReLU``."""
+        slopes, typical = self.slopes, float(np.median(self.slopes)) if len(self.slopes) else 0.0
+        if not len(slopes) or np.abs(slopes - typical).max() > rtol * max(abs(typical), rtol):
+            return "PReLU"
+        if abs(typical + 1.0) <= rtol:
+            return "absolute value"
+        return f"LeakyReLU({typical:.4g})"
 
 
 @dataclass(frozen=True)
@@ -294,4 +334,4 @@ class Pooling:
         return np.asarray(W, dtype=np.float64), np.zeros(self.size_out)
 
 
-Layer = Dense | Relu | Convolution | Pooling
+Layer = Dense | Relu | Prelu | Convolution | Pooling

@@ -121,6 +121,10 @@ class Network:
         """Count of weights and biases, the skip's included."""
         return sum(int(a.size) for a in self.arrays)
 
+    def to_dense(self) -> "Network":
+        """Return the same function as layers of rows, which this is."""
+        return self
+
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
         """Return rows ``W (k, d)`` and biases of the hyperplanes that bend the function first."""
         return self.weights[0], self.biases[0]

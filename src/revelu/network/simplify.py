@@ -62,7 +62,7 @@ def simplify_tracked(network: Network, rtol: float = RTOL) -> tuple[Network, tup
         For each hidden layer, the indices in ``network`` of the neurons that
         stayed; the first of a merged group stands for it.
     """
-    network = network.folded()
+    network = network.to_dense().folded()
     kept = [np.arange(k, dtype=np.intp) for k in network.architecture[1:-1]]
     # Removing a neuron may leave one of an earlier layer unread, hence the loop; every pass but
     # the last removes at least one.

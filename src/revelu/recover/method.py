@@ -78,6 +78,8 @@ class Why(StrEnum):
     """Some of what was asked is left unexplained; another start may do better."""
     HYPERPLANES_END = "hyperplanes_end"
     """Hyperplanes end or bend: there are more hidden layers than the method takes."""
+    BOTH_SIDES = "both_sides"
+    """Neurons pass a signal on at both sides of their hyperplanes: they are no ReLUs."""
     NOT_SHARED = "not_shared"
     """No weights are shared that the method could find: others know nothing of that."""
     REFUTED = "refuted"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from revelu.errors import InputError
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.close import NearDuplicates
-from revelu.recover.deep import Deep, TwoHidden
+from revelu.recover.deep import Deep, Leaky, TwoHidden
 from revelu.recover.fit import Fit
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Law, Method, Why
@@ -21,6 +21,7 @@ METHODS: tuple[Method, ...] = (
     NearDuplicates(),
     Fit(),
     TwoHidden(),
+    Leaky(),
     Deep(),
     FromLabels(),
 )
@@ -36,6 +37,10 @@ AFTER: Mapping[tuple[str, Why], str] = {
     ("near_duplicates", Why.CURVED): "two_hidden",
     ("near_duplicates", Why.DISCONTINUOUS): "two_hidden",
     ("near_duplicates", Why.SATURATED): "two_hidden",
+    ("two_hidden", Why.BOTH_SIDES): "leaky",
+    ("leaky", Why.HYPERPLANES_END): "deep",
+    ("leaky", Why.UNRESOLVED): "deep",
+    ("leaky", Why.SATURATED): "deep",
     ("two_hidden", Why.HYPERPLANES_END): "deep",
     ("two_hidden", Why.UNRESOLVED): "deep",
     ("two_hidden", Why.SATURATED): "deep",
@@ -60,7 +65,8 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     asked        answers                     methods
     ===========  ==========================  ================================================
     anywhere     float64, with their digits  ``one_hidden``; as :data:`AFTER` says,
-                                             ``near_duplicates``, ``two_hidden``, ``deep``
+                                             ``near_duplicates``, ``two_hidden``, ``leaky``,
+                                             ``deep``
     of an image  float64 and float32         ``shared_weights`` before all others
     anywhere     float32                     ``fit``; as :data:`AFTER` says, ``two_hidden``,
                                              ``deep``

@@ -5,7 +5,8 @@ the lowest layers that are exact even where what is above them was not understoo
 
 ``narrow`` takes two hidden layers, the first no wider than the input: ``first_layer`` tells
 which hyperplanes of a line are the first layer's, and the upper layers are asked through a right
-inverse of its rows.  ``climb`` goes up from the input, whatever the widths:
+inverse of its rows.  Where both sides of its neurons pass a signal on, ``leaky`` undoes layer after
+layer so.  ``climb`` goes up from the input, whatever the widths:
 
 1. ``first_rows`` finds the first layer on a few lines; what bends elsewhere is a seed of a neuron
    above (``segments`` finds critical points, ``seeds`` the gradients beside them);
@@ -29,6 +30,7 @@ the network is wrong.
 """
 
 from revelu.recover.deep.deep import Deep
+from revelu.recover.deep.leaky import Leaky
 from revelu.recover.deep.narrow import TwoHidden
 
-__all__ = ["Deep", "TwoHidden"]
+__all__ = ["Deep", "Leaky", "TwoHidden"]

@@ -38,6 +38,9 @@ class FirstLayer:
         Rows whose sign nothing has told.
     n_candidates : int
         Hyperplanes that were tested.
+    n_leaky : int
+        Rows without a sign of which both sides pass a signal on, in the same proportion wherever
+        that was looked at.
     """
 
     W: FloatArray
@@ -45,6 +48,12 @@ class FirstLayer:
     n_missing: int
     unsigned: BoolArray
     n_candidates: int
+    n_leaky: int = 0
+
+    @property
+    def is_leaky(self) -> bool:
+        """Whether the neurons are leaky units, for all that is known."""
+        return self.n_missing == 0 and 2 * self.n_leaky > len(self.W)
 
     @property
     def condition(self) -> float:
@@ -97,6 +106,10 @@ class FirstLayerSearch:
     """The share of gradients that no kink has corrupted, at least."""
     step: float = 1e-3
     """Across a hyperplane, relative to the point, where that tells the sign of a row."""
+    alike: float = 1e-3
+    """The two sides pass on in the same proportion if it differs by less than this share,"""
+    n_alike: int = 3
+    """at so many places."""
     sharpening: Sharpening = field(default_factory=Sharpening)
     rows: FloatArray = field(init=False)
     errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)
@@ -139,11 +152,13 @@ class FirstLayerSearch:
             return self._unsigned()
         n_missing = len(self._left_out(peeled.jacobians))
         signs = self._signs_by_gradients(W, b, peeled)
+        n_leaky = 0
         for j in np.flatnonzero(signs == 0.0):
-            signs[j] = self._sign_by_crossing(W, b, int(j))
+            signs[j], ratios = self._sign_by_crossing(W, b, int(j))
+            n_leaky += signs[j] == 0.0 and self._are_alike(ratios)
         turned = np.where(signs < 0, -1.0, 1.0)
         W, b = W * turned[:, None], b * turned
-        return FirstLayer(W, b, n_missing, signs == 0.0, self.n_candidates)
+        return FirstLayer(W, b, n_missing, signs == 0.0, self.n_candidates, n_leaky)
 
     def _unsigned(self) -> FirstLayer:
         W, b = self.rows[:, :-1], self.rows[:, -1]
@@ -253,23 +268,36 @@ class FirstLayerSearch:
                     signs[j] = float(below < self.off * above) - float(above < self.off * below)
         return signs
 
-    def _sign_by_crossing(self, W: FloatArray, b: FloatArray, j: int) -> float:
-        """Which side of a hyperplane is flat when nothing else changes (DG21, 3.5.3)."""
+    def _are_alike(self, ratios: list[float]) -> bool:
+        """Whether enough of what was seen of one hyperplane says the same."""
+        typical = float(np.median(ratios)) if ratios else 0.0
+        near = [abs(ratio - typical) <= self.alike * abs(typical) for ratio in ratios]
+        return typical != 0.0 and sum(near) >= self.n_alike
+
+    def _sign_by_crossing(self, W: FloatArray, b: FloatArray, j: int) -> tuple[float, list[float]]:
+        """Which side of a hyperplane is flat when nothing else changes (DG21, 3.5.3).
+
+        With what the negative side passes on, of what the other does, where both do.
+        """
         noise, z = self.noise, np.linalg.pinv(W)[:, j]
         votes = 0
+        ratios: list[float] = []
         for _ in range(self.max_lines):
             X, _ = points_on_hyperplanes(self.rng, W[[j]], b[[j]])
             step = self.step * np.linalg.norm(X) / np.linalg.norm(z)
             Y = self.oracle(np.vstack([X[0], X[0] + step * z, X[0] - step * z])) / noise.unit
             limit = 2.0 * SIGMAS * float(noise.nu.max()) * float(noise.growth(X[0]))
             with np.errstate(invalid="ignore"):  # infinite where the target is saturated
-                up, down = (float(np.abs(Y[i] - Y[0]).max()) for i in (1, 2))
+                on, off = Y[1] - Y[0], Y[0] - Y[2]
+                up, down = float(np.abs(on).max()), float(np.abs(off).max())
+            if min(up, down) > limit and np.isfinite(up + down):
+                ratios.append(float(on @ off / (on @ on)))
             # The flat side is so but for what the rows are off by.
             votes += int(up > limit and down < self.off * up)
             votes -= int(down > limit and up < self.off * down)
             if abs(votes) > 1:
                 break
-        return float(np.sign(votes))
+        return float(np.sign(votes)), ratios
 
 
 def _unit_rows(peeled: Peeling) -> tuple[FloatArray, FloatArray]:

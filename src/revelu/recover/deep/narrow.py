@@ -24,6 +24,7 @@ from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, 
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import top_of
 from revelu.recover.refine.polish import fit_above, fit_most, fit_to_last_digits
+from revelu.recover.rows import Rows
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.recover.shallow.restricted import RestrictedSearch
@@ -114,6 +115,8 @@ class LayeredSearch(Search):
                     f"none of the {self.first.n_candidates} hyperplanes found bends the function "
                     "wherever it goes: they are not a first layer's",
                 )
+            if self.first.is_leaky:
+                return self._leaky(self.first)
             obstacle = self._obstacle(self.first)
             if obstacle:
                 return self._nothing(Why.UNRESOLVED, obstacle)
@@ -139,6 +142,13 @@ class LayeredSearch(Search):
             return self._finish(self.upper.explain())
         except LimitReachedError as error:
             return self._limit(error)
+
+    def _leaky(self, first: FirstLayer) -> Candidate:
+        """Hand the first layer's hyperplanes on to a method for units that are no ReLUs."""
+        (n, d), k = first.W.shape, len(self.noise.scale)
+        rows = Rows(first.W, first.b, np.zeros((n, k)), np.zeros(n), np.zeros((n, d)))
+        said = f"of {first.n_leaky} of {n} first-layer neurons both sides pass a signal on"
+        return Candidate(None, Why.BOTH_SIDES, obstacles=(said,), paid=Paid(first=rows))
 
     def _obstacle(self, first: FirstLayer) -> str:
         """Why the top layers cannot be asked through the first, if they cannot."""

@@ -18,7 +18,7 @@ from revelu.errors import (
     UntrustedError,
 )
 from revelu.formats import suffixes
-from revelu.network import Network, load
+from revelu.network import LayeredNetwork, Network, load
 from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
@@ -218,6 +218,11 @@ class _Examiner(Job):
         self, found: Diagnosis, network: Network, amplitude: float | None
     ) -> Diagnosis:
         """Everything that needs no query; a bad amplitude is a bad argument."""
+        if isinstance(network, LayeredNetwork):
+            self.notes.append(
+                f"weights: {network.describe()}; the figures are of its rows of ReLUs"
+            )
+            network = network.to_dense()
         changed = None
         if amplitude is not None:
             changed = smoothed(network, amplitude, np.random.default_rng(self.for_weights))

@@ -28,6 +28,7 @@ from revelu.tasks.extract.precision import (
     text_refusal,
     without_invention,
 )
+from revelu.tasks.extract.slopes import in_own_slopes
 from revelu.tasks.extract.where import run_where_it_bends
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
@@ -220,7 +221,8 @@ def _run(
         recovery = saying_constant(without_invention(recovery, noise))
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
-        return polished(job, recovery, candidate, noise) if polishes else recovery
+        recovery = polished(job, recovery, candidate, noise) if polishes else recovery
+        return in_own_slopes(job, recovery, noise)
 
     return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
 

@@ -40,7 +40,7 @@ def polished(
     if not any(network.architecture[1:-1]):
         return recovery
     if isinstance(network, LayeredNetwork):
-        return _noted(recovery, "shared weights are fitted to the last digits as it is")
+        return _noted(recovery, "its layers are fitted to the last digits as it is")
     if job.oracle.box is not None:
         return _noted(recovery, "its queries would leave the box")
     if Law.of(noise) is not Law.FLOAT64 or recovery.method == Fit.name:
