@@ -226,7 +226,8 @@ def test_the_error_of_an_answer_is_measured(degradation):
     truth = zoo.random_network([10, 16, 2], seed=5)
     oracle = Oracle(degrade(truth, degradation), 10)
     noise = measure_noise(oracle, 0)
-    assert oracle.n_queries <= 64
+    # Where answers differ at random, 140 more make the estimate steady.
+    assert oracle.n_queries <= (204 if isinstance(degradation, Noisy) else 64)
     X = np.random.default_rng(1).standard_normal((3000, 10))
     Y = oracle(X)
     true = np.sqrt(((Y - truth(X)) ** 2).mean())

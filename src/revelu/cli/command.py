@@ -518,7 +518,7 @@ class Asking(Command):
     @property
     def was_interrupted(self) -> bool:
         """Whether that has kept anything from being asked, or computed."""
-        return self.oracle is not None and self.oracle.was_ended
+        return bool(getattr(self.oracle, "was_ended", False))
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""

@@ -138,7 +138,7 @@ class LayeredNetwork(Network):
             H = layer(H)
         return H
 
-    def preactivations(self, X: ArrayLike) -> list[FloatArray]:
+    def relu_inputs(self, X: ArrayLike) -> list[FloatArray]:
         """Return what each layer of ReLU reads, of a batch (n, dim_in)."""
         H = self._inputs(X)
         sums = []
