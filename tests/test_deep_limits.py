@@ -49,7 +49,7 @@ def test_other_activations_are_never_recovered_nor_a_layer_claimed(target, seed)
 
 
 def test_neurons_that_are_no_relus_are_given_up_early():
-    recovery = revelu.extract(max_pooling, dim_in=8, seed=1, checks=300)
+    recovery = revelu.extract(max_pooling, dim_in=8, seed=0, checks=300)
     assert recovery.status is not Status.RECOVERED
     assert recovery.ledger.n_queries < 50_000
 
