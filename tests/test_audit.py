@@ -346,8 +346,11 @@ def test_a_search_that_fails_as_its_time_ends_is_cut(monkeypatch, seconds, cut):
 
 def test_what_coarser_answers_tell_is_not_attacked_again(found):
     implied = {r.defence: r.implied_by for r in found.rows if r.implied_by}
-    assert {"6 digits": "4 digits", "3 digits": "2 digits"}.items() <= implied.items()
-    assert implied.get("noise 1e-4", "noise 1e-2") == "noise 1e-2"
+    wanted = {"6 digits": "4 digits", "3 digits": "2 digits"}
+    # Whether so much noise leaves the weights to be told is a matter of chance.
+    if next(r for r in found.rows if r.defence == "noise 1e-2").recovered == "weights":
+        wanted["noise 1e-4"] = "noise 1e-2"
+    assert implied == wanted
     for r in found.rows:
         if r.implied_by:
             assert (r.recovered, r.cut, r.extrapolated) == ("weights", False, True)

@@ -138,16 +138,6 @@ class LayeredNetwork(Network):
             H = layer(H)
         return H
 
-    def relu_inputs(self, X: ArrayLike) -> list[FloatArray]:
-        """Return what each layer of ReLU reads, of a batch (n, dim_in)."""
-        H = self._inputs(X)
-        sums = []
-        for layer in self._layers:
-            if isinstance(layer, Relu):
-                sums.append(H)
-            H = layer(H)
-        return sums
-
     @cached_property
     def _dense(self) -> Network:
         return _dense(self._layers)

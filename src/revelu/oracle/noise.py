@@ -17,7 +17,7 @@ from revelu.oracle.numbers import (
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -215,18 +215,10 @@ def measure_noise(
     rng = np.random.default_rng(seed)
     X = stencils.inputs(rng, oracle.dim_in, oracle.box)
     again = stencils.firsts
-    with oracle.phase("noise"), oracle.as_answered():
-        answered = oracle(X)
-        answered_again = oracle(X[again])
-    if are_written_float32(answered):
-        oracle.takes_float32 = True
-        answered, answered_again = nearest_float32(answered), nearest_float32(answered_again)
-    numbers = read_numbers(answered)
-    _check_size(oracle.name, answered)
-    oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
+    answered, answered_again, numbers = _asked_twice(oracle, X, again, repeats)
+    of_labels = answered.shape[1] == 1 and are_labels(answered)
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
     # Rows with a single 1 are probabilities as well, where they are certain.
-    of_labels = answered.shape[1] == 1 and are_labels(answered)
     if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
         smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
@@ -276,6 +268,22 @@ def measure_noise(
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
         of_labels=of_labels,
     )
+
+
+def _asked_twice(
+    oracle: Oracle, X: FloatArray, again: IntArray, repeats: Repeats
+) -> tuple[FloatArray, FloatArray, Numbers]:
+    """Answers at ``X``, at some of it again, and what numbers they are; these are watched."""
+    with oracle.phase("noise"), oracle.as_answered():
+        answered = oracle(X)
+        answered_again = oracle(X[again])
+    if are_written_float32(answered):
+        oracle.takes_float32 = True
+        answered, answered_again = nearest_float32(answered), nearest_float32(answered_again)
+    numbers = read_numbers(answered)
+    _check_size(oracle.name, answered)
+    oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
+    return answered, answered_again, numbers
 
 
 def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) -> FloatArray:

@@ -20,11 +20,11 @@ layer so.  ``climb`` goes up from the input, whatever the widths:
    where fresh answers begin to disagree are the seeds of what is missing.
 
 Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
-``rough_layers`` fits both at once; ``rough_above`` finds the second of three, asked through the
-first, and ``rough_tower`` fits them.  Where the first layer is wider than the input,
-``rough_wide``: ``wide_rows`` finds it by what lines agree on, ``rough_walks`` walks above it,
-``rough_outputs`` fits the outputs while neurons are missing, and ``rough_growth`` finds those where
-the network is wrong.
+``rough_layers`` fits both at once, with ``rough_spare`` for neurons that they lack;
+``rough_above`` finds the second of three, asked through the first, and ``rough_tower`` fits them.
+Where the first layer is wider than the input, ``rough_wide``: ``wide_rows`` finds it by what lines
+agree on, ``rough_walks`` walks above it, ``rough_outputs`` fits the outputs while neurons are
+missing, and ``rough_growth`` finds those where the network is wrong.
 
 ``deep`` is the method with its tuning; ``climb_in_box`` climbs where questions must stay in a box.
 """

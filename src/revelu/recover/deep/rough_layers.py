@@ -18,12 +18,13 @@ from functools import partial
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network, add_networks
+from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_spare import SpareNeurons, size_of_rest, without_least
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
@@ -482,125 +483,47 @@ class RoughLayersSearch(Search):
         Neurons that are on at few inputs may stand for one that is missing: they go first, if that
         leaves less in the end.
         """
-        everything = self._everything()
+        everything, spare = self._everything(), self._spare()
         n_on = (network.preactivations(self.X)[-1] > 0).sum(axis=0)
         few = n_on <= self.how.few * (network.architecture[-3] + 1)
         starts = [network]
         if few.any() and not few.all():
             starts.append(with_top(network, top_of(network).take(~few)))
-        above = min((self._with_spare(start, everything) for start in starts), key=rest)
+        above = min((spare.above(start, everything) for start in starts), key=rest)
         above = self._fitted(above, samples)
         is_deeper = network.n_hidden > 2 or self.paid.subspace is not None
         if is_deeper or rest(above) <= self.how.below * rest(network):
             return above
         # What a neuron of the first layer makes shows only once those above it move with it.
-        below = self._fitted(self._with_spare_below(network, everything), samples)
+        below = self._fitted(spare.below(network, everything), samples)
         # What is missing above is explained a little by neurons below, too.
         if rest(below) > self.how.rather_above * rest(above):
             return above
         self.has_spare_below = True
         return below
 
-    def _with_spare(self, network: Network, samples: Samples) -> Network:
-        """Add a few neurons above the first layer."""
-        left = samples.Y - network(samples.X)
-        above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
-        return with_top(network, add_networks(top_of(network), self._spare(above)))
-
-    def _with_spare_below(self, network: Network, samples: Samples) -> Network:
-        """Add a few neurons to the first layer, where answers are wrong or anywhere."""
-        left = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
-        spare = self._local(left)
-        if not spare.architecture[1]:
-            spare = fit_at_once(
-                self.rng, left, self.how.n_spare, self.how.limit, max_steps=self.how.n_rough_steps
-            ).network
-        return self._wider_below(network, spare, samples)
-
-    def _spare(self, samples: Samples) -> Network:
-        """A few neurons that explain most, from where answers are wrong or from random starts."""
-        local = self._local(samples)
-        stop = Stop(40, goal=self.how.limit)
-        found = [local, fit(local, samples, stop).network]
-        for _ in range(self.how.n_starts):
-            if samples.reduced_cost(found[-1]) <= self.how.limit:
-                break
-            found.append(
-                fit_at_once(
-                    self.rng, samples, self.how.n_spare, self.how.limit, max_steps=stop.max_steps
-                ).network
-            )
-        return min(found, key=lambda spare: size_of_rest(spare, samples))
-
-    def _local(self, samples: Samples) -> Network:
-        """A few neurons, each the affine map that answers show where they are wrong.
-
-        A neuron that is missing, and rarely on, leaves nothing but where it is on: there
-        ``a (v h + c)``, of rank 1.
-        """
-        d, k = samples.X.shape[1], samples.Y.shape[1]
-        left, rows, columns = samples.Y.copy(), [], []
-        for _ in range(self.how.n_spare):
-            off = np.abs(left / samples.sigma).max(axis=1)
-            wrong = np.flatnonzero(off > SIGMAS * self.how.limit)
-            if len(wrong) <= d + 1:
-                break
-            worst = samples.X[wrong[off[wrong].argmax()]]
-            near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
-            near = wrong[near[: d + self.how.n_spare_answers]]
-            column = np.linalg.svd(left[near], full_matrices=False)[2][0]
-            size = left[near] @ column
-            column, size = (column, size) if size.sum() > 0 else (-column, -size)
-            H = np.column_stack([samples.X[near], np.ones(len(near))])
-            row = np.linalg.lstsq(H, size, rcond=1e-6)[0]
-            rows.append(row)
-            columns.append(column)
-            left -= np.maximum(samples.X @ row[:-1] + row[-1], 0.0)[:, None] * column
-        W = np.array(rows).reshape(-1, d + 1)
-        A = np.array(columns).reshape(-1, k).T
-        return Network([W[:, :-1], A], [W[:, -1], np.zeros(k)])
-
-    def _wider_below(self, network: Network, spare: Network, samples: Samples) -> Network:
-        """Add neurons of the first layer, with weights above them that explain most.
-
-        As long as no neuron above turns on or off, these are linear: the answers change by
-        ``A (g * (V h))`` where ``h`` is what the new neurons put out and ``g`` which are on above.
-        """
-        (W, V), (b, c) = network.weights[:2], network.biases[:2]
-        new_W, new_b = spare.weights[0], spare.biases[0]
-        h = np.maximum(samples.X @ new_W.T + new_b, 0.0)
-        on = network.preactivations(samples.X)[1] > 0
-        sigma = np.broadcast_to(samples.sigma.reshape(len(h), -1), samples.Y.shape)
-        effect = network.weights[2][None] * on[:, None, :] / sigma[:, :, None]
-        design = (effect[:, :, :, None] * h[:, None, None, :]).reshape(sigma.size, -1)
-        left = (samples.Y - network(samples.X)) / sigma
-        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), -1)
-        skip = network.skip
-        weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
-        if skip is not None:
-            skip = (np.hstack([skip[0], np.zeros((len(skip[0]), len(new_b)))]), skip[1])
-        return Network(weights, [np.append(b, new_b), *network.biases[1:]], skip=skip)
+    def _spare(self) -> SpareNeurons:
+        """What adds neurons."""
+        how = self.how
+        return SpareNeurons(
+            self.rng,
+            how.limit,
+            how.n_spare,
+            how.n_starts,
+            how.n_rough_steps,
+            how.n_spare_answers,
+        )
 
     def _pruned(self, network: Network) -> Network:
         """Take out neurons that are not needed, those of the first layer that were added, too."""
         while self.has_spare_below:
-            smaller = self._fitted(self._without_least(network), self._everything())
+            smaller = self._fitted(without_least(network, self.X), self._everything())
             self.has_spare_below = self._explains(smaller)
             network = smaller if self.has_spare_below else network
         everything, top = self._everything(), top_of(network)
         above = Samples(network.activations(self.X)[-2], self.Y, everything.sigma)
         smaller = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
         return self._replaced(network, smaller)
-
-    def _without_least(self, network: Network) -> Network:
-        """Take out the neuron of the first layer that moves those above it least."""
-        sizes = network.activations(self.X)[1].std(axis=0)
-        weights, biases = list(network.weights), list(network.biases)
-        kept = np.ones(len(sizes), dtype=bool)
-        kept[np.argmin(sizes * np.linalg.norm(weights[1], axis=0))] = False
-        weights[0], biases[0], weights[1] = weights[0][kept], biases[0][kept], weights[1][:, kept]
-        skip = network.skip and (network.skip[0][:, kept], network.skip[1])
-        return Network(weights, biases, skip=skip)
 
     def _plain(self, network: Network) -> Network:
         """Turn upper neurons until no affine rest is left."""
@@ -670,15 +593,3 @@ class RoughLayersSearch(Search):
         answered = np.isfinite(Y).all(axis=1)
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
-
-
-def size_of_rest(network: Network, samples: Samples, weights: FloatArray | None = None) -> float:
-    """What a network leaves, a few wrong answers counting for little more than a few others.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (n,), optional
-        How much each answer counts.
-    """
-    rest = np.log1p(samples.residual(network) ** 2).mean(axis=1)
-    return float(np.average(rest, weights=weights))

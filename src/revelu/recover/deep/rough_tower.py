@@ -138,7 +138,7 @@ class RoughTowerSearch(RoughLayersSearch):
                 break
             left = replace(samples, Y=samples.Y - best.network(samples.X))
             stop = Stop(self.how.max_steps, goal=self.how.limit)
-            found = fit(add_networks(best.network, self._spare(left)), samples, stop)
+            found = fit(add_networks(best.network, self._spare().fitted(left)), samples, stop)
             if found.cost > self.how.grows * best.cost:
                 break
             best = found

@@ -13,7 +13,8 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
-from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch, size_of_rest
+from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
+from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.deep.rough_walks import RoughWalks
 from revelu.recover.method import Candidate, Why
 from revelu.recover.refine.network_fit import Samples

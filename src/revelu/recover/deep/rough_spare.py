@@ -1,0 +1,145 @@
+"""Neurons to spare: what a network that is wrong is given, in either of its hidden layers.
+
+What is missing and rarely on shows only where answers are wrong, as an affine function of rank 1;
+what is on at many inputs is found from random starts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.network import Network, add_networks
+from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.gauss_newton import Stop
+from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class SpareNeurons:
+    """Adds a few neurons to a network that leaves much.
+
+    Attributes
+    ----------
+    rng : Generator
+    limit : float
+        Reduced cost that noise leaves, and errors of answers that count as wrong, in ``SIGMAS``.
+    n : int
+        How many are added.
+    n_starts : int
+        Random starts,
+    n_rough_steps : int
+        of so many steps where all layers are fitted afterwards.
+    n_answers : int
+        So many more than a row has entries say what a neuron is that is missing.
+    """
+
+    rng: np.random.Generator
+    limit: float
+    n: int
+    n_starts: int
+    n_rough_steps: int
+    n_answers: int
+
+    def above(self, network: Network, samples: Samples) -> Network:
+        """Add a few neurons above the first layer."""
+        left = samples.Y - network(samples.X)
+        above = Samples(network.activations(samples.X)[-2], left, samples.sigma)
+        return with_top(network, add_networks(top_of(network), self.fitted(above)))
+
+    def below(self, network: Network, samples: Samples) -> Network:
+        """Add a few neurons to the first layer, where answers are wrong or anywhere."""
+        left = Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+        spare = self._local(left)
+        if not spare.architecture[1]:
+            spare = fit_at_once(
+                self.rng, left, self.n, self.limit, max_steps=self.n_rough_steps
+            ).network
+        return self._joined(network, spare, samples)
+
+    def fitted(self, samples: Samples) -> Network:
+        """A few neurons that explain most, from where answers are wrong or from random starts."""
+        local = self._local(samples)
+        stop = Stop(40, goal=self.limit)
+        found = [local, fit(local, samples, stop).network]
+        for _ in range(self.n_starts):
+            if samples.reduced_cost(found[-1]) <= self.limit:
+                break
+            found.append(
+                fit_at_once(self.rng, samples, self.n, self.limit, max_steps=stop.max_steps).network
+            )
+        return min(found, key=lambda spare: size_of_rest(spare, samples))
+
+    def _local(self, samples: Samples) -> Network:
+        """A few neurons, each the affine map that answers show where they are wrong.
+
+        A neuron that is missing, and rarely on, leaves nothing but where it is on: there
+        ``a (v h + c)``, of rank 1.
+        """
+        d, k = samples.X.shape[1], samples.Y.shape[1]
+        left, rows, columns = samples.Y.copy(), [], []
+        for _ in range(self.n):
+            off = np.abs(left / samples.sigma).max(axis=1)
+            wrong = np.flatnonzero(off > SIGMAS * self.limit)
+            if len(wrong) <= d + 1:
+                break
+            worst = samples.X[wrong[off[wrong].argmax()]]
+            near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
+            near = wrong[near[: d + self.n_answers]]
+            column = np.linalg.svd(left[near], full_matrices=False)[2][0]
+            size = left[near] @ column
+            column, size = (column, size) if size.sum() > 0 else (-column, -size)
+            H = np.column_stack([samples.X[near], np.ones(len(near))])
+            row = np.linalg.lstsq(H, size, rcond=1e-6)[0]
+            rows.append(row)
+            columns.append(column)
+            left -= np.maximum(samples.X @ row[:-1] + row[-1], 0.0)[:, None] * column
+        W = np.array(rows).reshape(-1, d + 1)
+        A = np.array(columns).reshape(-1, k).T
+        return Network([W[:, :-1], A], [W[:, -1], np.zeros(k)])
+
+    @staticmethod
+    def _joined(network: Network, spare: Network, samples: Samples) -> Network:
+        """Add neurons of the first layer, with weights above them that explain most.
+
+        As long as no neuron above turns on or off, these are linear: the answers change by
+        ``A (g * (V h))`` where ``h`` is what the new neurons put out and ``g`` which are on above.
+        """
+        (W, V), (b, c) = network.weights[:2], network.biases[:2]
+        new_W, new_b = spare.weights[0], spare.biases[0]
+        h = np.maximum(samples.X @ new_W.T + new_b, 0.0)
+        on = network.preactivations(samples.X)[1] > 0
+        sigma = np.broadcast_to(samples.sigma.reshape(len(h), -1), samples.Y.shape)
+        effect = network.weights[2][None] * on[:, None, :] / sigma[:, :, None]
+        design = (effect[:, :, :, None] * h[:, None, None, :]).reshape(sigma.size, -1)
+        left = (samples.Y - network(samples.X)) / sigma
+        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), -1)
+        skip = network.skip
+        weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
+        if skip is not None:
+            skip = (np.hstack([skip[0], np.zeros((len(skip[0]), len(new_b)))]), skip[1])
+        return Network(weights, [np.append(b, new_b), *network.biases[1:]], skip=skip)
+
+
+def without_least(network: Network, X: FloatArray) -> Network:
+    """Take out the neuron of the first layer that moves those above it least, at ``X (n, d)``."""
+    sizes = network.activations(X)[1].std(axis=0)
+    weights, biases = list(network.weights), list(network.biases)
+    kept = np.ones(len(sizes), dtype=bool)
+    kept[np.argmin(sizes * np.linalg.norm(weights[1], axis=0))] = False
+    weights[0], biases[0], weights[1] = weights[0][kept], biases[0][kept], weights[1][:, kept]
+    skip = network.skip and (network.skip[0][:, kept], network.skip[1])
+    return Network(weights, biases, skip=skip)
+
+
+def size_of_rest(network: Network, samples: Samples, weights: FloatArray | None = None) -> float:
+    """What a network leaves, a few wrong answers counting for little more than a few others.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n,), optional
+        How much each answer counts.
+    """
+    rest = np.log1p(samples.residual(network) ** 2).mean(axis=1)
+    return float(np.average(rest, weights=weights))
