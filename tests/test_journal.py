@@ -282,6 +282,18 @@ def test_noise_is_no_change(tmp_path, scale):
         assert oracle.n_queries == n_before + 50 * (3 + 8) == oracle.journal.n_queries
 
 
+def test_work_that_is_to_end_asks_nothing_again(tmp_path):
+    oracle = Oracle(NETWORK, 6)
+    oracle.keep(Journal(tmp_path / "run.db"))
+    with oracle:
+        measure_noise(oracle, 0)
+        oracle(np.eye(6))
+        oracle.end("interrupted")
+        n_before = oracle.n_queries
+        oracle.check_unchanged()
+        assert oracle.n_queries == n_before
+
+
 def test_finished_extraction_asks_nothing_again(tmp_path):
     target, silent = Oracle(NETWORK, 6), Counting(0)
     path = tmp_path / "run.db"

@@ -393,7 +393,7 @@ class Oracle:
         """Ask the sentinels again, where some are known and anything was asked since.
 
         Nothing is asked where the budget has no room for them beside ``n_following``
-        queries.
+        queries, or where work is to end.
 
         Raises
         ------
@@ -404,7 +404,7 @@ class Oracle:
         if sentinels is None or not (self._watched and self._asked_anew and self._n_unwatched):
             return
         X = self._placed(sentinels.X)
-        if not self._affords_fresh(n_following + len(X)):
+        if self._ending or not self._affords_fresh(n_following + len(X)):
             return
         self._n_unwatched = 0
         self._counts[self._phase] += len(X)
