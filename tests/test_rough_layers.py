@@ -15,6 +15,7 @@ from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_spare import SpareNeurons
 from revelu.recover.deep.rough_walks import signs_by_most
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.wide_rows import WideRows
@@ -171,6 +172,17 @@ def test_neurons_that_are_on_at_few_inputs_are_right_at_all_of_them(widths, seed
     off = np.abs(recovery.network(X) - target.truth(X)).max() / target.truth(X).std()
     assert off < 1e-4
     assert recovery.ledger.n_recovery < 80 * target.truth.n_parameters
+
+
+def test_a_first_layer_may_get_neurons_where_nothing_is_above_it():
+    rng = np.random.default_rng(2)
+    weights = [rng.standard_normal((5, 4)), np.zeros((0, 5)), np.zeros((3, 0))]
+    empty = Network(weights, [rng.standard_normal(5), np.zeros(0), np.zeros(3)])
+    X = rng.standard_normal((300, 4))
+    samples = Samples(X, zoo.random_network([4, 6, 3], seed=3)(X), np.full((300, 3), 1e-3))
+    wider = SpareNeurons(rng, 1.3, 2, 1, 4, 5).below(empty, samples)
+    assert wider.architecture == (4, 7, 0, 3)
+    assert np.array_equal(wider(X), empty(X))
 
 
 def test_signs_below_are_those_that_most_rows_agree_on():

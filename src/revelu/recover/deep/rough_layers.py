@@ -259,7 +259,10 @@ class RoughLayersSearch(Search):
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
-        if self.network is None or self.n_repairs == self.how.max_repairs:
+        # Without a neuron above the first layer there is nothing to repair.
+        if self.network is None or not self.network.architecture[-2]:
+            return None
+        if self.n_repairs == self.how.max_repairs:
             return None
         self.n_repairs += 1
         try:
@@ -373,6 +376,8 @@ class RoughLayersSearch(Search):
             if explains and not len(bad):
                 self.network = network = self._plain(network)
                 return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
+            if not (explains or network.architecture[-2]):
+                break
             n_stale = 0 if explains or cost < self.how.gain * least else n_stale + 1
             least = min(cost, least)
             if n_stale == self.how.max_stale:
@@ -492,7 +497,8 @@ class RoughLayersSearch(Search):
         above = min((spare.above(start, everything) for start in starts), key=rest)
         above = self._fitted(above, samples)
         is_deeper = network.n_hidden > 2 or self.paid.subspace is not None
-        if is_deeper or rest(above) <= self.how.below * rest(network):
+        has_none_above = not network.architecture[-2]
+        if is_deeper or has_none_above or rest(above) <= self.how.below * rest(network):
             return above
         # What a neuron of the first layer makes shows only once those above it move with it.
         below = self._fitted(spare.below(network, everything), samples)

@@ -112,9 +112,11 @@ class SpareNeurons:
         on = network.preactivations(samples.X)[1] > 0
         sigma = np.broadcast_to(samples.sigma.reshape(len(h), -1), samples.Y.shape)
         effect = network.weights[2][None] * on[:, None, :] / sigma[:, :, None]
-        design = (effect[:, :, :, None] * h[:, None, None, :]).reshape(sigma.size, -1)
+        design = (effect[:, :, :, None] * h[:, None, None, :]).reshape(
+            sigma.size, len(c) * len(new_b)
+        )
         left = (samples.Y - network(samples.X)) / sigma
-        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), -1)
+        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), len(new_b))
         skip = network.skip
         weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
         if skip is not None:
