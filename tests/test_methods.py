@@ -62,7 +62,7 @@ def test_a_target_is_given_what_its_answers_allow():
     truth = zoo.random_network([4, 3, 1], seed=0)
     assert selected(truth) == ["one_hidden", "near_duplicates", "two_hidden", "leaky", "deep"]
     assert selected(lambda X: truth(X).astype(np.float32)) == ["fit", "two_hidden", "deep"]
-    assert selected(truth, box=(-1.0, 1.0)) == ["one_hidden", "deep"]
+    assert selected(truth, box=(-1.0, 1.0)) == ["one_hidden", "two_hidden", "deep"]
     assert selected(truth, method="deep") == ["deep"]
     assert selected(truth, image=(1, 2, 2))[:2] == ["shared_weights", "one_hidden"]
 

@@ -72,7 +72,7 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
                                              ``deep``
     anywhere     rounded, random             ``fit``
     anywhere     labels                      ``labels``
-    in a box     float64, with their digits  ``one_hidden``, then ``deep``
+    in a box     float64, with their digits  ``one_hidden``, then ``two_hidden``, ``deep``
     in a box     float32, rounded, random    ``fit``
     ===========  ==========================  ================================================
 

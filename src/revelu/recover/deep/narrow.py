@@ -19,6 +19,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
+from revelu.recover.deep.narrow_in_box import InBox, LayersSearch
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.paid import NOTHING, Paid
@@ -363,6 +364,8 @@ class TwoHidden(Method):
         Fits of the upper layer while neurons of it are missing.
     rough_layers : RoughWide
         How both are fitted where answers lack the digits of float64.
+    inside_box : InBox
+        How both are found inside a box.
     """
 
     name = "two_hidden"
@@ -371,6 +374,7 @@ class TwoHidden(Method):
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "3 to 10; 10 to 40 in float32"
     search = LayeredSearch
+    search_in_box = LayersSearch
 
     worst_condition: float = 1e6
     max_bases: int = 8
@@ -383,6 +387,13 @@ class TwoHidden(Method):
     rough: float = 1e-5
     max_fits: int = 4
     rough_layers: RoughWide = field(default_factory=RoughWide)
+    inside_box: InBox = field(default_factory=InBox)
+
+    def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
+        """Inside a box it divides differences of answers."""
+        if oracle.box is None or Law.of(noise) is Law.FLOAT64:
+            return ""
+        return f"inside a box two hidden layers take float64 answers, not {noise.law}"
 
     def start(
         self,

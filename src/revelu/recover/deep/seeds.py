@@ -61,6 +61,7 @@ class SeedSearch:
         ends: FloatArray,
         breaks: list[FloatArray],
         rng: np.random.Generator,
+        basis: FloatArray | None = None,
     ) -> list[Seed]:
         """Find seeds on segments.
 
@@ -69,16 +70,25 @@ class SeedSearch:
         starts, ends : ndarray, shape (n, d)
         breaks : list of ndarray
             Where known neurons bend each segment, as shares of it, in order.
+        basis : ndarray, shape (r, d), optional
+            Orthonormal rows, the only directions in which the function changes: normals are then
+            in these coordinates.
 
         Raises
         ------
         CurvedError
             If the function curves wherever critical points are looked for.
         """
-        return self.measure(ask, noise, self.scan.find(ask, noise, starts, ends, breaks, rng), rng)
+        found = self.scan.find(ask, noise, starts, ends, breaks, rng)
+        return self.measure(ask, noise, found, rng, basis)
 
     def measure(
-        self, ask: Ask, noise: NoiseFloor, found: CriticalPoints, rng: np.random.Generator
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        found: CriticalPoints,
+        rng: np.random.Generator,
+        basis: FloatArray | None = None,
     ) -> list[Seed]:
         """Measure what the gradients do at critical points; leave out what is not one neuron's."""
         n = len(found.X)
@@ -89,7 +99,8 @@ class SeedSearch:
         points, first, place = np.unique(sides, axis=0, return_index=True, return_inverse=True)
         left, right = place.reshape(2, n)
         reach = np.linalg.norm(points - np.concatenate([found.X, found.X])[first], axis=1)
-        J, errors = self._gradients(ask, noise, points, reach, rng)
+        Q = np.eye(points.shape[1]) if basis is None else basis
+        J, errors = self._gradients(ask, noise, points, reach, Q, rng)
         measured = np.isfinite(errors)
         unit = noise.unit
         seeds = []
@@ -103,7 +114,7 @@ class SeedSearch:
             if len(sizes) > 1 and sizes[1] > self.single * sizes[0] + SIGMAS * error:
                 continue
             # Along its normal a hyperplane is crossed from left to right.
-            side = 1.0 if (points[j] - points[i]) @ Vt[0] > 0 else -1.0
+            side = 1.0 if Q @ (points[j] - points[i]) @ Vt[0] > 0 else -1.0
             column = U[:, 0] * sizes[0] * unit * side
             seeds.append(Seed(x, Vt[0] * side, column, float(error / sizes[0])))
         return seeds
@@ -114,6 +125,7 @@ class SeedSearch:
         noise: NoiseFloor,
         points: FloatArray,
         reach: FloatArray,
+        Q: FloatArray,
         rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:
         """Gradients by checked differences, shape (n, k, d), and their errors, shape (n,).
@@ -121,30 +133,30 @@ class SeedSearch:
         ``reach (n,)`` is how far each point is from the nearest hyperplane, about.  Errors are
         standard ones, in units of the outputs' scales; infinite where every step crossed one.
         """
-        n, d = points.shape
-        unit, Q = noise.unit, np.eye(points.shape[1])
-        J, errors = np.zeros((n, len(unit), d)), np.full(n, np.inf)
+        (n, d), r = points.shape, len(Q)
+        unit = noise.unit
+        J, errors = np.zeros((n, len(unit), r)), np.full(n, np.inf)
         sigma = noise.relative * noise.growth(points)
         todo: IntArray = np.arange(n)
         for share in self.steps:
             if not len(todo):
                 break
-            aside = unit_rows(rng, len(todo), d)
+            aside = unit_rows(rng, len(todo), r) @ Q
             stencils = [
                 Stencil(
-                    points[i], Q, np.full(d, share * reach[i]), aside=2.0 * share * reach[i] * w
+                    points[i], Q, np.full(r, share * reach[i]), aside=2.0 * share * reach[i] * w
                 )
                 for i, w in zip(todo, aside, strict=True)
             ]
-            n_blocks = max(1, round(len(todo) * d**2 / self.at_once))
+            n_blocks = max(1, round(len(todo) * r * d / self.at_once))
             blocks = np.array_split(np.arange(len(todo)), n_blocks)
             measured = [g for block in blocks for g in measure(ask, [stencils[i] for i in block])]
             failed = []
             for i, found in zip(todo, measured, strict=True):
-                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + d) * unit
+                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + r) * unit
                 if found.is_finite and (found.apart <= atol).all():
                     J[i] = found.values.T
-                    errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(d)
+                    errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(r)
                 else:
                     failed.append(i)
             todo = np.array(failed, dtype=np.intp)

@@ -1,0 +1,136 @@
+"""Two layers of neurons in a cube, as far as chords have shown them."""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.oracle import NoiseFloor
+from revelu.probe.line import Askable
+from revelu.recover.deep.first_in_box import FirstInBox
+from revelu.recover.deep.seeds import Seed
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.upper_rows import UpperRows
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class LayersInBox:
+    """Rows of the first layer, and what is put together above them.
+
+    Attributes
+    ----------
+    ask : Askable
+        In coordinates in which the box is the cube of the method.
+    rows : ndarray, shape (m, d + 1)
+        Weights of norm 1, and biases.
+    seeds : list of Seed
+        Of whatever layer.
+    upper : UpperRows
+        Nothing, until the rows below have signs.
+    is_signed : ndarray of bool, shape (m,)
+        Which of their signs an answer has told, once they were asked for.
+    """
+
+    ask: Askable
+    noise: NoiseFloor
+    how: FirstInBox
+    rng: np.random.Generator
+    rows: FloatArray = field(init=False)
+    seeds: list[Seed] = field(default_factory=list, init=False)
+    upper: UpperRows = field(init=False)
+    is_signed: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = np.empty((0, self.ask.dim_in + 1))
+        self._put_together()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what is above the first layer is put together."""
+        return len(self.is_signed) > 0
+
+    @property
+    def normals(self) -> FloatArray:
+        """What the function changes along, shape (n, d)."""
+        return np.vstack([self.rows[:, :-1], *(seed.normal[None] for seed in self.seeds)])
+
+    @property
+    def stack(self) -> Stack:
+        """All that is known."""
+        below = Stack(self.ask.dim_in, [self.rows[:, :-1]], [self.rows[:, -1]])
+        return below.with_layer(self.upper.V, self.upper.c) if self.is_settled else below
+
+    def search(self, quiet: int, max_rounds: int) -> None:
+        """Look along chords until so many rounds in a row show nothing new, or rows are too many."""
+        idle, cube = 0, self.how.cube
+        for turn in range(max_rounds):
+            W = self.rows[:, :-1]
+            starts = self.how.starts(self.rng, W, W if self.is_settled else self.normals, turn)
+            idle = 0 if self.look(starts, cube.near_corners(self.rng, -starts)) else idle + 1
+            if idle == quiet or len(self.rows) >= self.ask.dim_in:
+                break
+        log.info("%d rows, %d numbers above", len(self.rows), self.upper.n_known)
+
+    def look(self, starts: FloatArray, ends: FloatArray) -> bool:
+        """Look along chords; whether they show anything new."""
+        stack, how, n_known = self.stack, self.how, self.upper.n_known
+        pairs = zip(starts, ends - starts, strict=True)
+        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in pairs]
+        points = how.seeds.scan.find(self.ask, self.noise, starts, ends, breaks, self.rng)
+        found = how.seen(self.ask, self.noise, points, self.rows[:, :-1], self.rng)
+        self.seeds += found
+        others = self.upper.add(found) if self.is_settled else found
+        new = how.new_rows(self.ask, self.noise, others, self.rows, self.normals, self.rng)
+        self.rows = np.vstack([self.rows, new])
+        if len(new) and self.is_settled:
+            self.settle()
+        return len(new) > 0 or self.upper.n_known > n_known
+
+    def fill(self, X: FloatArray) -> bool:
+        """Look for weights that no seed has told; whether any was found.
+
+        A chord along which one neuron below is on, from where one above is off to where it is on,
+        crosses the latter's surface there.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+            Points to choose ends from.
+        """
+        H, sums = self.upper.sums(X)
+        pairs = []
+        for i, j in np.argwhere(~self.upper.is_known):
+            on = H[:, j] > 0.0
+            sides = [np.flatnonzero(on & side) for side in (sums[:, i] <= 0.0, sums[:, i] > 0.0)]
+            if all(len(side) for side in sides):
+                pairs.append([X[self.rng.choice(side)] for side in sides])
+        if not pairs:
+            return False
+        starts, ends = np.array(pairs).transpose(1, 0, 2)
+        return self.look(starts, ends)
+
+    def add_always_on(self) -> None:
+        """Add rows for directions in which no neuron turns: of some that are on all over the box."""
+        Q = self.how.left_out(self.rows[:, :-1], self.normals)
+        far = 2.0 * self.how.cube.bound * np.abs(Q).sum(axis=1)
+        self.rows = np.vstack([self.rows, np.column_stack([Q, far])])
+
+    def settle(self) -> None:
+        """Turn the rows of the first layer on, and put together what is above them."""
+        layer = self.rows[:, :-1], self.rows[:, -1]
+        layer, self.is_signed = self.how.signed(self.ask, self.noise, layer, self.rng)
+        self.rows = np.column_stack(layer)
+        self._put_together()
+
+    def sharpen(self) -> None:
+        """Measure the first layer's rows again."""
+        self.rows = self.how.sharp(self.ask, self.noise, self.stack, self.rows, self.rng)
+        self._put_together()
+
+    def _put_together(self) -> None:
+        self.upper = UpperRows((self.rows[:, :-1], self.rows[:, -1]), self.noise.unit)
+        if self.is_settled:
+            self.upper.add(self.seeds)

@@ -1,0 +1,244 @@
+"""Two hidden layers inside a box, the first narrower than the input.
+
+Outside a box the upper layer is asked through a right inverse of the first (DG21, section 3.5.4),
+which leaves a box.  Inside, chords show both layers, and what is seen of the upper one with the
+lower in many states is put together; the affine rest, and what no chord has told, come from
+answers.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from revelu.errors import CurvedError, LimitReachedError, SaturatedError
+from revelu.network import Network
+from revelu.numerics.interruption import interruptible
+from revelu.oracle import Oracle
+from revelu.recover.deep.answers import Answers, Judging
+from revelu.recover.deep.first_in_box import FirstInBox
+from revelu.recover.deep.layers_in_box import LayersInBox
+from revelu.recover.in_box import OracleInBox
+from revelu.recover.method import Candidate, Disagreement, Search, Why
+from revelu.recover.refine.network_fit import Samples, fit
+from revelu.recover.signs import resolve_signs
+from revelu.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from revelu.recover.deep.narrow import TwoHidden
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InBox:
+    """How two layers are found in a box."""
+
+    first: FirstInBox = field(default_factory=FirstInBox)
+    judging: Judging = field(default_factory=Judging)
+    quiet_first: int = 4
+    """Rounds of chords in a row without anything new that end the search for the first layer,"""
+    quiet: int = 12
+    """and that above it, which costs less and finds rows that are missing below, too;"""
+    max_rounds: int = 120
+    """rounds at most."""
+    n_pool: int = 4000
+    """Points drawn, not asked, among which the ends of chords and telling inputs are chosen."""
+    quiet_fills: int = 2
+    """Draws in a row that lead to none of the weights that no chord has told."""
+    n_equations: float = 16.0
+    """Answers for each parameter of the upper layer: the states below it are many."""
+    n_fresh: int = 500
+    """Fresh answers that a network is held against."""
+    max_fits: int = 12
+    """Fits at most; after each chords lead to where the network is wrong,"""
+    n_aimed: int = 6
+    """to so many of these inputs."""
+    n_each: int = 3
+    """Inputs asked for each weight that no chord has told."""
+    margin: float = 0.98
+    """Chords to inputs end short of a face, where differences have no room."""
+    robust_steps: int = 30
+    """Steps of the fit of the affine rest, by least absolute deviations."""
+
+
+@dataclass
+class LayersSearch(Search):
+    """Two layers under way inside a box.
+
+    Attributes
+    ----------
+    inside : OracleInBox
+    layers : LayersInBox
+        What chords have shown.
+    answers : Answers
+        What the network is held against.
+    network : Network, optional
+        The best so far, in the coordinates of the cube.
+    """
+
+    method: "TwoHidden"
+    inside: OracleInBox = field(init=False)
+    layers: LayersInBox = field(init=False)
+    answers: Answers = field(init=False)
+    network: Network | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        how = self.how
+        self.inside = OracleInBox(self.oracle, how.first.cube.bound)
+        self.inside.dim_out = len(self.noise.unit)
+        self.layers = LayersInBox(self.inside, self.noise, how.first, self.rng)
+        self.answers = Answers(cast("Oracle", self.inside), self.noise, self.rng, how.judging)
+
+    @property
+    def how(self) -> InBox:
+        """What tunes it."""
+        return self.method.inside_box
+
+    def propose(self) -> Candidate:
+        """Find both layers along chords, then look at fresh inputs until none is wrong."""
+        self.tell("finding two hidden layers inside the box")
+        return self._until_limit(self._found)
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Look for what is missing at inputs where the network was wrong."""
+        if self.network is None or self.n_repairs == self.method.max_repairs:
+            return None
+        self.n_repairs += 1
+        self.tell("looking for neurons that fire where the network was wrong")
+        X = self.how.first.cube.clip(self.inside.coordinates(seen.X))
+
+        def go_on() -> Candidate:
+            self.answers.add(X)
+            return self._explained()
+
+        return self._until_limit(go_on)
+
+    def _until_limit(self, go_on: Callable[[], Candidate]) -> Candidate:
+        try:
+            with interruptible(self.oracle.check_time):
+                return go_on()
+        except (LimitReachedError, SaturatedError) as error:
+            return self._candidate(Why.of(error), str(error))
+        except CurvedError as error:
+            return self._candidate(Why.CURVED, str(error))
+
+    def _found(self) -> Candidate:
+        """Chords first; then the first layer to more digits, and what no chord has told yet."""
+        layers, how, d = self.layers, self.how, self.oracle.dim_in
+        layers.search(how.quiet_first, how.max_rounds)
+        n = len(layers.rows)
+        if n >= d:
+            told = f"at least {n} first-layer neurons for {d} inputs: they cannot be set at will"
+            return self._candidate(Why.UNRESOLVED, told)
+        if not n:
+            return self._candidate(
+                Why.UNRESOLVED, "no hyperplane was found that bends the function all over the box"
+            )
+        layers.add_always_on()
+        layers.settle()
+        self.tell(f"{n} neurons of the first layer; looking above them")
+        layers.search(how.quiet, how.max_rounds)
+        layers.sharpen()
+        quiet = 0
+        while quiet < how.quiet_fills:
+            quiet = 0 if layers.fill(how.margin * self._draw(how.n_pool)) else quiet + 1
+        return self._explained()
+
+    def _explained(self) -> Candidate:
+        how, answers, is_fresh, n_wrong = self.how, self.answers, False, 0
+        if not len(answers):
+            upper = self.layers.upper
+            n_parameters = upper.V.size + upper.A.size + upper.V.shape[1] * len(self.noise.unit)
+            answers.add(self._draw(int(how.n_equations * n_parameters / len(self.noise.unit))))
+        for _ in range(how.max_fits):
+            network = self.network = self._fitted()
+            wrong = answers.wrong(network)
+            n_wrong = int(wrong.sum())
+            log.info("%d of %d wrong, %d queries", n_wrong, len(wrong), self.oracle.n_queries)
+            if not n_wrong and is_fresh:
+                return self._candidate(Why.EXPLAINED)
+            if n_wrong:
+                self._aim(wrong)
+                answers.add(self._telling())
+            else:
+                answers.add(self._draw(how.n_fresh))
+            is_fresh = not n_wrong
+        told = f"the network was wrong at {n_wrong:,} of {len(answers):,} inputs asked"
+        return self._candidate(Why.UNRESOLVED, told)
+
+    def _aim(self, wrong: BoolArray) -> None:
+        """Look along chords to wrong inputs, from right ones and from the corners opposite."""
+        X, how = self.answers.X, self.how
+        bad = self.rng.permutation(np.flatnonzero(wrong))[: how.n_aimed]
+        starts, good = -X[bad], np.flatnonzero(~wrong)
+        if len(good):
+            starts[::2] = X[self.rng.choice(good, len(starts[::2]))]
+        self.layers.look(how.margin * starts, how.margin * X[bad])
+
+    def _draw(self, n: int) -> FloatArray:
+        """Points of the cube: even or on faces, where neurons turn, and at all kinds of corners."""
+        first, W = self.how.first, self.layers.rows[:, :-1]
+        n_each, d = n // 3, W.shape[1]
+        even = first.cube.points(self.rng, n - 2 * n_each, d)
+        turning = first.corners(self.rng, W, n_each) * self.rng.random((n_each, 1))
+        signs = np.sign(self.rng.random((n_each, 1)) - self.rng.random((n_each, d)))
+        return np.vstack([even, turning, first.cube.bound * signs])
+
+    def _telling(self) -> FloatArray:
+        """Inputs that show most of the weights that no seed has told, shape (n, d)."""
+        upper, X = self.layers.upper, self._draw(self.how.n_pool)
+        H, sums = upper.sums(X)
+        chosen = np.zeros(len(X), dtype=bool)
+        for i, j in np.argwhere(~upper.is_known):
+            shown = np.where(sums[:, i] > 0.0, H[:, j], 0.0)
+            best = np.argsort(-shown, kind="stable")[: self.how.n_each]
+            chosen[best[shown[best] > 0.0]] = True
+        return X[chosen]
+
+    def _fitted(self) -> Network:
+        """The neurons known, and the affine rest that most answers agree on; or a fit to all."""
+        answers, upper = self.answers, self.layers.upper
+        (W, b), unit = upper.first, self.noise.unit
+        H, sums = upper.sums(answers.X)
+        rest = answers.Y / unit - np.maximum(sums, 0.0) @ upper.A
+        S = self._robust(np.column_stack([H, np.ones(len(H))]), rest) * unit
+        skip = S[:-1].T, np.zeros(len(unit))
+        held = Network([upper.V, (upper.A * unit).T], [upper.c, S[-1]], skip)
+        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
+        fitted = fit(held, Samples(H, answers.Y, errors)).network
+        return answers.best(
+            [Network([W, *n.weights], [b, *n.biases], n.skip) for n in (fitted, held)]
+        )
+
+    def _robust(self, F: FloatArray, Y: FloatArray) -> FloatArray:
+        """Solve ``F S = Y`` where most rows can be, by least sums of their rests' norms."""
+        weights = np.ones((len(F), 1))
+        for _ in range(self.how.robust_steps):
+            S = np.linalg.lstsq(F * weights, Y * weights, rcond=None)[0]
+            left = np.linalg.norm(Y - F @ S, axis=1, keepdims=True)
+            # Below the median of what is left only rows that stand out are weighed down.
+            delta = max(0.3 * float(np.median(left)), self.noise.relative)
+            weights = 1.0 / np.sqrt(left + delta)
+        return np.asarray(S)
+
+    def _candidate(self, why: Why, *obstacles: str) -> Candidate:
+        network = self.network
+        if network is None:
+            return Candidate(None, why, obstacles=obstacles)
+        worst = 0.0
+        if why is not Why.EXPLAINED:
+            worst = float(np.abs(network(self.answers.X) - self.answers.Y).max(initial=0.0))
+        above = Network(network.weights[1:], network.biases[1:], network.skip)
+        above, notes = resolve_signs(above, self.noise.half_digits)
+        W, b = network.weights[0], network.biases[0]
+        if not len(above.weights[0]) and above.skip is not None:
+            # Nothing bends above the first layer: it is the only one.
+            V, c = above.skip
+            network = Network([W, V], [b, c + above.biases[-1]])
+        else:
+            network = Network([W, *above.weights], [b, *above.biases], above.skip)
+        network = self.inside.network_of_inputs(network)
+        return Candidate(network, why, notes=tuple(notes), obstacles=obstacles, worst_error=worst)
