@@ -55,6 +55,16 @@ class Below:
         moved[np.arange(len(X)), pixels] += step
         return np.asarray((self.features(moved) - self.features(X)) / step)
 
+    def pixels(self, size: tuple[int, int]) -> IntArray:
+        """Return the pixels that the first rows and columns of the features read."""
+        rows, columns = size
+        windows = np.arange(self.shape[1] * self.shape[2]).reshape(self.shape[1:])
+        windows = windows[:rows, :columns].ravel()
+        places = windows if self.pool is None else self.pool.reads[windows]
+        read = np.unique(self.conv.reads[places])
+        # Beyond the last pixel is what pads read.
+        return np.asarray(read[read < self.conv.size_in])
+
     def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Whether some sum is 0 at an input, or the two largest of a window are equal, (n,).
 
