@@ -45,16 +45,10 @@ class Crossing:
     direction: FloatArray
     changes: FloatArray
 
-    def equations(self, below: Below, step: float) -> FloatArray:
-        """What the weights of the neuron are orthogonal to, (m, channels, rows, columns).
-
-        Parameters
-        ----------
-        step : float
-            By which slopes of features are asked.
-        """
+    def equations(self, below: Below) -> FloatArray:
+        """What the weights of the neuron are orthogonal to, (m, channels, rows, columns)."""
         X = np.repeat(self.x[None], len(self.pixels), axis=0)
-        slopes = below.slopes(X, self.pixels, step)
+        slopes = below.slopes(X, self.pixels)
         along = self.pixels == self.pixel
         J = self.changes[:, None, None, None]
         rows = J[along] * slopes - J * slopes[along]

@@ -80,8 +80,6 @@ class UpperUnits:
     away : (float, float)
         How far lines start from a critical point of a neuron that was seldom seen, relative to
         N(0, I).
-    step : float
-        Along a pixel, between two critical points, where slopes of features are asked.
     rounding : float
         How far off 0 and 1 the answer may be of whether a neuron is turned.
     """
@@ -96,7 +94,6 @@ class UpperUnits:
     most_alike: float = 0.9
     n_reweighted: int = 8
     away: tuple[float, float] = (0.05, 1.0)
-    step: float = 1e-6
     rounding: float = 0.05
     crossings: CrossingSearch = field(default_factory=CrossingSearch)
 
@@ -180,7 +177,7 @@ class UpperUnits:
         found = []
         for group in groups:
             mine = self._crossed(jumps[group[0]], crossings)
-            rows = [one.equations(below, self.step)[:, :, : size[0], : size[1]] for one in mine]
+            rows = [one.equations(below)[:, :, : size[0], : size[1]] for one in mine]
             more = np.concatenate(rows) if rows else np.empty((0, *H.shape[1:2], *size))
             found.append(self._solved(H[group], size, more))
         return found
@@ -278,7 +275,7 @@ class UpperUnits:
         below: Below,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
-        D = np.abs(units.slopes(below.slopes(X, pixels, self.step)))
+        D = np.abs(units.slopes(below.slopes(X, pixels)))
         return np.array(
             [
                 D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
@@ -299,7 +296,7 @@ class UpperUnits:
         X, slopes = (np.vstack(parts) for parts in zip(*(_pieces(s) for s in seen), strict=True))
         pixels = np.concatenate([np.full(len(_pieces(s)[0]), s.pixel) for s in seen])
         H = below.features(X)
-        D = units.slopes(below.slopes(X, pixels, self.step))
+        D = units.slopes(below.slopes(X, pixels))
         left = ((D * (units.sums(H) > 0.0)) @ columns - slopes).ravel()
         G = (D[:, None, :] * columns.T).reshape(len(left), -1)
         shares = np.linalg.lstsq(G, left, rcond=None)[0]
