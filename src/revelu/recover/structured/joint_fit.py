@@ -70,7 +70,6 @@ class JointFit:
             What is left, relative to the answers, that is the answers' own error.
         """
         left = self._solve()
-        print('left', left)
         for _ in range(n_steps):
             if left <= rtol:
                 break
@@ -78,7 +77,6 @@ class JointFit:
             if not self._step():
                 break
             left = self._solve()
-            print('left', left, self.conv.kernels.size)
             if left > 0.5 * before[2]:
                 if left > before[2]:
                     self.conv, self.A, left = before

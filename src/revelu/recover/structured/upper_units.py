@@ -109,8 +109,9 @@ class UpperUnits:
         is_local : bool
             The neurons read few of the features, of which they see those at the corner; else all.
         """
-        size: tuple[int, int] | None = None if is_local else below.shape[1:]
+        size: tuple[int, int] | None
         crossings: list[Crossing] = []
+        tried: set[bytes] = set()
         n_first = len(lines.seen)
         while len(lines.seen) - n_first <= self.max_lines:
             below = below.refined(lines.X, rtol)
@@ -118,7 +119,8 @@ class UpperUnits:
             X, jumps, pixels = lines.X[others], lines.jumps[others], lines.pixels[others]
             shown = (pixels == lines.pixel) | (not is_local)
             H, groups = below.features(X), self._groups(jumps, shown)
-            size = size or self._size(H, groups)
+            size = below.shape[1:]
+            size = self._size(H, jumps, groups, crossings, below) if is_local else size
             found = self._neurons(H, jumps, groups, size, crossings, below)
             known = [one for one in found if one is not None]
             log.info("%d lines: %d of %d neurons above", len(lines.seen), len(known), len(groups))
@@ -133,7 +135,7 @@ class UpperUnits:
                     return below, turned
             missing = [g for g, v in zip(groups, found, strict=True) if v is None]
             if size is not None:
-                crossings += self._cross(lines, below, others, missing, crossings, size)
+                crossings += self._cross(lines, below, others, missing, tried, size)
             self._look(lines, X, missing, is_local=is_local)
         return None
 
@@ -154,13 +156,25 @@ class UpperUnits:
         groups = [group for group in groups if shown[group].sum() >= self.fewest]
         return sorted(groups, key=len, reverse=True)
 
-    def _size(self, H: FloatArray, groups: list[IntArray]) -> tuple[int, int] | None:
-        """The least box of features that a neuron reads: rows and columns."""
+    def _size(
+        self,
+        H: FloatArray,
+        jumps: FloatArray,
+        groups: list[IntArray],
+        crossings: list[Crossing],
+        below: Below,
+    ) -> tuple[int, int] | None:
+        """The box of features that tells the most neurons, the least of those; None if none does.
+
+        Where few critical points are seen, too small a box may seem to tell one.
+        """
+        most, best = 0, None
         for size in _sizes(H.shape[2], H.shape[3]):
-            for group in groups:
-                if self._solved(H[group], size) is not None:
-                    return size
-        return None
+            found = self._neurons(H, jumps, groups, size, crossings, below)
+            n_told = sum(one is not None for one in found)
+            if n_told > most:
+                most, best = n_told, size
+        return best
 
     def _neurons(
         self,
@@ -194,20 +208,24 @@ class UpperUnits:
         below: Below,
         others: IntArray,
         groups: list[IntArray],
-        crossings: list[Crossing],
+        tried: set[bytes],
         size: tuple[int, int],
     ) -> list[Crossing]:
-        """Measure another critical point of each neuron, where there is the most room."""
-        done = {one.x.tobytes() for one in crossings}
-        chosen = []
+        """Measure another critical point of each neuron, where there is the most room.
+
+        Parameters
+        ----------
+        tried : set of bytes
+            Inputs at which none is measured again; the ones chosen are added.
+        """
+        X, room, pixels, chosen = lines.X, lines.room, below.pixels(size), []
         for group in groups:
-            points = [i for i in others[group] if lines.X[i].tobytes() not in done]
-            points = [i for i in points if lines.pixels[i] in below.pixels(size)]
+            points = [i for i in others[group] if X[i].tobytes() not in tried]
+            points = [i for i in points if lines.pixels[i] in pixels]
             if points:
-                chosen.append(max(points, key=lambda i: lines.room[i]))
-        if not chosen:
-            return []
-        return self.crossings.measure(lines, np.array(chosen), below.pixels(size))
+                chosen.append(max(points, key=lambda i: room[i]))
+                tried.add(X[chosen[-1]].tobytes())
+        return self.crossings.measure(lines, np.array(chosen), pixels) if chosen else []
 
     def _solved(
         self, H: FloatArray, size: tuple[int, int], more: FloatArray | None = None
