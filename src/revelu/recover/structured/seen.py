@@ -70,7 +70,7 @@ class Seen:
     def room(self) -> FloatArray:
         """How far the nearest other kink is from each, at most 1, (m,)."""
         gaps = np.concatenate([[1.0], np.diff(self.kinks), [1.0]])[: len(self.kinks) + 1]
-        return np.minimum(np.minimum(gaps[:-1], gaps[1:]), 1.0)
+        return np.asarray(np.minimum(np.minimum(gaps[:-1], gaps[1:]), 1.0))
 
     @property
     def between(self) -> FloatArray:
