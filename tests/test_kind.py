@@ -123,6 +123,13 @@ def test_affine_functions_and_coarse_answers():
     assert kind_of(Oracle(degrade(network, Rounded(3)), 10), 10, most=0).function == "unknown"
 
 
+def test_too_many_neurons_to_follow_any_are_no_error():
+    for seed in range(3):
+        kind = kind_of(zoo.random_network([8, 3000, 2], seed=seed), 8, seed, most=2_500)
+        assert kind.hidden_layers == "unknown"
+        assert kind.units == "unknown"
+
+
 def test_budget_keeps_what_was_told():
     network = zoo.random_network([10, 16, 1], seed=1)
     found = revelu.diagnose(network, budget=64 + 160)

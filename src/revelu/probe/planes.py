@@ -163,6 +163,8 @@ class Planes:
         """Points of each hyperplane where it bends the same, otherwise, and not."""
         kinks, shifts, jumps = known
         m, n = len(kinks), self.n_points
+        if not m:
+            return (np.zeros(0, dtype=np.intp),) * 3
         s = rng.uniform(0.1, 1.0, (m, n)) * self.reach * rng.choice([-1.0, 1.0], (m, n))
         t = scan.kinks[kinks, None] + shifts[:, None] * s
         middle = scan.line.points(t.ravel()) + s.reshape(-1, 1) * u

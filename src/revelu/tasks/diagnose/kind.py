@@ -147,6 +147,7 @@ class KindSearch:
         self.kind: dict[str, Any] = {}
         self.evidence: list[str] = []
         self.may_be_maxima = False
+        self.is_cut = False
 
     def run(self) -> Kind:
         """Ask until the target's kind is known, or as far as answers tell it."""
@@ -207,9 +208,13 @@ class KindSearch:
             return
         self.kind["function"] = "piecewise linear"
         self.evidence.append(f"a line has {len(scan.kinks)} kinks and is straight between them")
-        followed = self.planes.follow(self.oracle, self.noise, scan, self.rng)
-        self._count_layers(followed)
-        self._tell_units(scan, followed)
+        if self.is_cut:
+            # Kinks so near each other are taken for one another where they are followed.
+            self.evidence.append("neurons are too many to follow any of them, and to tell layers")
+        else:
+            followed = self.planes.follow(self.oracle, self.noise, scan, self.rng)
+            self._count_layers(followed)
+            self._tell_units(scan, followed)
         self._tell_structure()
 
     @property
@@ -234,6 +239,7 @@ class KindSearch:
             )
             scan = search.run()
             if scan.complete:
+                self.is_cut = bool(np.isfinite(bound))
                 return scan.without_faint_kinks(self.noise.faint_slope)
             if scan.is_torn:
                 self.kind |= {"function": "steps", "extract_with": None}
