@@ -40,6 +40,8 @@ class Tracing:
         the most of which that count, in sizes of an input.
     longer, n_longer : float, int
         Before it is followed an edge is measured over so many times the distance, so many times.
+    most_edges : int
+        More are not followed: borders may be curved.
     rtol : float
         How precisely it is: to roundings of float64.
     n_tests, flat : int, float
@@ -54,6 +56,7 @@ class Tracing:
     longest: float = 10.0
     longer: float = 8.0
     n_longer: int = 5
+    most_edges: int = 2000
     rtol: float = 4e-16
     n_tests: int = 4
     flat: float = 100.0
@@ -129,6 +132,11 @@ class Tracer:
         self.edges = Facets(self.vertices, np.empty((0, 3)), none, none, none, none, none)
         self.pace = replace(self.pace, bracket=self.tracing.bracket)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more edges than are followed."""
+        return len(self.edges) > self.tracing.most_edges
+
     def knows(self, X: FloatArray) -> BoolArray:
         """Whether points ``X (n, 2)`` are on edges that are known, (n,)."""
         return np.asarray((self._places(X) >= 0).any(axis=1))
@@ -140,7 +148,7 @@ class Tracer:
             self.ask, starts.X, starts.E, starts.a, starts.b, sizes, self.precision, self.rng
         )
         self._take_in(facets, np.full((len(facets), 2), OPEN))
-        while (self.ends == OPEN).any():
+        while (self.ends == OPEN).any() and not self.is_full:
             self._advance()
 
     def polygons(self) -> Polygons:
@@ -237,6 +245,8 @@ class Tracer:
             longer = self._between(some, some.X, far, room, max_widenings=1)
             size = np.maximum(np.abs(far).max(axis=1, initial=0.0), 1.0)
             flat = tracing.flat * tracing.rtol * size
+            met = np.flatnonzero(np.isfinite(longer.F).all(axis=1))
+            todo, longer, flat = todo[met], longer.take(met), flat[met]
             good = are_flat(self.ask, longer, flat, tracing.n_tests, self.rng)
             facets = facets.replaced(todo[good], longer.take(good))
             todo = todo[good]
@@ -388,8 +398,14 @@ def _corners(
     is_bend = np.abs(angle[:n] - angle[n:]) < 4.0 * precision.flat * atol / s
     chosen = np.flatnonzero(parts & ~np.append(np.zeros(n, bool), is_bend))
     leaving, rows = measure_facets(
-        ask, Y[chosen], E[chosen], own[chosen], behind[chosen], pace.inner * s[both[chosen]],
-        precision, rng,
+        ask,
+        Y[chosen],
+        E[chosen],
+        own[chosen],
+        behind[chosen],
+        pace.inner * s[both[chosen]],
+        precision,
+        rng,
     )
     of, R = both[chosen[rows]], R[chosen[rows]]
     return _meeting(walks, is_bend, leaving, R, of, s, precision, pace)
