@@ -70,7 +70,7 @@ def wrong(truth, recovery, d, n=100_000):
         ([10, 16, 1], 2, 75_000),
         ([20, 20, 5], 2, 180_000),
         ([20, 20, 5], 3, 150_000),
-        ([4, 8, 1], 2, 55_000),
+        ([4, 8, 1], 2, 35_000),
         ([3, 8, 1], 8, 40_000),
     ],
 )
@@ -181,6 +181,7 @@ def test_what_is_no_network_is_refused_with_evidence(wine, model, words):
     assert any(words in said for said in found.evidence)
     assert found.network is None
     assert found.certificate is None
+    assert found.ledger.n_queries <= 220_000
 
 
 def test_two_hidden_layers_come_back():

@@ -50,6 +50,9 @@ class Depth:
         Rows that differ by less are one.
     fewest_above : int
         Fewer rows whose hyperplanes end were found by chance.
+    most_alone : int
+        Of so many of them, and none that bends all borders, no network is the reason; half as
+        many where walks have passed more hyperplanes than ended at any.
     margin : float
         The next layer is looked at where no output of the first is smaller.
     most_idle : int
@@ -78,6 +81,7 @@ class Depth:
     same: float = 1e-4
     worst: float = 1e-8
     fewest_above: int = 3
+    most_alone: int = 24
     margin: float = 1e-3
     most_idle: int = 16
     n_restarts: int = 4
@@ -236,6 +240,16 @@ class FirstLayer:
         self.n_found = len(found)
         self.survey.rows = found.join(rest.take(~first & ~above))
         return int(first.sum())
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether there are rows above so many that one of a first layer would have been found.
+
+        Each row of it is common to bends anywhere, and one above only to those in a region.
+        """
+        is_straight = self.survey.n_silent > self.survey.n_met
+        most = self.depth.most_alone // 2 if is_straight else self.depth.most_alone
+        return self.n_found == 0 and len(self.above) >= most
 
     @property
     def n_rows(self) -> int:

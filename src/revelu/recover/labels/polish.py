@@ -27,7 +27,10 @@ class Polish:
     Attributes
     ----------
     surplus : float
-        Points for each unknown.
+        Points for each unknown,
+    each_input : float
+        on segments between so many inputs for each of a neuron's weights, at least: those between
+        fewer lie in a subspace, and tell nothing of weights across it.
     each_side : float
         Points on either side of each neuron's hyperplane, for each of its weights.
     each_entry : int
@@ -55,6 +58,7 @@ class Polish:
     """
 
     surplus: float = 1.25
+    each_input: float = 4.0
     each_side: float = 2.0
     each_entry: int = 8
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)

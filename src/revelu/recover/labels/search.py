@@ -369,6 +369,9 @@ class LabelSearch(Search):
     def _expected(self, network: Network) -> Borders:
         """Borders that a network predicts, on fresh segments."""
         polish, classes = self.method.polish, self.pool.classes
+        lacking = int(polish.each_input * (self.pool.dim + 1)) - len(self.pool.X)
+        if lacking > 0:
+            self.pool.draw(lacking)
         P, Q, _ = self.pool.segments(int(polish.surplus * network.n_parameters) + 30)
         expected, _ = predicted_borders(network, P, Q, classes)
         if network.n_parameters <= polish.most_points:

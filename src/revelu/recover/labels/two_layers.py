@@ -127,7 +127,7 @@ class TwoLayers:
         ``is_open`` says that a row is missing, whatever normals say.
         """
         depth, idle, n_first = self.depth, 0, self.first.n_found
-        while idle < depth.most_idle:
+        while idle < depth.most_idle and not self.first.is_refuted:
             if not is_open or self.first.n_found > n_first:
                 self.V = self._signed()
                 if self.V is not None:
