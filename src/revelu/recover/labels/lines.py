@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.recover.labels.polygons import FAR, Polygons, tangents
+from revelu.recover.labels.polygons import End, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -101,7 +101,7 @@ def crosses(polygons: Polygons, V: FloatArray, vertices: IntArray) -> BoolArray:
     s = np.empty((len(V), len(U), 2))
     for side, way in enumerate((-1.0, 1.0)):
         at = polygons.edges.X + np.nan_to_num(T[:, side], posinf=0.0, neginf=0.0)[:, None] * U
-        far = polygons.ends[:, side] == FAR
+        far = polygons.ends[:, side] == End.FAR
         points = np.where(
             far[:, None],
             np.column_stack([way * U, np.zeros(len(U))]),
@@ -181,7 +181,7 @@ def find_intervals(polygons: Polygons, bends: BentEdges, i: int) -> list[tuple[f
     """Ratios of slopes at which the line through a bend crosses no edge elsewhere, widest first."""
     T = tangents(polygons.edges.F)
     X = np.column_stack([polygons.vertices, np.ones(len(polygons.vertices))])
-    ways = np.vstack([T[polygons.ends[:, side] == FAR] for side in (0, 1)])
+    ways = np.vstack([T[polygons.ends[:, side] == End.FAR] for side in (0, 1)])
     points = np.vstack(
         [np.delete(X, bends.vertex[i], axis=0), np.column_stack([ways, np.zeros(len(ways))])]
     )

@@ -32,7 +32,7 @@ from revelu.recover.labels.lines import (
     find_pairs,
     middle_ratios,
 )
-from revelu.recover.labels.polygons import FAR, Polygons, tangents
+from revelu.recover.labels.polygons import End, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -228,7 +228,7 @@ class Plane:
         """Points of all edges away from their ends, (n, 3), with a last coordinate of 1."""
         edges, T = self.polygons.edges, self.polygons.extents
         size = np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
-        T = np.where(self.polygons.ends == FAR, np.nan, T)
+        T = np.where(self.polygons.ends == End.FAR, np.nan, T)
         lo = np.where(np.isnan(T[:, 0]), np.where(np.isnan(T[:, 1]), 0.0, T[:, 1]) - size, T[:, 0])
         hi = np.where(np.isnan(T[:, 1]), np.where(np.isnan(T[:, 0]), 0.0, T[:, 0]) + size, T[:, 1])
         X = edges.X + ((lo + hi) / 2.0)[:, None] * tangents(edges.F)

@@ -7,6 +7,7 @@ they, and the vertices where they meet, are as precise as labels tell.
 """
 
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 import numpy as np
 
@@ -17,8 +18,16 @@ from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_fa
 from revelu.recover.labels.heights import Ask, heights
 from revelu.types import BoolArray, FloatArray, IntArray
 
-OPEN, FAR, LOST = -1, -2, -3
-"""Ends of edges that are at no vertex: not followed yet, without one, or not told."""
+
+class End(IntEnum):
+    """Ends of edges that are at no vertex."""
+
+    OPEN = -1
+    """Not followed yet."""
+    FAR = -2
+    """The edge goes on for ever."""
+    LOST = -3
+    """What leaves it was not found."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ def _extents(edges: Facets, ends: IntArray, vertices: FloatArray) -> FloatArray:
     U = tangents(edges.F)
     for side, far in enumerate((-np.inf, np.inf)):
         own = ends[:, side]
-        T[own == FAR, side] = far
+        T[own == End.FAR, side] = far
         known = np.flatnonzero(own >= 0)
         T[known, side] = ((vertices[own[known]] - edges.X[known]) * U[known]).sum(axis=1)
     return T
@@ -147,8 +156,8 @@ class Tracer:
         facets, _ = measure_facets(
             self.ask, starts.X, starts.E, starts.a, starts.b, sizes, self.precision, self.rng
         )
-        self._take_in(facets, np.full((len(facets), 2), OPEN))
-        while (self.ends == OPEN).any() and not self.is_full:
+        self._take_in(facets, np.full((len(facets), 2), End.OPEN))
+        while (self.ends == End.OPEN).any() and not self.is_full:
             self._advance()
 
     def polygons(self) -> Polygons:
@@ -204,27 +213,27 @@ class Tracer:
 
     def _advance(self) -> None:
         """Follow all edges to their ends, and take in what leaves those."""
-        rows, sides = np.nonzero(self.ends == OPEN)
+        rows, sides = np.nonzero(self.ends == End.OPEN)
         facets = self.edges.take(rows)
         U = tangents(facets.F) * np.where(sides, 1.0, -1.0)[:, None]
         facets = self._sharpened(facets, U)
         U = tangents(facets.F) * np.where(sides, 1.0, -1.0)[:, None]
         walks = walk(self.ask, facets, U, np.full(U.shape, np.nan), self.precision, self.pace)
         ended = np.isfinite(walks.bad)
-        at = np.where(ended, self._vertices_at(walks), FAR)
-        new = np.flatnonzero(at == LOST)
+        at = np.where(ended, self._vertices_at(walks), End.FAR)
+        new = np.flatnonzero(at == End.LOST)
         corners = self._turn(walks.take(new))
         first: list[int] = []
         for i, X in enumerate(corners.X):
             at[new[i]] = self._vertex(X)
-            if np.isfinite(X).all() and at[new[i]] == LOST:
+            if np.isfinite(X).all() and at[new[i]] == End.LOST:
                 at[new[i]] = len(self.vertices)
                 self.vertices = np.vstack([self.vertices, X])
                 first.append(i)
         self.ends[rows, sides] = at
         chosen = np.flatnonzero(np.isin(corners.of, first))
         leaving, R = corners.leaving.take(chosen), corners.R[chosen]
-        ends = np.full((len(chosen), 2), OPEN)
+        ends = np.full((len(chosen), 2), End.OPEN)
         side = np.where((tangents(leaving.F) * R).sum(axis=1) > 0, 0, 1)
         ends[np.arange(len(chosen)), side] = at[new[corners.of[chosen]]]
         self._take_in(leaving, ends)
@@ -282,17 +291,17 @@ class Tracer:
     def _vertex(self, X: FloatArray) -> int:
         """The known vertex at ``X (2,)``; LOST for none."""
         if not len(self.vertices) or not np.isfinite(X).all():
-            return LOST
+            return End.LOST
         apart = np.abs(self.vertices - X).max(axis=1)
         best = int(apart.argmin())
         room = self.tracing.same * max(float(np.abs(X).max()), 1.0)
-        return best if apart[best] < room else LOST
+        return best if apart[best] < room else End.LOST
 
     def _vertices_at(self, walks: Walks) -> IntArray:
         """The known vertices at which walks have ended, (n,); LOST for none."""
         with np.errstate(invalid="ignore"):
             middle, width = (walks.good + walks.bad) / 2.0, walks.bad - walks.good
-        found = np.full(len(middle), LOST)
+        found = np.full(len(middle), End.LOST)
         for i in np.flatnonzero(np.isfinite(walks.bad)):
             offset = self.vertices - walks.facets.X[i]
             size = max(float(np.abs(walks.facets.X[i] + middle[i] * walks.U[i]).max()), 1.0)
@@ -323,7 +332,7 @@ class Tracer:
         longest = tracing.longest * np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
         lo = np.where(np.isfinite(lo), lo, -edges.h)
         hi = np.where(np.isfinite(hi), hi, edges.h)
-        far = [self.ends[:, side] == FAR for side in (0, 1)]
+        far = [self.ends[:, side] == End.FAR for side in (0, 1)]
         lo, hi = np.where(far[0], hi - longest, lo), np.where(far[1], lo + longest, hi)
         P, Q = (
             edges.X + (lo + share * (hi - lo))[:, None] * U

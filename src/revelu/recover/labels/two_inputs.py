@@ -14,7 +14,7 @@ from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.plane import Drawing, Plane
-from revelu.recover.labels.polygons import LOST, Tracer, Tracing
+from revelu.recover.labels.polygons import End, Tracer, Tracing
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.types import FloatArray
 
@@ -92,8 +92,8 @@ class TwoInputs:
         polygons = self.tracer.polygons()
         if self.tracer.is_full:
             return self._ended(_TOO_MANY.format(n=len(polygons.edges)))
-        if (polygons.ends == LOST).any():
-            return self._ended(_LOST.format(n=int((polygons.ends == LOST).sum())))
+        if (polygons.ends == End.LOST).any():
+            return self._ended(_LOST.format(n=int((polygons.ends == End.LOST).sum())))
         edges = polygons.edges
         for c in np.setdiff1d(np.append(edges.a, edges.b), self.pool.classes):
             # A class that no input has shows where it meets two others.
