@@ -386,3 +386,13 @@ def lines_through(X, rng):
     F = np.column_stack([N, -(N * X).sum(axis=1)])
     a, small = np.zeros(len(X)), np.full(len(X), 1e-12)
     return Facets(X, F, a, a + 1.0, small + 1e-3, small, small)
+
+
+@pytest.mark.parametrize(("widths", "seed"), [([2, 12, 3], 63_971_000), ([2, 12, 3], 63_971_009)])
+def test_two_inputs_have_the_same_labels_and_say_which_lines_are_told(widths, seed):
+    truth = zoo.random_network(widths, seed=seed)
+    found = revelu.extract(degrade(truth, Labels()), seed=seed)
+    assert found.status is Status.RECOVERED
+    assert any("one choice of many" in said for said in found.evidence)
+    assert wrong(truth, found, 2) == 0
+    assert found.ledger.n_queries <= 350 * truth.n_parameters

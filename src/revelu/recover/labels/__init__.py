@@ -7,7 +7,8 @@ by ``heights`` that are bisected together; ``bends`` follows them to where they 
 ``columns`` is the output layer, a null vector, ``signs`` are those of neurons, and ``polish``
 fits all weights.  ``search`` puts the steps together, and ``roughness`` says why borders are
 none of a network.  ``first_layer`` tells rows of the first of several hidden layers from others,
-and ``two_layers`` searches above it, inside a ``domain``.
+and ``two_layers`` searches above it, inside a ``domain``.  With ``two_inputs`` borders are
+``polygons``, whose bends are on ``lines``; the ``plane`` has a network with them.
 """
 
 from revelu.recover.labels.search import FromLabels

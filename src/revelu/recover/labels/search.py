@@ -12,6 +12,8 @@
    predicts points that are none, it is not believed.
 6. Where borders go on straight at hyperplanes that bend others, there is a first layer below:
    ``two_layers`` takes over, and has another search of this kind ask for what is above it.
+
+With two inputs all borders are polygons, and ``two_inputs`` traces them as a whole instead.
 """
 
 import logging
@@ -41,6 +43,7 @@ from revelu.recover.labels.roughness import Roughness, objection
 from revelu.recover.labels.rows import Matching, Rows
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.labels.two_inputs import Planar, TwoInputs
 from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -60,6 +63,7 @@ class LabelSearch(Search):
     n_farther: int = field(default=0, init=False)
     is_refined: bool = field(default=False, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
+    flat: TwoInputs | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         tuning, d = self.method, self.oracle.dim_in
@@ -89,6 +93,8 @@ class LabelSearch(Search):
         """Search until a network explains all border points, or there is a reason to end."""
         try:
             ended = self._begin()
+            if ended is None and self.flat is not None:
+                return self.flat.propose(self.borders)
             return self._go_on() if ended is None else ended
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
@@ -102,6 +108,8 @@ class LabelSearch(Search):
         if self.n_repairs > self.method.max_repairs:
             return None
         try:
+            if self.flat is not None:
+                return self.flat.repair(seen)
             self.pool.add(seen.X)
             n = len(seen.X)
             P, Q, a = self.pool.segments(4 * n, last=n)
@@ -128,6 +136,11 @@ class LabelSearch(Search):
             self.method.roughness,
             self.rng,
         )
+        if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
+            tuning, self.borders = self.method, starts
+            self.flat = TwoInputs(
+                self._ask, self.pool, self.rng, tuning.precision, tuning.pace, tuning.two_inputs
+            )
         return None if objected is None else self._ended(*objected)
 
     def _go_on(self) -> Candidate:
@@ -415,7 +428,7 @@ class FromLabels(Method):
         Border points are farther off a network that lacks a neuron, somewhere.
     max_repairs : int
         Times that it goes on where fresh labels disagree.
-    precision, pace, matching, effort, roughness, spectrum, turning, polish, depth
+    precision, pace, matching, effort, roughness, spectrum, turning, polish, depth, two_inputs
         What tunes the steps.
     """
 
@@ -444,6 +457,7 @@ class FromLabels(Method):
     turning: Turning = Turning()  # noqa: RUF009
     polish: Polish = Polish()  # noqa: RUF009
     depth: Depth = Depth()  # noqa: RUF009
+    two_inputs: Planar = Planar()  # noqa: RUF009
 
     name: ClassVar[str] = "labels"
     purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
