@@ -134,14 +134,12 @@ class Diagnosis(Result):
     told_by: ClassVar[str] = "diagnose"
 
     def subject(self) -> list[str]:
-        """What it is, delta, and what that comes from."""
+        """What it is, and delta."""
         said = [] if self.kind is None else [self.kind.text]
         return [*said, *self._regular()]
 
     def _regular(self) -> list[str]:
-        if self.delta is None or self.at_risk is None:
-            return ["no delta"]
-        return [f"delta {self.delta:.2g} ({self.at_risk.name.replace('_', ' ')})"]
+        return ["no delta" if self.delta is None else f"delta {self.delta:.2g}"]
 
     def fields(self) -> dict[str, Any]:
         """Return what an account says of a diagnosis."""
