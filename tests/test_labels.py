@@ -181,13 +181,46 @@ def test_what_is_no_network_is_refused_with_evidence(wine, model, words):
     assert any(words in said for said in found.evidence)
     assert found.network is None
     assert found.certificate is None
+    assert found.ledger.n_queries <= 220_000
 
 
-def test_two_hidden_layers_are_refused():
+def test_two_hidden_layers_come_back():
     truth = zoo.random_network([10, 8, 8, 3], seed=1)
-    found = revelu.extract(degrade(truth, Labels()), budget=500_000)
-    assert found.status is Status.NOT_IN_CLASS
-    assert any("more than one hidden layer" in said for said in found.evidence)
+    found = revelu.extract(degrade(truth, Labels()), budget=800_000, seed=1)
+    assert (found.status, found.method) == (Status.RECOVERED, "labels")
+    assert found.network.architecture == (10, 8, 8, 3)
+    assert wrong(truth, found, 10) == 0
+    assert first_rows_error(truth, found.network.hyperplanes()) < 1e-10
+
+
+def first_rows_error(truth, layer):
+    """The largest error of any row of a first layer, with rows of norm 1, up to their signs."""
+    V, U = (
+        np.column_stack([W, b]) / np.linalg.norm(W, axis=1)[:, None]
+        for W, b in (truth.hyperplanes(), layer)
+    )
+    near = [np.abs(V[:, None] - s * U[None]).max(axis=2) for s in (1.0, -1.0)]
+    return np.minimum(*near).min(axis=1).max()
+
+
+@pytest.mark.parametrize(
+    ("widths", "seed", "budget", "words"),
+    [
+        ([6, 10, 8, 3], 1, 500_000, "up to their signs"),
+        ([12, 8, 8, 6, 3], 1, 800_000, "what is above it"),
+        ([10, 8, 8, 3], 1, 200_000, "do not fit the budget"),
+    ],
+    ids=["wider_than_the_input", "three_layers", "budget"],
+)
+def test_a_first_layer_alone_is_partial(widths, seed, budget, words):
+    truth = zoo.random_network(widths, seed=seed)
+    found = revelu.extract(degrade(truth, Labels()), budget=budget, seed=1)
+    assert found.status in {Status.PARTIAL, Status.BUDGET_EXHAUSTED}
+    assert found.network is None
+    W, b = found.first_layer
+    assert len(W) == widths[1]
+    assert first_rows_error(truth, (W, b)) < 1e-6
+    assert any(words in said for said in found.evidence)
 
 
 def test_a_linear_classifier_has_no_neuron(wine):
@@ -353,3 +386,13 @@ def lines_through(X, rng):
     F = np.column_stack([N, -(N * X).sum(axis=1)])
     a, small = np.zeros(len(X)), np.full(len(X), 1e-12)
     return Facets(X, F, a, a + 1.0, small + 1e-3, small, small)
+
+
+@pytest.mark.parametrize(("widths", "seed"), [([2, 12, 3], 63_971_000), ([2, 12, 3], 63_971_009)])
+def test_two_inputs_have_the_same_labels_and_say_which_lines_are_told(widths, seed):
+    truth = zoo.random_network(widths, seed=seed)
+    found = revelu.extract(degrade(truth, Labels()), seed=seed)
+    assert found.status is Status.RECOVERED
+    assert any("one choice of many" in said for said in found.evidence)
+    assert wrong(truth, found, 2) == 0
+    assert found.ledger.n_queries <= 350 * truth.n_parameters

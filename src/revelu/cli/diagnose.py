@@ -29,7 +29,7 @@ def diagnose(
     *,
     asking: Asking,
 ) -> ExitCode:
-    """Measure how regular TARGET is: which assumptions of the theorems hold.
+    """Say what kind of function TARGET is, and how regular: which assumptions of the theorems hold.
 
     Example:
       revelu diagnose model.onnx

@@ -1,5 +1,7 @@
 """A box in coordinates in which it is a cube around 0, where inputs vary as methods are used to."""
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 
 from revelu.network import Network
@@ -36,6 +38,10 @@ class OracleInBox:
     def takes_log_ratios(self) -> bool:
         """Whether answers are log-ratios of probabilities."""
         return self.oracle.takes_log_ratios
+
+    def round(self) -> AbstractContextManager[None]:
+        """Count the calls made inside as one round."""
+        return self.oracle.round()
 
     def check_time(self) -> None:
         """Raise where the time is spent."""

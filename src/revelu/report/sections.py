@@ -328,8 +328,8 @@ def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str
 
 
 def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the theorems ask beside regularity, and what smoothing did."""
-    rows = []
+    """What it is, what the theorems ask beside regularity, and what smoothing did."""
+    rows = _of_kind(account["kind"])
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (
@@ -349,6 +349,25 @@ def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if counts:
         rows.append(("theorems", f"{', '.join(counts)} queries, were every constant 1"))
     return rows
+
+
+def _of_kind(kind: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """What a target is, how that was seen, and what to extract it with."""
+    if kind is None:
+        return []
+    named = {"hidden_layers": "hidden layers", "units": "units", "structure": "structure"}
+    said = [f"{kind['function']} function"]
+    said += [f"{heading}: {kind[name]}" for name, heading in named.items()]
+    if (filters := kind["filters"]) is not None:
+        window, strides = ("x".join(map(str, filters[name])) for name in ("window", "strides"))
+        said.append(
+            f"filters of {window}, stride {strides}, pooling {filters['pooling'] or 'none'}"
+        )
+    seen = f"{'; '.join(kind['evidence'])} ({kind['queries']:,} queries)"
+    rows = [("kind", "; ".join(said)), ("told by", seen)]
+    if kind["extract_with"] is None:
+        return [*rows, ("next", "no method recovers such a function")]
+    return [*rows, ("next", f"revelu extract TARGET {kind['extract_with']}".rstrip())]
 
 
 def notes_on_rows(account: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

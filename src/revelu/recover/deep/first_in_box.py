@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from revelu.oracle import NoiseFloor
+from revelu.probe.gradient import CheckedGradients
 from revelu.probe.hyperplane import look_across
 from revelu.probe.line import Askable
 from revelu.probe.region import Cube
@@ -27,7 +28,11 @@ class FirstInBox:
     """The search for the rows of a first layer along chords of a cube, and what tunes it."""
 
     cube: Cube = field(default_factory=lambda: Cube(nearest=0.995, farthest=0.9999))
-    seeds: SeedSearch = field(default_factory=lambda: SeedSearch(steps=(0.3, 0.04, 0.006, 0.001)))
+    seeds: SeedSearch = field(
+        default_factory=lambda: SeedSearch(
+            gradients=CheckedGradients(steps=(0.3, 0.04, 0.006, 0.001))
+        )
+    )
     n_chords: int = 2
     """Chords of a round: the first of three along combinations of all normals, the second where no
     row looks yet, the third from corners at which any share of the inputs is large."""
@@ -68,7 +73,7 @@ class FirstInBox:
         """Points near corners that are farthest along combinations of directions, shape (n, d)."""
         # Of heavy tails: few directions decide, each time others.
         along = rng.standard_normal((n, len(normals))) ** 3 @ normals
-        return self.cube.near_corners(rng, along)
+        return np.asarray(self.cube.near_corners(rng, along))
 
     def left_out(self, W: FloatArray, normals: FloatArray) -> FloatArray:
         """Orthonormal directions of normals that no row looks in, shape (r, d)."""
@@ -87,7 +92,7 @@ class FirstInBox:
         W: FloatArray,
         rng: np.random.Generator,
     ) -> list[Seed]:
-        """Measure seeds in the span of rows alone, if one more direction tells that it is enough."""
+        """Measure seeds in the span of rows alone, if one more direction tells that to be enough."""
         m, d = W.shape
         if not m or m >= d - 1:
             return self.seeds.measure(ask, noise, points, rng)
@@ -153,7 +158,7 @@ class FirstInBox:
             (flags & is_met).reshape(len(some), -1).sum(axis=1)
             for flags in look_across(ask, noise, X, arms)
         )
-        return some[(bent > 0) & (bent >= self.mostly * (bent + straight))]
+        return np.asarray(some[(bent > 0) & (bent >= self.mostly * (bent + straight))])
 
     def signed(
         self, ask: Askable, noise: NoiseFloor, layer: Layer, rng: np.random.Generator

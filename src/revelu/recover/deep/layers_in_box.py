@@ -64,7 +64,7 @@ class LayersInBox:
         return below.with_layer(self.upper.V, self.upper.c) if self.is_settled else below
 
     def search(self, quiet: int, max_rounds: int) -> None:
-        """Look along chords until so many rounds in a row show nothing new, or rows are too many."""
+        """Look along chords until so many rounds in a row show nothing new, or rows are many."""
         idle, cube = 0, self.how.cube
         for turn in range(max_rounds):
             W = self.rows[:, :-1]
@@ -112,9 +112,14 @@ class LayersInBox:
         starts, ends = np.array(pairs).transpose(1, 0, 2)
         return self.look(starts, ends)
 
+    @property
+    def left_out(self) -> FloatArray:
+        """Directions that normals look in and no row does, shape (r, d)."""
+        return self.how.left_out(self.rows[:, :-1], self.normals)
+
     def add_always_on(self) -> None:
-        """Add rows for directions in which no neuron turns: of some that are on all over the box."""
-        Q = self.how.left_out(self.rows[:, :-1], self.normals)
+        """Add rows for directions in which no neuron turns: of some that are on all over it."""
+        Q = self.left_out
         far = 2.0 * self.how.cube.bound * np.abs(Q).sum(axis=1)
         self.rows = np.vstack([self.rows, np.column_stack([Q, far])])
 

@@ -39,9 +39,10 @@ class InBox:
     first: FirstInBox = field(default_factory=FirstInBox)
     judging: Judging = field(default_factory=Judging)
     quiet_first: int = 4
-    """Rounds of chords in a row without anything new that end the search for the first layer,"""
+    """Rounds of chords in a row without anything new that end the search for the first layer, where
+    its rows look in all directions that anything above them does,"""
     quiet: int = 12
-    """and that above it, which costs less and finds rows that are missing below, too;"""
+    """and where they do not, and that above it, which finds rows that are missing below, too;"""
     max_rounds: int = 120
     """rounds at most."""
     n_pool: int = 4000
@@ -129,6 +130,8 @@ class LayersSearch(Search):
         """Chords first; then the first layer to more digits, and what no chord has told yet."""
         layers, how, d = self.layers, self.how, self.oracle.dim_in
         layers.search(how.quiet_first, how.max_rounds)
+        if len(layers.left_out):
+            layers.search(how.quiet, how.max_rounds)
         n = len(layers.rows)
         if n >= d:
             told = f"at least {n} first-layer neurons for {d} inputs: they cannot be set at will"

@@ -16,6 +16,7 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.gradient import CheckedGradients
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.layers import Layers, LayerSearch, Level
@@ -66,7 +67,8 @@ def _walk() -> WalkTuning:
 
 def _search() -> LayerSearch:
     scan = SegmentScan(side=3e-3, shortest=1e-3, edge=0.02, pair=0.2, max_rounds=8)
-    seeds = SeedSearch(scan=scan, steps=(0.4, 0.1, 0.03), single=0.1, precise=0.1)
+    gradients = CheckedGradients((0.4, 0.1, 0.03))
+    seeds = SeedSearch(scan, gradients, single=0.1, precise=0.1)
     walk = _walk()
     return LayerSearch(
         walk=walk,

@@ -10,10 +10,10 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.gradient import Stencil, measure, unit_rows
+from revelu.probe.gradient import CheckedGradients
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
-from revelu.types import FloatArray, IntArray
+from revelu.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +42,11 @@ class SeedSearch:
     """The search for seeds on segments."""
 
     scan: SegmentScan = field(default_factory=SegmentScan)
-    steps: tuple[float, ...] = (0.04, 0.006, 0.001)
-    """Steps of a difference, as shares of the way to the critical point: where a derivative in
-    a random direction, over twice the step, shows that a hyperplane was crossed, the next is
-    taken."""
+    gradients: CheckedGradients = field(default_factory=CheckedGradients)
     single: float = 1e-4
     """A change of gradients is one neuron's if its second singular value is so much smaller."""
     precise: float = 1e-3
     """A change of gradients is known if its error is so much smaller."""
-    at_once: float = 4e6
-    """Numbers of inputs that are asked at once, times 2: that takes some 0.2 GB."""
 
     def find(
         self,
@@ -100,7 +95,7 @@ class SeedSearch:
         left, right = place.reshape(2, n)
         reach = np.linalg.norm(points - np.concatenate([found.X, found.X])[first], axis=1)
         Q = np.eye(points.shape[1]) if basis is None else basis
-        J, errors = self._gradients(ask, noise, points, reach, Q, rng)
+        J, errors = self.gradients.measure(ask, noise, points, reach, rng, basis)
         measured = np.isfinite(errors)
         unit = noise.unit
         seeds = []
@@ -118,46 +113,3 @@ class SeedSearch:
             column = U[:, 0] * sizes[0] * unit * side
             seeds.append(Seed(x, Vt[0] * side, column, float(error / sizes[0])))
         return seeds
-
-    def _gradients(
-        self,
-        ask: Ask,
-        noise: NoiseFloor,
-        points: FloatArray,
-        reach: FloatArray,
-        Q: FloatArray,
-        rng: np.random.Generator,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Gradients by checked differences, shape (n, k, d), and their errors, shape (n,).
-
-        ``reach (n,)`` is how far each point is from the nearest hyperplane, about.  Errors are
-        standard ones, in units of the outputs' scales; infinite where every step crossed one.
-        """
-        (n, d), r = points.shape, len(Q)
-        unit = noise.unit
-        J, errors = np.zeros((n, len(unit), r)), np.full(n, np.inf)
-        sigma = noise.relative * noise.growth(points)
-        todo: IntArray = np.arange(n)
-        for share in self.steps:
-            if not len(todo):
-                break
-            aside = unit_rows(rng, len(todo), r) @ Q
-            stencils = [
-                Stencil(
-                    points[i], Q, np.full(r, share * reach[i]), aside=2.0 * share * reach[i] * w
-                )
-                for i, w in zip(todo, aside, strict=True)
-            ]
-            n_blocks = max(1, round(len(todo) * r * d / self.at_once))
-            blocks = np.array_split(np.arange(len(todo)), n_blocks)
-            measured = [g for block in blocks for g in measure(ask, [stencils[i] for i in block])]
-            failed = []
-            for i, found in zip(todo, measured, strict=True):
-                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + r) * unit
-                if found.is_finite and (found.apart <= atol).all():
-                    J[i] = found.values.T
-                    errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(r)
-                else:
-                    failed.append(i)
-            todo = np.array(failed, dtype=np.intp)
-        return J, errors

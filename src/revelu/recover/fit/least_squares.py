@@ -209,9 +209,13 @@ class FitSearch(Search):
         self.tell("measuring rows on lines")
         try:
             found = self._found_on_lines()
-        except NoRowsError:
-            self._look_along_a_line()
+        except HyperplanesEndError:
+            # Where a function bends all along, no hyperplane goes straight on either.
             self._refuse_smooth()
+            raise
+        except NoRowsError:
+            self._refuse_smooth()
+            self._look_along_a_line()
             many = (self.n_kinks or 0) >= self.method.many_kinks
             if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):
                 raise _NoPiecesError(
@@ -297,6 +301,7 @@ class FitSearch(Search):
         none = Rows.none(d, self.oracle.dim_out)
         rows = how.rows.find_new(self._answers, d, self.noise, none, self.rng)
         if rows is not None and how.crossings.some_end(self._answers, self.noise, rows, self.rng):
+            self._refuse_smooth()
             raise HyperplanesEndError(rows)
 
     def _is_fine(self) -> bool:

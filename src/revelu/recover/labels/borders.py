@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -87,6 +88,8 @@ class Pool:
         Classes with fewer members are enriched.
     radii : tuple of float
         How far around a point to look for more, relative to its size.
+    domain : Everywhere
+        Where all inputs are.
     """
 
     ask: Ask
@@ -97,6 +100,7 @@ class Pool:
     wider: tuple[float, ...] = (1.0, 10.0, 100.0, 0.1)
     fewest: int = 20
     radii: tuple[float, ...] = (0.3, 0.1, 0.03)
+    domain: Everywhere = EVERYWHERE
     X: FloatArray = field(init=False)
     labels: FloatArray = field(init=False)
 
@@ -110,17 +114,22 @@ class Pool:
 
     def add(self, X: FloatArray) -> None:
         """Ask inputs and keep them."""
+        X = self.domain.nearest(X)
         self.labels = np.append(self.labels, self.ask(X))
         self.X = np.vstack([self.X, X])
+
+    def draw(self, n: int, scale: float = 1.0) -> None:
+        """Draw ``n`` inputs of N(0, s²), or as near to it as the domain has them."""
+        self.add(scale * self.domain.draw(self.rng, (n, self.dim)))
 
     def fill(self) -> None:
         """Draw inputs at every scale, then more around members of rare classes."""
         shape = (self.n_first, self.dim)
-        self.add(np.vstack([s * self.rng.standard_normal(shape) for s in self.scales]))
+        self.add(np.vstack([s * self.domain.draw(self.rng, shape) for s in self.scales]))
         for s in self.wider:
             if len(self.classes) > 1:
                 break
-            self.add(s * self.rng.standard_normal((10 * self.n_first, self.dim)))
+            self.draw(10 * self.n_first, s)
         self.enrich()
 
     def enrich(self) -> None:
@@ -181,7 +190,7 @@ class Pool:
         radius = size * self.rng.choice(self.radii, size=(len(X), 1))
         shift = X + radius * self.rng.standard_normal(X.shape)
         length = radius * np.sqrt(self.dim)
-        P, Q = shift - length * E, shift + length * E
+        P, Q = (self.domain.nearest(shift + s * length * E) for s in (-1.0, 1.0))
         n_before = len(self.labels)
         self.add(np.vstack([P, Q]))
         labels = self.labels[n_before:].reshape(2, -1)

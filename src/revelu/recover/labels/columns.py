@@ -95,6 +95,7 @@ def fit_columns(
     spectrum: Spectrum,
     *,
     skip: bool,
+    wide: bool = False,
 ) -> Columns:
     """Solve for the output layer.
 
@@ -106,14 +107,17 @@ def fit_columns(
     pairs : (a, b)
         The classes before and behind each point, as numbers below ``k``.
     skip : bool
-        Whether G is fitted.
+        Whether G is fitted,
+    wide : bool
+        to all directions, not only to those that the rows span.
     """
     X, (a, b) = borders.X, pairs
     n, d = X.shape
     m = len(V)
     on = X @ V[:, :d].T + V[:, d] > 0
     # Without a neuron borders are planes, whatever they are normal to.
-    basis = (_row_space(V[:, :d]) if m else np.eye(d)) if skip else np.empty((0, d))
+    every = np.eye(d) if wide or not m else _row_space(V[:, :d])
+    basis = every if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k, spectrum.floor)
     sizes, right = _right_vectors(M)

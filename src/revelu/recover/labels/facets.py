@@ -65,6 +65,13 @@ class Facets:
         """Some of them."""
         return Facets(*(array[rows] for array in self.arrays))
 
+    def replaced(self, rows: IntArray, other: "Facets") -> "Facets":
+        """Have others in some rows."""
+        arrays = tuple(array.copy() for array in self.arrays)
+        for array, new in zip(arrays, other.arrays, strict=True):
+            array[rows] = new
+        return Facets(*arrays)
+
     def join(self, other: "Facets") -> "Facets":
         """These, then the others."""
         pairs = zip(self.arrays, other.arrays, strict=True)

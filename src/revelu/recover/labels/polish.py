@@ -5,7 +5,8 @@ of it costs half as many labels as without.  Gauss-Newton steps then put all suc
 borders.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -14,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
 from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -25,7 +27,10 @@ class Polish:
     Attributes
     ----------
     surplus : float
-        Points for each unknown.
+        Points for each unknown,
+    each_input : float
+        on segments between so many inputs for each of a neuron's weights, at least: those between
+        fewer lie in a subspace, and tell nothing of weights across it.
     each_side : float
         Points on either side of each neuron's hyperplane, for each of its weights.
     each_entry : int
@@ -46,14 +51,14 @@ class Polish:
         What is added to squared singular values, in units in which columns have norm 1.
     most_parameters : int
         Of more weights, whose normal equations take minutes, steps are iterated,
-    n_iterations : int
-        at most so often each.
+    n_iterations, rtol_step : int, float
+        at most so often each, to these digits.
     most_points : int
-        No more points than for so many weights are asked: beyond it only the first digits are
-        told.
+        Of more weights, few borders may be others than predicted, and none are added.
     """
 
     surplus: float = 1.25
+    each_input: float = 4.0
     each_side: float = 2.0
     each_entry: int = 8
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
@@ -66,6 +71,7 @@ class Polish:
     ridge: float = 1e-13
     most_parameters: int = 4000
     n_iterations: int = 400
+    rtol_step: float = 1e-6
     most_points: int = 10_000
 
 
@@ -106,18 +112,19 @@ def balanced_borders(
     classes: FloatArray,
     rng: np.random.Generator,
     polish: Polish,
+    domain: Everywhere = EVERYWHERE,
 ) -> Borders:
     """Predicted borders, with more of them where few are on one side of a neuron's hyperplane.
 
     What a neuron adds to all others is affine there, and hides in what they add.
     """
-    (W, _), (b, _), d = network.weights, network.biases, network.dim_in
-    if not len(W):
+    d = network.dim_in
+    if not len(network.weights[0]):
         return borders
     scales = rng.choice(polish.scales, size=(2 * polish.n_candidates, 1))
-    P, Q = np.split(scales * rng.standard_normal((2 * polish.n_candidates, d)), 2)
+    P, Q = np.split(scales * domain.draw(rng, (2 * polish.n_candidates, d)), 2)
     more, _ = predicted_borders(network, P, Q, classes)
-    has, has_more = (_sides(some, W, b) for some in (borders, more))
+    has, has_more = (_sides(some, network) for some in (borders, more))
     chosen = np.zeros(len(more), bool)
     groups = [(slice(None), slice(None), int(polish.each_side * (d + 1)))]
     for c in classes:
@@ -131,9 +138,9 @@ def balanced_borders(
     return borders.join(more.take(chosen))
 
 
-def _sides(borders: Borders, W: FloatArray, b: FloatArray) -> BoolArray:
+def _sides(borders: Borders, network: Network) -> BoolArray:
     """Whether points are on the side of each neuron where it is on, and off, (n, 2, m)."""
-    on = borders.X @ W.T + b > 0
+    on = np.hstack(network.preactivations(borders.X)) > 0
     return np.stack([on, ~on], axis=1)
 
 
@@ -172,41 +179,61 @@ def refine(network: Network, borders: Borders, classes: FloatArray, polish: Poli
     Parameters
     ----------
     network : Network
-        One hidden layer, and perhaps a skip; one output for each class.
+        One output for each class; perhaps with a skip.
     """
     points = _OnBorders.of(network, borders, classes)
+    step = _step if network.n_parameters <= polish.most_parameters else _iterated_step
     p = best = network.to_vector()
     least = np.inf
-    is_large = p.size > polish.most_parameters
     for _ in range(polish.n_steps):
         rest = points.residual(p)
         cost = float(np.linalg.norm(rest))
         if not cost < least:
             break
         best, least = p, cost
-        if is_large:
-            p = p + points.iterated_step(p, rest, polish.n_iterations)
-        else:
-            p = p + _step(points.derivative(p), rest, polish.ridge)
+        p = p + step(points, p, rest, polish)
     return network.like(best)
 
 
-def _step(J: FloatArray, rest: FloatArray, ridge: float) -> FloatArray:
+def _step(points: "_OnBorders", p: FloatArray, rest: FloatArray, polish: Polish) -> FloatArray:
     """The step of Gauss and Newton, in units in which the columns of J have norm 1.
 
     What nothing tells, such as the scales of neurons and what all classes have in common, stays.
     """
+    J = points.derivative(p)
     sizes = np.linalg.norm(J, axis=0)
     sizes = np.where(sizes > 0, sizes, 1.0)
     J /= sizes
     normal = J.T @ J
     # Rounding leaves of free directions' eigenvalues as much as this.
-    normal[np.diag_indices_from(normal)] += max(ridge, float(np.finfo(np.float64).eps) * len(sizes))
+    normal[np.diag_indices_from(normal)] += max(
+        polish.ridge, float(np.finfo(np.float64).eps) * len(sizes)
+    )
     try:
         factors = scipy.linalg.cho_factor(normal, overwrite_a=True)
     except scipy.linalg.LinAlgError:
         return np.zeros(len(sizes))
     return np.asarray(scipy.linalg.cho_solve(factors, J.T @ rest) / sizes)
+
+
+def _iterated_step(
+    points: "_OnBorders", p: FloatArray, rest: FloatArray, polish: Polish
+) -> FloatArray:
+    """The same step of many weights, by LSQR, which never forms the derivative.
+
+    It starts from 0 and leaves alone what nothing tells.
+    """
+    forward, backward, sizes = points.products(p)
+    scale = 1.0 / np.where(sizes > 0, sizes, np.inf)
+    J = LinearOperator(
+        (len(rest), len(p)),
+        matvec=lambda x: forward(scale * x.ravel()),
+        rmatvec=lambda r: scale * backward(r.ravel()),
+        dtype=np.float64,
+    )
+    tolerance, n = polish.rtol_step, polish.n_iterations
+    step = lsqr(J, rest, atol=0.0, btol=tolerance, conlim=0.0, iter_lim=n)[0]
+    return np.asarray(scale * step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,90 +250,73 @@ class _OnBorders:
     def of(cls, network: Network, borders: Borders, classes: FloatArray) -> "_OnBorders":
         """With weights that make differences of outputs distances, to first order."""
         a, b = (np.searchsorted(classes, labels) for labels in (borders.a, borders.b))
-        (W, A), (bias, _) = network.weights, network.biases
-        on = borders.X @ W.T + bias > 0
-        G = _skip_of(network)[0]
-        length = np.linalg.norm(((A[b] - A[a]) * on) @ W + G[b] - G[a], axis=1)
-        return cls(borders.X, a, b, network, 1.0 / np.where(length > 0, length, np.inf))
+        here = cls(borders.X, a, b, network, np.ones(len(a)))
+        slopes = here._slopes(network)
+        slope = slopes[0] @ network.weights[0]
+        if network.skip is not None:
+            slope = slope + slopes[-1] @ network.skip[0]
+        length = np.linalg.norm(slope, axis=1)
+        return replace(here, weights=1.0 / np.where(length > 0, length, np.inf))
 
     def residual(self, p: FloatArray) -> FloatArray:
         """How far points are off, (n,), with the sign of what is wanted."""
-        Y = self.like.like(p)(self.X)
-        i = np.arange(len(self.X))
-        return np.asarray((Y[i, self.a] - Y[i, self.b]) * self.weights)
+        net, i = self.like.like(p), np.arange(len(self.X))
+        F = net(self.X)
+        return np.asarray((F[i, self.a] - F[i, self.b]) * self.weights)
 
     def derivative(self, p: FloatArray) -> FloatArray:
-        """Of how far points are off by all weights, (n, n_parameters)."""
-        D, H = self._active(p)
-        (k, m), d, n = self.like.weights[1].shape, self.X.shape[1], len(self.X)
-        i = np.arange(n)
-        J = np.zeros((n, p.size))
-        ends = np.cumsum([m * d, k * m, m, k, k * d])
-        of_W, of_A, of_bias, of_c, of_G, of_e = np.split(J, ends, axis=1)
-        of_W[:] = (D[:, :, None] * self.X[:, None]).reshape(n, -1)
-        of_bias[:] = D
-        for side, sign in ((self.b, 1.0), (self.a, -1.0)):
-            of_A.reshape(n, k, m)[i, side] += sign * H
-            of_c[i, side] += sign * self.weights
-            if of_G.size:
-                of_G.reshape(n, k, d)[i, side] += sign * self.weights[:, None] * self.X
-                of_e[i, side] += sign * self.weights
-        return J
+        """How distances change with weights, (n, n_parameters).
 
-    def iterated_step(self, p: FloatArray, rest: FloatArray, n_iterations: int) -> FloatArray:
-        """The step of Gauss and Newton by LSQR, which never forms the derivative.
-
-        It starts from 0 and leaves alone what nothing tells.
+        By the chain rule: what the sums ``z = W h + b`` of a layer add is their slope times h.
         """
-        D, H = self._active(p)
-        n, k = len(self.X), len(self.like.biases[1])
-        X, w, i = self.X, self.weights, np.arange(n)
-        R = np.zeros((n, k))
-        R[i, self.b], R[i, self.a] = 1.0, -1.0
-        squares = self._gathered(D**2, H**2, X**2, np.abs(R), w**2, np.ones(n))
-        sizes = np.sqrt(np.where(squares > 0, squares, 1.0))
+        read, slopes = self._layers(p)
+        n, pairs = len(self.X), zip(read, slopes, strict=True)
+        of_W = [(slope[:, :, None] * h[:, None]).reshape(n, -1) for h, slope in pairs]
+        return np.hstack(self._in_order(of_W, slopes))
 
-        def forward(q: FloatArray) -> FloatArray:
-            parts = self.like.like(q / sizes)
-            (W, A), (bias, c), (G, e) = parts.weights, parts.biases, _skip_of(parts)
-            moved = (D * (X @ W.T + bias)).sum(axis=1) + (R * (H @ A.T)).sum(axis=1)
-            return np.asarray(moved + (R * (X @ G.T + c + e)).sum(axis=1) * w)
+    def products(
+        self, p: FloatArray
+    ) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray], FloatArray]:
+        """Products with the derivative and its transpose, and the norms of its columns."""
+        read, slopes = self._layers(p)
+
+        def forward(x: FloatArray) -> FloatArray:
+            step = self.like.like(x)
+            skips = () if step.skip is None else (step.skip,)
+            added = (*zip(step.weights, step.biases, strict=True), *skips)
+            layers = zip(slopes, read, added, strict=True)
+            return np.asarray(sum((s * (h @ W.T + b)).sum(axis=1) for s, h, (W, b) in layers))
 
         def backward(r: FloatArray) -> FloatArray:
-            return self._gathered(D, H, X, R, w, r) / sizes
+            weighted = [s * r[:, None] for s in slopes]
+            of_W = [(s.T @ h).ravel() for s, h in zip(weighted, read, strict=True)]
+            return np.concatenate(self._in_order(of_W, [s.sum(axis=0) for s in weighted]))
 
-        J = LinearOperator((n, p.size), matvec=forward, rmatvec=backward, dtype=np.float64)
-        step = lsqr(J, rest, atol=0.0, btol=1e-6, conlim=0.0, iter_lim=n_iterations)[0]
-        return np.asarray(step / sizes)
+        squares = [((s**2).T @ (h**2)).ravel() for s, h in zip(slopes, read, strict=True)]
+        of_b = [(s**2).sum(axis=0) for s in slopes]
+        return forward, backward, np.sqrt(np.concatenate(self._in_order(squares, of_b)))
 
-    def _active(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Differences of outputs by preactivations, and activations; both weighted, (n, m)."""
+    def _layers(self, p: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+        """What layers read, (n, k_i), and the slopes of their sums; a skip is a last layer."""
         net = self.like.like(p)
-        (W, A), (bias, _) = net.weights, net.biases
-        Z = self.X @ W.T + bias
-        D = (A[self.b] - A[self.a]) * (Z > 0) * self.weights[:, None]
-        return D, np.maximum(Z, 0.0) * self.weights[:, None]
+        read, slopes = list(net.activations(self.X)), self._slopes(net)
+        if net.skip is not None:
+            read, slopes = [*read, self.X], [*slopes, slopes[-1]]
+        return read, slopes
 
-    def _gathered(
-        self,
-        D: FloatArray,
-        H: FloatArray,
-        X: FloatArray,
-        R: FloatArray,
-        w: FloatArray,
-        r: FloatArray,
-    ) -> FloatArray:
-        """What points ``r (n,)`` say of each weight: the transposed derivative times r."""
-        Dr, Rr = D * r[:, None], R * r[:, None]
-        of_c = w @ Rr
-        parts = [Dr.T @ X, Rr.T @ H, Dr.sum(axis=0), of_c]
-        if self.like.skip is not None:
-            parts += [(Rr * w[:, None]).T @ X, of_c]
-        return np.concatenate([part.ravel() for part in parts])
+    def _in_order(self, of_W: list[FloatArray], of_b: list[FloatArray]) -> list[FloatArray]:
+        """Parts of layers in the order of parameters: weights, biases, and then a skip."""
+        n = len(self.like.weights)
+        skip = [part for pair in zip(of_W[n:], of_b[n:], strict=True) for part in pair]
+        return [*of_W[:n], *of_b[:n], *skip]
 
-
-def _skip_of(network: Network) -> tuple[FloatArray, FloatArray]:
-    """The skip of a network, or none: ``G (k, d)`` and ``e (k,)``."""
-    if network.skip is not None:
-        return network.skip
-    return np.zeros((network.dim_out, network.dim_in)), np.zeros(network.dim_out)
+    def _slopes(self, net: Network) -> list[FloatArray]:
+        """How differences of outputs change with each layer's sums, lowest first, (n, k_i)."""
+        slope, i = np.zeros((len(self.X), net.dim_out)), np.arange(len(self.X))
+        slope[i, self.b] += self.weights
+        slope[i, self.a] -= self.weights
+        found = [slope]
+        for W, z in zip(net.weights[:0:-1], net.preactivations(self.X)[::-1], strict=True):
+            slope = (slope @ W) * (z > 0)
+            found.append(slope)
+        return found[::-1]

@@ -1,4 +1,4 @@
-"""Every weight of one hidden layer, from labels alone.
+"""Every weight of one hidden layer, from labels alone; of two by way of the first.
 
 1. A pool of inputs, and points on the borders of its classes.
 2. A survey follows the borders from bend to bend, and makes neurons of what bends have in
@@ -10,20 +10,27 @@
    signs, and hardly ever where something is: without them the survey goes on, too.
 5. All weights are fitted at once to points of borders that the network predicts.  Where it
    predicts points that are none, it is not believed.
+6. Where borders go on straight at hyperplanes that bend others, there is a first layer below:
+   ``two_layers`` takes over, and has another search of this kind ask for what is above it.
+
+With two inputs all borders are polygons, and ``two_inputs`` traces them as a whole instead.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network
+from revelu.oracle import Oracle
 from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
+from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
+from revelu.recover.labels.first_layer import Depth, refined_rows
 from revelu.recover.labels.polish import (
     Polish,
     balanced_borders,
@@ -33,9 +40,11 @@ from revelu.recover.labels.polish import (
     refine,
 )
 from revelu.recover.labels.roughness import Roughness, objection
-from revelu.recover.labels.rows import Matching
+from revelu.recover.labels.rows import Matching, Rows
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.labels.two_inputs import Planar, TwoInputs
+from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -47,16 +56,27 @@ class LabelSearch(Search):
     """The method at work on one target."""
 
     method: "FromLabels"
+    domain: Everywhere = EVERYWHERE
     pool: Pool = field(init=False)
     survey: Survey = field(init=False)
     borders: Borders = field(init=False)
     n_farther: int = field(default=0, init=False)
+    is_refined: bool = field(default=False, init=False)
+    deeper: TwoLayers | None = field(default=None, init=False)
+    flat: TwoInputs | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         tuning, d = self.method, self.oracle.dim_in
-        self.pool = Pool(self._ask, d, self.rng)
+        self.pool = Pool(self._ask, d, self.rng, domain=self.domain)
         self.survey = Survey(
-            self._ask, d, self.rng, tuning.precision, tuning.pace, tuning.matching, tuning.effort
+            self._ask,
+            d,
+            self.rng,
+            tuning.precision,
+            tuning.pace,
+            tuning.matching,
+            tuning.effort,
+            self.domain,
         )
         nothing = np.empty((0, d))
         self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
@@ -73,16 +93,23 @@ class LabelSearch(Search):
         """Search until a network explains all border points, or there is a reason to end."""
         try:
             ended = self._begin()
+            if ended is None and self.flat is not None:
+                return self.flat.propose(self.borders)
             return self._go_on() if ended is None else ended
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Go on from borders beside inputs whose fresh labels disagree."""
+        if self.deeper is not None:
+            found = self.deeper.repair(seen)
+            return None if found is None else self._whole(found)
         self.n_repairs += 1
         if self.n_repairs > self.method.max_repairs:
             return None
         try:
+            if self.flat is not None:
+                return self.flat.repair(seen)
             self.pool.add(seen.X)
             n = len(seen.X)
             P, Q, a = self.pool.segments(4 * n, last=n)
@@ -109,6 +136,11 @@ class LabelSearch(Search):
             self.method.roughness,
             self.rng,
         )
+        if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
+            tuning, self.borders = self.method, starts
+            self.flat = TwoInputs(
+                self._ask, self.pool, self.rng, tuning.precision, tuning.pace, tuning.two_inputs
+            )
         return None if objected is None else self._ended(*objected)
 
     def _go_on(self) -> Candidate:
@@ -121,14 +153,47 @@ class LabelSearch(Search):
             if n_idle > self.method.patience:
                 break
             if self.survey.hyperplanes_end:
-                n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
-                return self._ended(Why.HYPERPLANES_END, _END.format(n=n, of=of))
+                deeper = self._go_deeper()
+                if deeper is not None:
+                    return deeper
             if is_new or self.survey.is_busy:
                 continue
             candidate = self._explain()
             if candidate is not None:
                 return candidate
         return self._ended(Why.UNRESOLVED, _MISSING.format(n=len(self.survey.rows)))
+
+    def _go_deeper(self) -> Candidate | None:
+        """Look for a first layer, and for what is above it; None where there is one layer."""
+        n, of = self.survey.n_silent, self.survey.n_silent + self.survey.n_met
+        if self.domain is not EVERYWHERE:
+            return self._ended(Why.HYPERPLANES_END, _THIRD) if 2 * n > of else None
+        tuning = self.method
+
+        def begin(oracle: Oracle, domain: Orthant) -> LabelSearch:
+            above = replace(tuning, surplus=tuning.surplus_above, n_fresh=tuning.n_fresh_above)
+            return LabelSearch(above, oracle, self.noise, self.rng, self.tell, domain=domain)
+
+        self.deeper = TwoLayers(
+            self.oracle, self.survey, self.pool, tuning.precision, tuning.depth, begin
+        )
+        if not self.deeper.are_several():
+            self.deeper, self.survey.n_silent = None, 0
+            return None
+        candidate = self._whole(self.deeper.propose())
+        said = _END.format(n=n, of=of)
+        return replace(candidate, obstacles=(said, *candidate.obstacles))
+
+    def _whole(self, candidate: Candidate) -> Candidate:
+        """A candidate of two layers, all of whose weights are fitted at once where they can be."""
+        network = candidate.network
+        if network is None or network.skip is not None:
+            return candidate
+        if network.dim_out == 1:
+            network = network.then(np.array([[0.0], [1.0]]))
+        # Where a border is another one, fresh labels tell what is wrong above.
+        refined = self._refined(network, self.method.most_wrong)
+        return candidate if refined is None else replace(candidate, network=refined)
 
     def _ended(self, why: Why, said: str) -> Candidate:
         """What there is to say without a network."""
@@ -142,9 +207,11 @@ class LabelSearch(Search):
         """Make a network of the neurons known; None where some are missing."""
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
-            # Where borders are left, a null vector may be that of a few neurons alone.
-            is_found = columns.is_found(self.method.spectrum)
-            if is_found and rest.max() < self.method.largest_rest and self._drop_idle_rows(columns):
+            # Where borders are left open, a null vector may be that of a few neurons alone, and
+            # above a layer it may be no output layer.
+            explains = rest.max() < self.method.largest_rest
+            found = explains and columns.is_found(self.method.spectrum)
+            if found and self._drop_idle_rows(columns):
                 continue
             if not columns.lonely.any():
                 break
@@ -152,11 +219,14 @@ class LabelSearch(Search):
             lonely = np.flatnonzero(columns.lonely)
             some = self.borders.take(self.rng.permutation(lonely)[: self.method.n_wrong])
             self.borders = self.borders.join(self.pool.borders_near(some, 4, self._rtol))
-        if not columns.is_found(self.method.spectrum) or rest.max() > self.method.largest_rest:
+        if not found:
             self._look_at(rest)
             return None
         if not len(self.survey.rows):
             return self._polished(columns.network(self.survey.rows.V))
+        if self.domain is not EVERYWHERE and not self.is_refined:
+            self.survey.rows, self.is_refined = self._refined_rows(), True
+            columns, _ = self._columns(skip=True)
         signs = find_signs(self.survey.rows.V, columns, self.method.turning)
         if signs.rows is None and not signs.are_refuted:
             return self._polished(columns.network(self.survey.rows.V))
@@ -168,13 +238,23 @@ class LabelSearch(Search):
         columns, _ = self._columns(skip=False, V=signs.rows)
         return self._polished(columns.network(signs.rows))
 
+    def _refined_rows(self) -> Rows:
+        """Rows to more digits, before all weights are fitted to borders that they predict."""
+        tuning = self.method
+        return refined_rows(self.pool, self.survey.rows, tuning.precision, tuning.depth)
+
     def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
         """Fit the output layer; return how far points are off, too, (n,)."""
         rows = self.survey.rows.V if V is None else V
-        self._add_borders(len(rows) + min(rows.shape) + 1)
+        n_skip = rows.shape[1] if self.domain is not EVERYWHERE else min(rows.shape) + 1
+        self._add_borders(len(rows) + n_skip)
         k = len(self.pool.classes)
         pairs = self._pairs(self.borders)
-        columns = fit_columns(rows, self.borders, pairs, k, self.method.spectrum, skip=skip)
+        # Above another layer a neuron may be on wherever that can put something out.
+        wide = self.domain is not EVERYWHERE
+        columns = fit_columns(
+            rows, self.borders, pairs, k, self.method.spectrum, skip=skip, wide=wide
+        )
         rest = distances(rows, columns, self.borders, pairs)
         log.debug(
             "null %.1g, next %.1g, %d scales, %d idle, rest %.1g",
@@ -199,6 +279,8 @@ class LabelSearch(Search):
 
     def _without_idle(self, network: Network) -> tuple[Network, int]:
         """Take out neurons that no output has when all weights are fitted, and their number."""
+        if network.n_hidden != 1:
+            return network, 0
         (W, A), (b, c) = network.weights, network.biases
         is_idle = self._are_idle(A)
         if not is_idle.any():
@@ -212,7 +294,7 @@ class LabelSearch(Search):
         self.n_farther = (self.n_farther + 1) % (self.method.n_farther + 1)
         self.survey.farther = self.method.farther**self.n_farther
         n = self.pool.n_first
-        self.pool.add(self.survey.farther * self.rng.standard_normal((n, self.oracle.dim_in)))
+        self.pool.draw(n, self.survey.farther)
         P, Q, a = self.pool.segments(n, last=n)
         self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
 
@@ -244,11 +326,24 @@ class LabelSearch(Search):
     def _look_at(self, rest: FloatArray) -> None:
         """Survey facets where points are farthest off, and anywhere."""
         worst = np.argsort(-rest)[: self.method.n_restarts]
-        fresh = self.pool.borders(self.method.n_restarts, self._rtol)
+        fresh = self.pool.borders(self.method.n_fresh, self._rtol)
         self.survey.begin_at(self.borders.take(worst).join(fresh))
         self.borders = self.borders.join(fresh)
 
     def _polished(self, network: Network) -> Candidate | None:
+        """The candidate of a network whose borders are there; None where some are not."""
+        is_strict = (
+            network.n_parameters <= self.method.polish.most_points and self.domain is EVERYWHERE
+        )
+        refined = self._refined(network, 0.0 if is_strict else self.method.most_wrong)
+        if refined is None:
+            return None
+        is_open = network.skip is not None and len(network.weights[0]) > 0
+        notes = (_SIGNS_OPEN,) if is_open else ()
+        figures = {"neurons": len(refined.weights[0])}
+        return Candidate(refined, Why.EXPLAINED, notes=notes, figures=figures)
+
+    def _refined(self, network: Network, most_wrong: float) -> Network | None:
         """Fit all weights to borders that the network predicts; None where some are not there.
 
         Columns that are known to a few digits predict the far borders wrongly, and those that are
@@ -260,35 +355,34 @@ class LabelSearch(Search):
             widths = half_widths(self._ask, expected, polish)
             met = ~np.isnan(widths)
             log.debug("borders met %d of %d", met.sum(), len(met))
-            if met.mean() < polish.fewest_met or network.n_parameters > polish.most_points:
+            if met.mean() < polish.fewest_met:
                 break
             points = locate(self._ask, expected.take(met), widths[met], polish)
             network, n_idle = self._without_idle(refine(network, points, classes, polish))
-            if met.all() and not n_idle:
+            if (~met).mean() <= most_wrong and not n_idle:
                 break
-        if not met.all():
+        if (~met).mean() > most_wrong:
             self._learn_from(expected.take(np.flatnonzero(~met)[: self.method.n_wrong]))
             return None
-        notes = () if network.skip is None or not len(network.weights[0]) else (_SIGNS_OPEN,)
-        if len(classes) == 2:
-            network = network.then(np.array([[-1.0, 1.0]]))
-        figures = {"neurons": len(network.weights[0])}
-        return Candidate(network, Why.EXPLAINED, notes=notes, figures=figures)
+        return network.then(np.array([[-1.0, 1.0]])) if len(classes) == 2 else network
 
     def _expected(self, network: Network) -> Borders:
         """Borders that a network predicts, on fresh segments."""
         polish, classes = self.method.polish, self.pool.classes
-        n = int(polish.surplus * min(network.n_parameters, polish.most_points)) + 30
-        P, Q, _ = self.pool.segments(n)
+        lacking = int(polish.each_input * (self.pool.dim + 1)) - len(self.pool.X)
+        if lacking > 0:
+            self.pool.draw(lacking)
+        P, Q, _ = self.pool.segments(int(polish.surplus * network.n_parameters) + 30)
         expected, _ = predicted_borders(network, P, Q, classes)
         if network.n_parameters <= polish.most_points:
-            expected = balanced_borders(network, expected, classes, self.rng, polish)
+            expected = balanced_borders(network, expected, classes, self.rng, polish, self.domain)
         return expected
 
     def _learn_from(self, wrong: Borders) -> None:
         """Find the borders that are there on lines on which they were predicted wrongly."""
         size = np.linalg.norm(wrong.X, axis=1)[:, None]
         places = wrong.X + np.array([-1.0, -0.1, 0.0, 0.1, 1.0])[:, None, None] * size * wrong.E
+        places = self.domain.nearest(places)
         n_before = len(self.pool.labels)
         self.pool.add(places.reshape(-1, wrong.X.shape[1]))
         labels = self.pool.labels[n_before:].reshape(5, -1)
@@ -303,7 +397,7 @@ class LabelSearch(Search):
 
 @dataclass(frozen=True)
 class FromLabels(Method):
-    """One hidden layer from labels alone.
+    """One hidden layer, or two, from labels alone.
 
     Attributes
     ----------
@@ -317,8 +411,14 @@ class FromLabels(Method):
         How often border points are added where too few tell, before the survey goes on.
     n_wrong : int
         Segments on which borders were predicted wrongly that it learns from at once.
-    surplus : float
-        Border points for each unknown of the output layer.
+    surplus, surplus_above : float
+        Border points for each unknown of the output layer; and of one above two hidden layers,
+        where some neurons are on at few borders only.
+    n_fresh, n_fresh_above : int
+        Fresh border points at which the survey goes on, too; and above a first layer.
+    most_wrong : float
+        Share of predicted borders that may be others while a network of many weights, or one of
+        two hidden layers, is refined: fresh labels beside them tell then.
     farther, n_farther : float, int
         Where all borders are explained and something is missing, walks go so many times as far,
         so many times.
@@ -328,7 +428,7 @@ class FromLabels(Method):
         Border points are farther off a network that lacks a neuron, somewhere.
     max_repairs : int
         Times that it goes on where fresh labels disagree.
-    precision, pace, matching, effort, roughness, spectrum, turning, polish
+    precision, pace, matching, effort, roughness, spectrum, turning, polish, depth, two_inputs
         What tunes the steps.
     """
 
@@ -339,6 +439,10 @@ class FromLabels(Method):
     n_completions: int = 6
     n_wrong: int = 64
     surplus: float = 1.6
+    surplus_above: float = 3.0
+    n_fresh: int = 6
+    n_fresh_above: int = 12
+    most_wrong: float = 0.02
     farther: float = 4.0
     n_farther: int = 4
     faintest: float = 1e-5
@@ -352,10 +456,12 @@ class FromLabels(Method):
     spectrum: Spectrum = Spectrum()  # noqa: RUF009
     turning: Turning = Turning()  # noqa: RUF009
     polish: Polish = Polish()  # noqa: RUF009
+    depth: Depth = Depth()  # noqa: RUF009
+    two_inputs: Planar = Planar()  # noqa: RUF009
 
     name: ClassVar[str] = "labels"
-    purpose: ClassVar[str] = "one hidden layer, from class labels alone"
-    hidden: ClassVar[tuple[int, int | None]] = (1, 1)
+    purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
+    hidden: ClassVar[tuple[int, int | None]] = (1, 2)
     answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
     cost: ClassVar[str] = "200 to 800"
     search: ClassVar[type[Search]] = LabelSearch
@@ -368,6 +474,9 @@ _ONE_LABEL = (
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "
     "bend at {n}: there is more than one hidden layer, or none"
+)
+_THIRD = (
+    "hyperplanes of neurons that read the first layer end: there are more than two hidden layers"
 )
 _UNSIGNED = (
     "the borders are explained, but by no choice of signs without an affine skip: a neuron may be "

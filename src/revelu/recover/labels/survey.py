@@ -5,7 +5,7 @@ neuron, which is crossed; of one that another bend has shown, which a few slopes
 new one, behind which a whole facet is measured.  Two bends make a neuron.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from revelu.recover.labels.bends import (
     meeting,
     n_passed,
     step_behind,
+    step_lengths,
     walk,
 )
 from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
@@ -48,7 +50,8 @@ class Effort:
     beside : float
         How far from such a bend they run, of the way that led there.
     most_silent : int
-        Walks that pass hyperplanes of known neurons by mistake, at most.
+        Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
+        against borders elsewhere.
     precise : float
         Bends of known neurons are measured, too, until these are known so precisely.
     few : int
@@ -62,7 +65,7 @@ class Effort:
     reach: tuple[float, ...] = (1.0, 2.5, 10.0)
     n_returns: int = 8
     beside: float = 0.1
-    most_silent: int = 40
+    most_silent: int = 12
     precise: float = 1e-5
     few: int = 6
 
@@ -81,6 +84,8 @@ class Survey:
         Bends behind which nothing was measured yet.
     n_met, n_silent : int
         How often walks ended at the hyperplane of a known neuron, and how often they passed one.
+    domain : Everywhere
+        Where all inputs are.
     farther : float
         Walks head for inputs so many times as far out.
     """
@@ -92,6 +97,7 @@ class Survey:
     pace: Pace
     matching: Matching
     effort: Effort
+    domain: Everywhere = EVERYWHERE
     rows: Rows = field(init=False)
     facets: Facets = field(init=False)
     unmatched: Bends = field(init=False)
@@ -110,11 +116,11 @@ class Survey:
 
     @property
     def hyperplanes_end(self) -> bool:
-        """Whether borders do not bend where known neurons would bend them, more often than not.
+        """Whether there are places where known neurons would bend borders that do not bend.
 
         With two inputs three bends may lie on a line by chance, which then is no neuron's.
         """
-        return self.dim > 2 and self.n_silent > max(self.effort.most_silent, self.n_met)
+        return self.dim > 2 and self.n_silent > self.effort.most_silent
 
     @property
     def n_measured(self) -> int:
@@ -161,15 +167,19 @@ class Survey:
         chosen = np.resize(order, n)
         np.add.at(self.n_walked, chosen, 1)
         scale = self.farther * self.rng.choice(self.effort.reach, size=(n, 1))
-        inputs = scale * self.rng.standard_normal((n, self.dim)) - self.facets.X[chosen]
+        inputs = scale * self.domain.draw(self.rng, (n, self.dim)) - self.facets.X[chosen]
         onward = self.headings[bound].copy()
         self.headings[bound] = np.nan
         facets = facets.join(self.facets.take(bound)).join(self.facets.take(chosen))
         U = inside(facets, np.vstack([U, onward, inputs]))
         then = np.vstack([then, onward, inputs])
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
+        reach = self.domain.reach(walks.facets.X, walks.U)
+        walks = replace(walks, good=np.minimum(walks.good, reach))
         self.n_silent += n_passed(walks, self.rows.V, self.pace)
-        walks = walks.take(np.isfinite(walks.bad))
+        # Where a facet ends at a wall of the domain, nothing is to be seen.
+        s = step_lengths(walks.facets.X, self.pace)
+        walks = walks.take(np.isfinite(walks.bad) & (walks.bad + s < reach))
         ends = step_behind(self.ask, walks, self.precision, self.pace)
         return ends if self.waiting is None else self.waiting.join(ends)
 

@@ -7,8 +7,9 @@ copies of, ``signs`` their signs and what biases are missing, ``places`` whether
 place, ``geometry`` strides, pads and windows by it, ``joint_fit`` the dense layer and the filters'
 last digits, and ``convolution`` puts them together.  Where hidden layers lie above, ``pixel_lines``
 are many such lines, ``lowest_filters`` the filters that recur on them, ``below`` the layers that
-are known then, and ``upper_units`` the neurons above, by their critical points alone.  There is no
-paper: weight sharing is found, not told, and tested by prediction.
+are known then, and ``upper_units`` the neurons above, by their critical points and what the
+gradients do there (``crossings``).  There is no paper: weight sharing is found, not told, and
+tested by prediction.
 """
 
 from revelu.recover.structured.convolution import SharedWeights

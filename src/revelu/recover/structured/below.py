@@ -39,8 +39,8 @@ class Below:
         H = H if self.pool is None else self.pool(H)
         return np.asarray(H.reshape(len(X), *self.shape))
 
-    def slopes(self, X: FloatArray, pixels: IntArray, step: float) -> FloatArray:
-        """Slopes of the features along a pixel of each input, by so short a step.
+    def slopes(self, X: FloatArray, pixels: IntArray) -> FloatArray:
+        """Slopes of the features along a pixel of each input.
 
         Parameters
         ----------
@@ -51,9 +51,25 @@ class Below:
         -------
         ndarray, shape (n, channels, rows, columns)
         """
-        moved = X.copy()
-        moved[np.arange(len(X)), pixels] += step
-        return np.asarray((self.features(moved) - self.features(X)) / step)
+        moves = np.zeros_like(X)
+        moves[np.arange(len(X)), pixels] = 1.0
+        moved = self._windows(moves) - self._windows(np.zeros((1, X.shape[1])))
+        sums = self._windows(X)
+        largest = sums.argmax(axis=2)[:, :, None]
+        is_on = np.take_along_axis(sums, largest, axis=2) > 0.0
+        return np.asarray(
+            (np.take_along_axis(moved, largest, axis=2) * is_on).reshape(len(X), *self.shape)
+        )
+
+    def pixels(self, size: tuple[int, int]) -> IntArray:
+        """Return the pixels that the first rows and columns of the features read."""
+        rows, columns = size
+        windows = np.arange(self.shape[1] * self.shape[2]).reshape(self.shape[1:])
+        windows = windows[:rows, :columns].ravel()
+        places = windows if self.pool is None else self.pool.reads[windows]
+        read = np.unique(self.conv.reads[places])
+        # Beyond the last pixel is what pads read.
+        return np.asarray(read[read < self.conv.size_in])
 
     def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Whether some sum is 0 at an input, or the two largest of a window are equal, (n,).

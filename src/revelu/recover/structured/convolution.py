@@ -108,6 +108,16 @@ class StructureSearch(Search):
         why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
         return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {why}",))
 
+    def layers_at_corner(self) -> tuple[bool, tuple[Convolution, Pooling | None] | None]:
+        """Whether no neuron sees a corner and pixels far from it, and the filters that it shows.
+
+        Dense layers above are not asked for: this says what a target is, and costs little.
+        """
+        lines, corner = self.method.lines, self._pixels()[0]
+        if lines.act_together(self.oracle, self.noise, self.image, self.rng):
+            return False, None
+        return True, self._filters_at(corner)
+
     def _single(self, pixel: int) -> LayeredNetwork | None:
         """Layers of a single convolution, if they explain fresh answers."""
         found = self._filters_at(pixel)
@@ -389,6 +399,12 @@ class SharedWeights(Method):
     nearly: float = 1e-4
     more: float = 2.0
     max_repairs: int = 2
+
+    def layers_at_corner(
+        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator
+    ) -> tuple[bool, tuple[Convolution, Pooling | None] | None]:
+        """As :meth:`StructureSearch.layers_at_corner`, of a target that is an image's."""
+        return StructureSearch(self, oracle, noise, rng).layers_at_corner()
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inputs must be an image, and answers have no domain's coordinates."""

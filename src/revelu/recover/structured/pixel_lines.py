@@ -76,3 +76,13 @@ class PixelLines:
     def numbers(self) -> IntArray:
         """Of which line each is, (n,)."""
         return np.repeat(np.arange(len(self.seen)), [len(one.kinks) for one in self.seen])
+
+    @property
+    def pixels(self) -> IntArray:
+        """Along which pixel each was seen, (n,)."""
+        return np.array([one.pixel for one in self.seen], dtype=np.intp)[self.numbers]
+
+    @property
+    def room(self) -> FloatArray:
+        """How far the nearest other one of its line is, (n,)."""
+        return np.concatenate([np.empty(0), *(one.room for one in self.seen)])

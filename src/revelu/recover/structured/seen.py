@@ -67,6 +67,12 @@ class Seen:
         return X
 
     @property
+    def room(self) -> FloatArray:
+        """How far the nearest other kink is from each, at most 1, (m,)."""
+        gaps = np.concatenate([[1.0], np.diff(self.kinks), [1.0]])[: len(self.kinks) + 1]
+        return np.asarray(np.minimum(np.minimum(gaps[:-1], gaps[1:]), 1.0))
+
+    @property
     def between(self) -> FloatArray:
         """Values of the pixel between kinks, and beyond the outer ones, (m + 1,)."""
         if not len(self.kinks):

@@ -8,12 +8,13 @@ it, and neither gradients nor the neuron's state are needed.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from revelu.network.layers import Convolution, ImageShape, Pooling
 from revelu.recover.structured.below import Below
+from revelu.recover.structured.crossings import Crossing, CrossingSearch
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.seen import Seen
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -79,8 +80,6 @@ class UpperUnits:
     away : (float, float)
         How far lines start from a critical point of a neuron that was seldom seen, relative to
         N(0, I).
-    step : float
-        Along a pixel, between two critical points, where slopes of features are asked.
     rounding : float
         How far off 0 and 1 the answer may be of whether a neuron is turned.
     """
@@ -95,8 +94,8 @@ class UpperUnits:
     most_alike: float = 0.9
     n_reweighted: int = 8
     away: tuple[float, float] = (0.05, 1.0)
-    step: float = 1e-6
     rounding: float = 0.05
+    crossings: CrossingSearch = field(default_factory=CrossingSearch)
 
     def find(
         self, lines: PixelLines, below: Below, rtol: float, *, is_local: bool
@@ -110,15 +109,19 @@ class UpperUnits:
         is_local : bool
             The neurons read few of the features, of which they see those at the corner; else all.
         """
-        size: tuple[int, int] | None = None if is_local else below.shape[1:]
+        size: tuple[int, int] | None
+        crossings: list[Crossing] = []
+        tried: set[bytes] = set()
         n_first = len(lines.seen)
         while len(lines.seen) - n_first <= self.max_lines:
             below = below.refined(lines.X, rtol)
-            X, jumps, pixels = self._unexplained(lines, below, rtol)
+            others = np.flatnonzero(~below.explains(lines.X, rtol))
+            X, jumps, pixels = lines.X[others], lines.jumps[others], lines.pixels[others]
             shown = (pixels == lines.pixel) | (not is_local)
             H, groups = below.features(X), self._groups(jumps, shown)
-            size = size or self._size(H, groups)
-            found = [size and self._solved(H[group], size) for group in groups]
+            size = below.shape[1:]
+            size = self._size(H, jumps, groups, crossings, below) if is_local else size
+            found = self._neurons(H, jumps, groups, size, crossings, below)
             known = [one for one in found if one is not None]
             log.info("%d lines: %d of %d neurons above", len(lines.seen), len(known), len(groups))
             if size is not None and len(known) == len(groups):
@@ -131,17 +134,10 @@ class UpperUnits:
                 if turned is not None:
                     return below, turned
             missing = [g for g, v in zip(groups, found, strict=True) if v is None]
+            if size is not None:
+                crossings += self._cross(lines, below, others, missing, tried, size)
             self._look(lines, X, missing, is_local=is_local)
         return None
-
-    def _unexplained(
-        self, lines: PixelLines, below: Below, rtol: float
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Critical points of no known layer, changes of slope, and along which pixels."""
-        X = lines.X
-        others = ~below.explains(X, rtol)
-        pixels = np.array([one.pixel for one in lines.seen])[lines.numbers]
-        return X[others], lines.jumps[others], pixels[others]
 
     def _groups(self, jumps: FloatArray, shown: BoolArray) -> list[IntArray]:
         """Critical points whose changes of slope have one direction, the most frequent first.
@@ -160,22 +156,95 @@ class UpperUnits:
         groups = [group for group in groups if shown[group].sum() >= self.fewest]
         return sorted(groups, key=len, reverse=True)
 
-    def _size(self, H: FloatArray, groups: list[IntArray]) -> tuple[int, int] | None:
-        """The least box of features that a neuron reads: rows and columns."""
-        for size in _sizes(H.shape[2], H.shape[3]):
-            for group in groups:
-                if self._solved(H[group], size) is not None:
-                    return size
-        return None
+    def _size(
+        self,
+        H: FloatArray,
+        jumps: FloatArray,
+        groups: list[IntArray],
+        crossings: list[Crossing],
+        below: Below,
+    ) -> tuple[int, int] | None:
+        """The box of features that tells the most neurons, the least of those; None if none does.
 
-    def _solved(self, H: FloatArray, size: tuple[int, int]) -> FloatArray | None:
-        """Weights and bias, of norm 1, that are 0 at all critical points of a neuron; or None."""
+        Where few critical points are seen, too small a box may seem to tell one.
+        """
+        most, best = 0, None
+        for size in _sizes(H.shape[2], H.shape[3]):
+            found = self._neurons(H, jumps, groups, size, crossings, below)
+            n_told = sum(one is not None for one in found)
+            if n_told > most:
+                most, best = n_told, size
+        return best
+
+    def _neurons(
+        self,
+        H: FloatArray,
+        jumps: FloatArray,
+        groups: list[IntArray],
+        size: tuple[int, int] | None,
+        crossings: list[Crossing],
+        below: Below,
+    ) -> list[FloatArray | None]:
+        """Weights and bias of each neuron, by all that is known of it; None where that is few."""
+        if size is None:
+            return [None for _ in groups]
+        found = []
+        for group in groups:
+            mine = self._crossed(jumps[group[0]], crossings)
+            rows = [one.equations(below)[:, :, : size[0], : size[1]] for one in mine]
+            more = np.concatenate(rows) if rows else np.empty((0, *H.shape[1:2], *size))
+            found.append(self._solved(H[group], size, more))
+        return found
+
+    def _crossed(self, jump: FloatArray, crossings: list[Crossing]) -> list[Crossing]:
+        """Crossings of the neuron with a change of slope."""
+        direction = jump / np.linalg.norm(jump)
+        apart = (float(np.linalg.norm(one.direction - direction)) for one in crossings)
+        return [c for c, a in zip(crossings, apart, strict=True) if a <= self.same_direction]
+
+    def _cross(
+        self,
+        lines: PixelLines,
+        below: Below,
+        others: IntArray,
+        groups: list[IntArray],
+        tried: set[bytes],
+        size: tuple[int, int],
+    ) -> list[Crossing]:
+        """Measure another critical point of each neuron, where there is the most room.
+
+        Parameters
+        ----------
+        tried : set of bytes
+            Inputs at which none is measured again; the ones chosen are added.
+        """
+        X, room, pixels, chosen = lines.X, lines.room, below.pixels(size), []
+        for group in groups:
+            points = [i for i in others[group] if X[i].tobytes() not in tried]
+            points = [i for i in points if lines.pixels[i] in pixels]
+            if points:
+                chosen.append(max(points, key=lambda i: room[i]))
+                tried.add(X[chosen[-1]].tobytes())
+        return self.crossings.measure(lines, np.array(chosen), pixels) if chosen else []
+
+    def _solved(
+        self, H: FloatArray, size: tuple[int, int], more: FloatArray | None = None
+    ) -> FloatArray | None:
+        """Weights and bias, of norm 1, that are 0 at all critical points of a neuron; or None.
+
+        Parameters
+        ----------
+        more : ndarray, shape (m, channels, rows, columns), optional
+            What the weights are orthogonal to, too.
+        """
         read = H[:, :, : size[0], : size[1]].reshape(len(H), -1)
         P = np.column_stack([read, np.ones(len(H))])
+        P /= np.linalg.norm(P, axis=1)[:, None]
+        if more is not None and len(more):
+            P = np.vstack([P, np.column_stack([more.reshape(len(more), -1), np.zeros(len(more))])])
         n, unknowns = P.shape
         if not self._are_enough(P):
             return None
-        P /= np.linalg.norm(P, axis=1)[:, None]
         weights = np.ones(n)
         for _ in range(self.n_reweighted):
             _, values, V = np.linalg.svd(P * weights[:, None], full_matrices=False)
@@ -224,7 +293,7 @@ class UpperUnits:
         below: Below,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
-        D = np.abs(units.slopes(below.slopes(X, pixels, self.step)))
+        D = np.abs(units.slopes(below.slopes(X, pixels)))
         return np.array(
             [
                 D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
@@ -245,7 +314,7 @@ class UpperUnits:
         X, slopes = (np.vstack(parts) for parts in zip(*(_pieces(s) for s in seen), strict=True))
         pixels = np.concatenate([np.full(len(_pieces(s)[0]), s.pixel) for s in seen])
         H = below.features(X)
-        D = units.slopes(below.slopes(X, pixels, self.step))
+        D = units.slopes(below.slopes(X, pixels))
         left = ((D * (units.sums(H) > 0.0)) @ columns - slopes).ravel()
         G = (D[:, None, :] * columns.T).reshape(len(left), -1)
         shares = np.linalg.lstsq(G, left, rcond=None)[0]

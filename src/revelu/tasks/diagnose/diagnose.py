@@ -37,6 +37,7 @@ from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recovery import Status
 from revelu.tasks.diagnose.diagnosis import COSTS, Diagnosis, Perturbed, precision, query_counts
+from revelu.tasks.diagnose.kind import KindSearch
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
@@ -152,6 +153,7 @@ class _Examiner(Job):
     def __post_init__(self) -> None:
         super().__post_init__()
         for_axes, self.for_noise, self.for_exact_axes, self.for_weights = self.seeds.spawn(4)
+        (self.for_kind,) = self.seeds.spawn(1)
         self.rng = np.random.default_rng(for_axes)
         self.scans: dict[int, LineScan] = {}
         self.normals: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -169,7 +171,9 @@ class _Examiner(Job):
         noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
             return self._ended(found, *noise)
-        found = replace(found, noise=noise)
+        self.tell("looking what kind of function it is")
+        kind = KindSearch(self.oracle, noise, np.random.default_rng(self.for_kind)).run()
+        found = replace(found, noise=noise, kind=kind)
         if (refused := refusal(noise)) is not None:
             return self._ended(found, *refused)
         if Law.of(noise) is not Law.FLOAT64:

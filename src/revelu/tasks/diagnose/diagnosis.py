@@ -14,6 +14,7 @@ from revelu.network.separations import rooms
 from revelu.network.top_layers import TopLayers
 from revelu.oracle import NoiseFloor
 from revelu.recovery import Result
+from revelu.tasks.diagnose.kind import Kind
 from revelu.types import FloatArray
 
 
@@ -112,6 +113,9 @@ class Diagnosis(Result):
     perturbed : Perturbed or None
     probabilities : bool
         Whether the answers are probabilities, looked at as logits.
+    kind : Kind or None
+        Which kind of function the target is, as far as a few answers tell; None where it was not
+        asked.
     """
 
     dim_in: int
@@ -125,14 +129,17 @@ class Diagnosis(Result):
     network: Network | None = None
     perturbed: Perturbed | None = None
     probabilities: bool = False
+    kind: Kind | None = None
 
     told_by: ClassVar[str] = "diagnose"
 
     def subject(self) -> list[str]:
-        """Delta, and what it comes from."""
-        if self.delta is None or self.at_risk is None:
-            return ["no delta"]
-        return [f"delta {self.delta:.2g} ({self.at_risk.name.replace('_', ' ')})"]
+        """What it is, and delta."""
+        said = [] if self.kind is None else [self.kind.text]
+        return [*said, *self._regular()]
+
+    def _regular(self) -> list[str]:
+        return ["no delta" if self.delta is None else f"delta {self.delta:.2g}"]
 
     def fields(self) -> dict[str, Any]:
         """Return what an account says of a diagnosis."""
@@ -142,6 +149,7 @@ class Diagnosis(Result):
             "architecture": None if network is None else list(network.architecture),
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.probabilities,
+            "kind": None if self.kind is None else self.kind.fields(),
             "noise": None if noise is None else {"law": noise.law, "nu": float(noise.nu.max())},
             "delta": self.delta,
             "at_risk": None if risk is None else risk.name,

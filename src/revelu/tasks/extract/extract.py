@@ -264,7 +264,9 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
     """What to try next."""
     match recovery.status:
         case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
-            return ["from labels alone, only networks of one hidden layer of ReLUs are recovered"]
+            return [
+                "from labels alone, networks of one or two hidden layers of ReLUs are recovered"
+            ]
         case Status.PARTIAL if recovery.method == FromLabels.name:
             return [_ANOTHER]
         case Status.UNVERIFIED if recovery.certificate is not None:

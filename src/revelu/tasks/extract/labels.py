@@ -1,6 +1,7 @@
 """Extraction from labels alone: a network whose labels agree, and what labels leave open."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
 from revelu.tasks.job import Refusal
+from revelu.tasks.units import layer_in_units
 from revelu.types import FloatArray
 
 _STATUS = {
@@ -34,11 +36,15 @@ _OPEN = (
 _ONE_INPUT = (
     "with one input, borders of classes are points, which show where labels change and no weight"
 )
+_FIRST_ALONE = (
+    "the first hidden layer is exact as far as bends of borders tell; the whole network has the "
+    "label of the target at {share:.2%} of the inputs asked, borders included"
+)
 _CHANGED = "{n} of {of} inputs got another label when asked again"
 
 
 def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
-    """Recover a network of one hidden layer whose labels agree with a target's.
+    """Recover a network of one hidden layer, or two, whose labels agree with a target's.
 
     Parameters
     ----------
@@ -66,12 +72,15 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
     while candidate is not None and candidate.network is not None:
         job.tell("verifying on fresh labels")
         best = _certified(job, oracle, candidate, search.classes, seen)
-        if best.status is not Status.UNVERIFIED or not len(seen[-1].wrong):
-            return best
+        now = [of.by(candidate.network, search.classes) for of in seen]
+        wrong = [of for of in now if len(of.wrong)]
+        if best.status is not Status.UNVERIFIED or not wrong:
+            return _with_layers(job, best, candidate)
+        last = candidate
         with oracle.phase("repair"):
-            candidate = search.repair(_disagreement(seen[-1]))
+            candidate = search.repair(_disagreement(wrong[-1]))
     if best is not None:
-        return best
+        return _with_layers(job, best, last, now)
     if candidate is None:  # pragma: no cover - it is repaired only after it was certified
         raise TypeError
     return _without_network(job, oracle, candidate)
@@ -203,8 +212,34 @@ def _without_network(
         if changed:
             status = Status.NOT_DETERMINISTIC
             evidence = (_CHANGED.format(n=changed, of=n_again), *evidence)
-    found = _recovery(job, status, *evidence)
-    return replace(found, details=dict(candidate.figures))
+    found = replace(_recovery(job, status, *evidence), details=dict(candidate.figures))
+    return _with_layers(job, found, candidate)
+
+
+def _with_layers(
+    job: CertifyingJob,
+    found: Recovery,
+    candidate: Candidate,
+    examined: Sequence[LabelExamination] = (),
+) -> Recovery:
+    """Add the first layer to a recovery that failed, where that layer is known."""
+    if not candidate.layers or found.status in {Status.RECOVERED, Status.NOT_DETERMINISTIC}:
+        return found
+    first = layer_in_units(candidate.layers[0], job.oracle.domain)
+    evidence = found.evidence
+    if examined:
+        # Rounded down: a share of 1 would contradict the certificate.
+        same = np.concatenate([of.labels == of.predicted for of in examined])
+        share = int(same.mean() * 1e4) / 1e4
+        evidence = (*evidence, _FIRST_ALONE.format(share=share))
+    is_failed = found.status is Status.UNVERIFIED
+    return replace(
+        found,
+        status=Status.PARTIAL if is_failed else found.status,
+        evidence=evidence,
+        first_layer=candidate.layers[0],
+        details={**found.details, "layers": [first]},
+    )
 
 
 def _recovery(job: CertifyingJob, status: Status, *evidence: str) -> Recovery:

@@ -1,0 +1,201 @@
+"""Lines of neurons of two inputs, by the bends of polygons.
+
+A bend is a point of its neuron's line, and its edges leave the direction open: their affine maps
+F before and G behind it make that of the neuron, ``r G - F``, for any ratio r > 0 of slopes.  Three
+bends on a line are one neuron's.  Elsewhere a neuron bends all borders that its line meets: so
+two bends have a line in common only where it crosses no edge, and a bend alone has only ratios,
+in some intervals, whose lines cross none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.recover.labels.polygons import End, Polygons, tangents
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Collinearity:
+    """When bends are on a line.
+
+    Attributes
+    ----------
+    room : float
+        They are within so many times their errors,
+    precise : float
+        three of them that are known so precisely, which chance hardly ever brings about.
+    floor : float
+        No vertex is known better, relative to its size.
+    nearest : float
+        Bends that are nearer have no line, and lines that differ by less in direction are one.
+    """
+
+    room: float = 10.0
+    precise: float = 1e-8
+    floor: float = 2e-16
+    nearest: float = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class BentEdges:
+    """Bends of polygons, struct of arrays.
+
+    Attributes
+    ----------
+    vertex, before, behind : ndarray of int, shape (n,)
+        Of which vertex, and of which edges.
+    X : ndarray, shape (n, 2)
+    F, G : ndarray, shape (n, 3)
+        Lines of the edges before and behind.
+    U, R : ndarray, shape (n, 2)
+        Unit vectors from the bend along the edges before and behind.
+    sign : ndarray, shape (n,)
+        Of what the neuron adds to the difference of outputs behind it.
+    err : ndarray, shape (n,)
+        About how far off the vertices are.
+    """
+
+    vertex: IntArray
+    before: IntArray
+    behind: IntArray
+    X: FloatArray
+    F: FloatArray
+    G: FloatArray
+    U: FloatArray
+    R: FloatArray
+    sign: FloatArray
+    err: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.vertex)
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line, ``V (3,)``, on which bends ``on`` are that one neuron has made."""
+
+    V: FloatArray
+    on: IntArray
+
+
+def bends_of(polygons: Polygons, collinearity: Collinearity) -> BentEdges:
+    """All vertices at which one border goes on in another direction."""
+    edges, ends = polygons.edges, polygons.ends
+    at = [(v, e) for v in range(len(polygons.vertices)) if len(e := polygons.at(v)) == 2]
+    rows = [(v, i, j) for v, (i, j) in at if edges.a[i] == edges.a[j] and edges.b[i] == edges.b[j]]
+    vertex, before, behind = np.array(rows, np.intp).reshape(-1, 3).T
+    along = tangents(edges.F)
+    U, R = (along[e] * np.where(ends[e, 0] == vertex, 1.0, -1.0)[:, None] for e in (before, behind))
+    F, G, X = edges.F[before], edges.F[behind], polygons.vertices[vertex]
+    sine = np.abs(F[:, 0] * G[:, 1] - F[:, 1] * G[:, 0])
+    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    off = edges.off[before] + edges.off[behind] + collinearity.floor * size
+    sign = -np.sign((F[:, :2] * R).sum(axis=1))
+    return BentEdges(vertex, before, behind, X, F, G, U, R, sign, collinearity.room * off / sine)
+
+
+def crosses(polygons: Polygons, V: FloatArray, vertices: IntArray) -> BoolArray:
+    """Whether lines ``V (n, 3)`` cross edges beside their vertices ``(n, k)``, (n,)."""
+    T, U = polygons.extents, tangents(polygons.edges.F)
+    s = np.empty((len(V), len(U), 2))
+    for side, way in enumerate((-1.0, 1.0)):
+        at = polygons.edges.X + np.nan_to_num(T[:, side], posinf=0.0, neginf=0.0)[:, None] * U
+        far = polygons.ends[:, side] == End.FAR
+        points = np.where(
+            far[:, None],
+            np.column_stack([way * U, np.zeros(len(U))]),
+            np.column_stack([at, np.ones(len(U))]),
+        )
+        own = (polygons.ends[:, side][None, :, None] == vertices[:, None, :]).any(axis=2)
+        s[:, :, side] = np.where(own, 0.0, np.sign(V @ points.T))
+    return np.asarray((s.prod(axis=2) < 0).any(axis=1))
+
+
+def parts(bends: BentEdges, V: FloatArray, rows: IntArray, least: float) -> BoolArray:
+    """Whether lines ``V (n, 3)`` part the edges of bends ``rows (n,)``, (n,)."""
+    u, r = ((V[:, :2] * some[rows]).sum(axis=1) for some in (bends.U, bends.R))
+    return np.asarray((u * r < 0) & (np.minimum(np.abs(u), np.abs(r)) > least))
+
+
+def find_lines(polygons: Polygons, bends: BentEdges, tuning: Collinearity) -> list[Line]:
+    """Lines on which there are three bends or more, those of the most first."""
+    H = np.column_stack([bends.X, np.ones(len(bends))])
+    found: list[tuple[int, FloatArray, IntArray]] = []
+    for i in range(len(bends)):
+        V = np.cross(H[i], H[i + 1 :])
+        length = np.linalg.norm(V[:, :2], axis=1)
+        j = np.flatnonzero(length > tuning.nearest)
+        V = V[j] / length[j, None]
+        t = np.column_stack([-V[:, 1], V[:, 0]]) @ (bends.X - bends.X[i]).T
+        share = t / t[np.arange(len(j)), i + 1 + j][:, None]
+        err = bends.err[i] * np.abs(1.0 - share) + bends.err[i + 1 + j, None] * np.abs(share)
+        err += bends.err
+        near = np.abs(V @ H.T) < err
+        count = (near & (err < tuning.precise)).sum(axis=1)
+        found += [(int(near[k].sum()), V[k], near[k].nonzero()[0]) for k in np.where(count > 2)[0]]
+    free, lines = np.ones(len(bends), bool), []
+    for _, V, on in sorted(found, key=lambda one: -one[0]):
+        if free[on].all() and _is_line(polygons, bends, V, on, tuning):
+            lines.append(Line(V, on))
+            free[on] = False
+    return lines
+
+
+def _is_line(
+    polygons: Polygons, bends: BentEdges, V: FloatArray, on: IntArray, tuning: Collinearity
+) -> bool:
+    """Whether one neuron may have made bends: of the same classes, all turn to the same side."""
+    every = np.tile(V, (len(on), 1))
+    if not parts(bends, every, on, tuning.nearest).all():
+        return False
+    if crosses(polygons, V[None], bends.vertex[on][None])[0]:
+        return False
+    a, b = polygons.edges.a[bends.before[on]], polygons.edges.b[bends.before[on]]
+    turns = {(x, y): s for x, y, s in zip(a, b, bends.sign[on], strict=True)}
+    return all(turns[x, y] == s for x, y, s in zip(a, b, bends.sign[on], strict=True))
+
+
+def find_pairs(
+    polygons: Polygons, bends: BentEdges, left: IntArray, tuning: Collinearity
+) -> list[Line]:
+    """Lines through two of the bends ``left`` that one neuron may have made."""
+    i, j = (left[side] for side in np.triu_indices(len(left), 1))
+    H = np.column_stack([bends.X, np.ones(len(bends))])
+    V = np.cross(H[i], H[j])
+    length = np.linalg.norm(V[:, :2], axis=1)
+    kept = np.flatnonzero(length > tuning.nearest)
+    i, j, V = i[kept], j[kept], V[kept] / length[kept, None]
+    edges = polygons.edges
+    one, other = bends.before[i], bends.before[j]
+    alike = (edges.a[one] == edges.a[other]) & (edges.b[one] == edges.b[other])
+    good = ~alike | (bends.sign[i] == bends.sign[j])
+    good &= parts(bends, V, i, tuning.nearest) & parts(bends, V, j, tuning.nearest)
+    i, j, V = i[good], j[good], V[good]
+    free = ~crosses(polygons, V, np.column_stack([bends.vertex[i], bends.vertex[j]]))
+    pairs = np.column_stack([i, j])
+    return [Line(V[k], pairs[k]) for k in np.flatnonzero(free)]
+
+
+def find_intervals(polygons: Polygons, bends: BentEdges, i: int) -> list[tuple[float, float]]:
+    """Ratios of slopes at which the line through a bend crosses no edge elsewhere, widest first."""
+    T = tangents(polygons.edges.F)
+    X = np.column_stack([polygons.vertices, np.ones(len(polygons.vertices))])
+    ways = np.vstack([T[polygons.ends[:, side] == End.FAR] for side in (0, 1)])
+    points = np.vstack(
+        [np.delete(X, bends.vertex[i], axis=0), np.column_stack([ways, np.zeros(len(ways))])]
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = (points @ bends.F[i]) / (points @ bends.G[i])
+    ratios = np.unique(ratios[np.isfinite(ratios) & (ratios > 0.0)])
+    lo, hi = np.append(0.0, ratios), np.append(ratios, np.inf)
+    V = middle_ratios(lo, hi)[:, None] * bends.G[i] - bends.F[i]
+    free = np.flatnonzero(~crosses(polygons, V, np.full((len(V), 1), bends.vertex[i])))
+    runs = np.split(free, np.flatnonzero(np.diff(free) > 1) + 1) if len(free) else []
+    found = [(float(lo[run[0]]), float(hi[run[-1]])) for run in runs]
+    return sorted(found, key=lambda one: np.arctan(one[0]) - np.arctan(one[1]))
+
+
+def middle_ratios(lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """Ratios well inside intervals, (n,)."""
+    return np.asarray(np.tan((np.arctan(lo) + np.arctan(hi)) / 2.0))
