@@ -129,7 +129,7 @@ ROWS = (
     *(Row("found", "-".join(map(str, widths)), "no hint", networks=10) for widths in FAR),
     Row("box", "float32", "digits", 32, networks=10),
     Row("like", "float32", "digits", 32),
-    Row("box", "32-16", "mnist", 32, networks=1),
+    Row("box", "32-16", "mnist", 32, networks=10),
 )
 
 

@@ -27,8 +27,30 @@ def test_two_hidden_layers_come_back_from_questions_in_a_box(seed):
     assert recovery.ledger.n_recovery <= 100 * truth.n_parameters
 
 
-def test_a_narrow_first_layer_under_others_is_refused_in_a_box():
+@pytest.mark.parametrize(("widths", "seed"), [((8, 4, 6, 1), 1), ((16, 10, 8, 3), 2)])
+def test_a_narrow_first_layer_comes_back_in_a_box(widths, seed):
+    truth = zoo.random_network(list(widths), seed=seed)
+    farthest = [0.0]
+
+    def target(X):
+        farthest[0] = max(farthest[0], float(np.abs(X - 0.5).max()))
+        return truth(X)
+
+    d = widths[0]
+    recovery = revelu.extract(target, dim_in=d, box=(0.0, 1.0), seed=seed, budget=60_000)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "two_hidden"
+    assert farthest[0] <= 0.5
+    X = np.random.default_rng(7).uniform(0.0, 1.0, (20_000, d))
+    off = np.abs(recovery.network(X) - truth(X)).max(axis=1) > 1e-9
+    assert off.mean() <= 1e-3
+    assert recovery.ledger.n_recovery <= 100 * truth.n_parameters
+
+
+def test_two_layers_in_a_box_take_float64_answers():
     truth = zoo.random_network([8, 4, 6, 1], seed=1)
-    recovery = revelu.extract(truth, box=(-2.0, 2.0), seed=1, budget=20_000)
+    recovery = revelu.extract(
+        lambda X: truth(X).astype(np.float32), dim_in=8, box=(-2.0, 2.0), method="two_hidden"
+    )
     assert recovery.status is not Status.RECOVERED
-    assert any("no narrower than the input" in said for said in recovery.evidence)
+    assert any("float64 answers" in said for said in recovery.evidence)

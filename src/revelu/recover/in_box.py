@@ -47,13 +47,13 @@ class OracleInBox:
         """Raise where the time is spent."""
         self.oracle.check_time()
 
-    def __call__(self, U: FloatArray) -> FloatArray:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Ask those inside."""
-        inside = np.abs(U).max(axis=1, initial=0.0) <= self.bound
-        X = self.box.clip(self.centre + self.scale * U[inside])
-        asked = self.oracle(X) if len(X) else np.empty((0, self.dim_out))
+        inside = np.abs(X).max(axis=1, initial=0.0) <= self.bound
+        asked_at = self.box.clip(self.centre + self.scale * X[inside])
+        asked = self.oracle(asked_at) if len(asked_at) else np.empty((0, self.dim_out))
         self.dim_out = asked.shape[1]
-        Y = np.full((len(U), self.dim_out), np.nan)
+        Y = np.full((len(X), self.dim_out), np.nan)
         Y[inside] = asked
         return Y
 

@@ -26,7 +26,10 @@ Where the first layer is wider than the input, ``rough_wide``: ``wide_rows`` fin
 agree on, ``rough_walks`` walks above it, ``rough_outputs`` fits the outputs while neurons are
 missing, and ``rough_growth`` finds those where the network is wrong.
 
-``deep`` is the method with its tuning; ``climb_in_box`` climbs where questions must stay in a box.
+Where questions must stay in a box, ``narrow_in_box`` finds two layers, the first narrower than the
+input: ``first_in_box`` finds that along chords, ``upper_rows`` puts together what kinks show of
+rows above it with the layer in many states, and ``layers_in_box`` is all that is known under way.
+``climb_in_box`` climbs there.  ``deep`` is the method with its tuning.
 """
 
 from revelu.recover.deep.deep import Deep

@@ -67,7 +67,7 @@ class FirstInBox:
         )
         along /= np.linalg.norm(along, axis=1, keepdims=True)
         others *= rng.random((n, 1)) / np.linalg.norm(others, axis=1, keepdims=True)
-        return self.cube.near_corners(rng, along + others)
+        return np.asarray(self.cube.near_corners(rng, along + others))
 
     def corners(self, rng: np.random.Generator, normals: FloatArray, n: int) -> FloatArray:
         """Points near corners that are farthest along combinations of directions, shape (n, d)."""
@@ -80,7 +80,7 @@ class FirstInBox:
         Q = np.linalg.qr(W.T)[0]
         rest = normals - (normals @ Q) @ Q.T
         if not len(rest):
-            return rest
+            return np.asarray(rest)
         _, sizes, vt = np.linalg.svd(rest, full_matrices=False)
         return np.asarray(vt[sizes > self.faint])
 
@@ -92,7 +92,7 @@ class FirstInBox:
         W: FloatArray,
         rng: np.random.Generator,
     ) -> list[Seed]:
-        """Measure seeds in the span of rows alone, if one more direction tells that to be enough."""
+        """Measure seeds in the span of rows alone, if a direction aside tells that to be enough."""
         m, d = W.shape
         if not m or m >= d - 1:
             return self.seeds.measure(ask, noise, points, rng)

@@ -119,9 +119,46 @@ class LayersInBox:
 
     def add_always_on(self) -> None:
         """Add rows for directions in which no neuron turns: of some that are on all over it."""
-        Q = self.left_out
-        far = 2.0 * self.how.cube.bound * np.abs(Q).sum(axis=1)
-        self.rows = np.vstack([self.rows, np.column_stack([Q, far])])
+        R = self._rows_left_out()
+        if len(R):
+            cube, n = self.how.cube, self.how.n_points
+            along = np.repeat(R, n, axis=0) * self.rng.choice([-1.0, 1.0], (n * len(R), 1))
+            if self.look(cube.near_corners(self.rng, along), cube.near_corners(self.rng, -along)):
+                R = self._rows_left_out()
+        far = 2.0 * self.how.cube.bound * np.abs(R).sum(axis=1)
+        self.rows = np.vstack([self.rows, np.column_stack([R, far])])
+
+    def _rows_left_out(self) -> FloatArray:
+        """A basis of the rows that are missing, shape (r, d), where they are on wherever seen.
+
+        A normal above is ``sum_j v_j w_j`` over the neurons that are on.  With ``q`` its part in
+        directions left out, the part along a row that is off is the same linear function of q in
+        all normals, that of the missing rows; along one that is on it is not.
+        """
+        Q, W = self.left_out, self.rows[:, :-1]
+        if not len(Q) or not len(self.seeds):
+            return Q
+        X = np.array([seed.x for seed in self.seeds])
+        parts = np.linalg.lstsq(np.vstack([W, Q]).T, self.normals[len(W) :].T, rcond=None)[0].T
+        P, q = parts[:, : len(W)], parts[:, len(W) :]
+        is_seen = np.linalg.norm(q, axis=1) > self.how.faint
+        R = Q.copy()
+        for j, (w, b) in enumerate(zip(W, self.rows[:, -1], strict=True)):
+            is_right = X @ w + b > 0.0
+            fits = [
+                self._linear(q[of], P[of, j]) for of in (is_seen & is_right, is_seen & ~is_right)
+            ]
+            slopes, _ = min(fits, key=lambda fit: fit[1])
+            R += np.outer(slopes, w)
+        return np.asarray(R / np.linalg.norm(R, axis=1)[:, None])
+
+    def _linear(self, q: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+        """The linear function of q that y is, and by how much it is not one; 0 of too few."""
+        r = q.shape[1]
+        if len(y) < 2 * r + 2:
+            return np.zeros(r), np.inf
+        slopes = np.asarray(np.linalg.lstsq(q, y, rcond=None)[0], dtype=np.float64)
+        return slopes, float(np.median(np.abs(q @ slopes - y)))
 
     def settle(self) -> None:
         """Turn the rows of the first layer on, and put together what is above them."""

@@ -7,6 +7,7 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
+from revelu.probe.line import Ask
 from revelu.probe.smoothness import Smoothness
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
@@ -228,7 +229,7 @@ def _n_others(
     places = search.scan.find(oracle, noise, starts, ends, breaks, rng)
     n = int(np.clip(n_queries // (4 * d), least, most))
     chosen = rng.permutation(len(places))[:n]
-    seeds = search.measure(oracle, noise, places.take(chosen), rng)
+    seeds = search.measure(_within(oracle, bound), noise, places.take(chosen), rng)
     if not seeds:
         return 0
     at, normals = (
@@ -244,6 +245,21 @@ def _n_others(
     bent, _ = look_across(oracle, noise, X[apart], normals[apart])
     owners = np.repeat(np.arange(len(seeds)), n_across)[apart]
     return len(np.unique(owners[bent]))
+
+
+def _within(oracle: Oracle, bound: float) -> Ask:
+    """Ask no further than ``bound`` from 0 in any coordinate: there, answers are NaN."""
+
+    def ask(X: FloatArray) -> FloatArray:
+        inside = np.abs(X).max(axis=1, initial=0.0) <= bound
+        if inside.all():
+            return oracle(X)
+        asked = oracle(X[inside])
+        Y = np.full((len(X), asked.shape[1]), np.nan)
+        Y[inside] = asked
+        return Y
+
+    return ask
 
 
 def _moved_unseen(
