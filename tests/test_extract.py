@@ -186,7 +186,7 @@ def test_bumps_that_bisection_cannot_see_are_found_by_the_certificate(width):
         {"budget": -3},
         {"polish": 1},
         {"box": (1, 0)},
-        {"box": (0, 1), "method": "two_hidden"},
+        {"box": (0, 1), "method": "leaky"},
         {"inputs": np.zeros((2, 7))},
     ],
 )
