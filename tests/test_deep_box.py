@@ -54,3 +54,9 @@ def test_two_layers_in_a_box_take_float64_answers():
     )
     assert recovery.status is not Status.RECOVERED
     assert any("float64 answers" in said for said in recovery.evidence)
+
+
+def test_doubts_about_layers_stay_in_a_box_that_begins_at_0():
+    truth = zoo.random_network([12, 8, 6, 4, 2], seed=63998001)
+    recovery = revelu.extract(truth, box=(0.0, 1.0), seed=63998001, budget=60_000)
+    assert recovery.status is not Status.RECOVERED

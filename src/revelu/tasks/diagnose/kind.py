@@ -126,6 +126,11 @@ class KindSearch:
         Short segments, of so many of which an affine map leaves nothing but noise
     affine, short : int, float
         where answers have too few digits for lines, and half of their length.
+    sigmas, plain : float
+        In standard errors of an answer, what an affine map of a segment may leave; and by how many
+        times that the answers have to change along it, to say anything.
+    far : float
+        From where on, in its own length, the ends of a line are what they are at infinity.
     """
 
     oracle: Oracle
@@ -142,6 +147,9 @@ class KindSearch:
     n_segments: int = 8
     affine: int = 3
     short: float = 0.01
+    sigmas: float = 8.0
+    plain: float = 50.0
+    far: float = 1e3
 
     def __post_init__(self) -> None:
         self.kind: dict[str, Any] = {}
@@ -188,8 +196,8 @@ class KindSearch:
         basis = np.linalg.qr(np.vander(t, 2))[0]
         left = np.abs(Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)).max(axis=(1, 2))
         change = np.abs(Y[:, -1] - Y[:, 0]).max(axis=1)
-        limit = 8.0 * self.noise.relative * self.noise.growth(centres[:, 0])
-        n = int(((left <= limit) & (change > 50.0 * limit)).sum())
+        limit = self.sigmas * self.noise.relative * self.noise.growth(centres[:, 0])
+        n = int(((left <= limit) & (change > self.plain * limit)).sum())
         if n >= self.affine:
             self.kind["function"] = "piecewise linear"
         self.evidence.append(
@@ -202,7 +210,7 @@ class KindSearch:
         if scan is None:
             return
         if not len(scan.kinks):
-            if scan.reach >= self._far:
+            if scan.reach >= self.far:
                 self.kind |= {"function": "affine", "structure": UNKNOWN}
             self.evidence.append("a line has no kink")
             return
@@ -216,11 +224,6 @@ class KindSearch:
             self._count_layers(followed)
             self._tell_units(scan, followed)
         self._tell_structure()
-
-    @property
-    def _far(self) -> float:
-        """From where on the ends of a line are what they are at infinity."""
-        return 1e3
 
     def _scan(self) -> LineScan | None:
         """A line as far as it has few pieces; None where that shows none."""
@@ -282,7 +285,7 @@ class KindSearch:
 
     def _tell_units(self, scan: LineScan, found: Followed) -> None:
         """What units make of large sums, from the ends of the line."""
-        is_whole = scan.reach >= self._far and bool(scan.is_single.all()) and not scan.n_faint
+        is_whole = scan.reach >= self.far and bool(scan.is_single.all()) and not scan.n_faint
         if not is_whole:
             self.evidence.append("the line's ends do not show what units make of large sums")
             return

@@ -4,13 +4,14 @@ import numpy as np
 
 from revelu.errors import CurvedError, LimitReachedError, TargetError
 from revelu.numerics.confidence import SIGMAS
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.oracle import NoiseFloor
 from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
-from revelu.probe.line import Ask
+from revelu.probe.line import Askable
 from revelu.probe.smoothness import Smoothness
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
+from revelu.recover.in_box import OracleInBox
 from revelu.recover.method import Law, Layer
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.types import FloatArray
@@ -68,19 +69,25 @@ def doubt_about(
         Empty where nothing speaks against them.
     """
     (W, b), oracle = layers[0], job.oracle
+    ask: Askable = oracle
+    bound = np.inf
+    if oracle.box is not None:
+        # Seen from the middle of its box it reaches as far to all sides.
+        lo, hi = oracle.box
+        bound = (hi - lo) / 2.0
+        ask, b = OracleInBox(oracle, bound), b + (lo + hi) / 2.0 * W.sum(axis=1)
     n = max(at_least, min(n_points, n_queries // (6 * max(len(W), 1))))
-    bound = np.inf if oracle.box is None else min(abs(end) for end in oracle.box)
     rng = np.random.default_rng(job.new_seed())
     X = np.clip(rng.standard_normal((n_inputs, oracle.dim_in)), -bound, bound)
     try:
         with oracle.overtime(), oracle.phase("verify"):
-            Y = oracle(X)
+            Y = ask(X)
             n_alike = int(np.unique(Y, axis=0, return_counts=True)[1].max())
-            moved = oracle(_moved_unseen(X, W, rng, bound))
-            blank = blank_share(oracle, noise, oracle.dim_in, rng, bound=bound)
-            shares, kinds = shares_seen(oracle, noise, W, b, rng, n, bound=bound)
-            n_turned = _n_turned(oracle, noise, W, b, rng, bound)
-            n_others = _n_others(oracle, noise, (W, b), rng, bound, n_queries)
+            moved = ask(_moved_unseen(X, W, rng, bound))
+            blank = blank_share(ask, noise, oracle.dim_in, rng, bound=bound)
+            shares, kinds = shares_seen(ask, noise, W, b, rng, n, bound=bound)
+            n_turned = _n_turned(ask, noise, W, b, rng, bound)
+            n_others = _n_others(ask, noise, (W, b), rng, bound, n_queries)
     except (LimitReachedError, TargetError, CurvedError) as error:
         return f"no layer is called exact, for none was looked at again: {error}"
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
@@ -156,7 +163,7 @@ def is_smooth(
 
 
 def _n_turned(
-    oracle: Oracle,
+    oracle: Askable,
     noise: NoiseFloor,
     W: FloatArray,
     b: FloatArray,
@@ -192,7 +199,7 @@ def _n_turned(
 
 
 def _n_others(
-    oracle: Oracle,
+    oracle: Askable,
     noise: NoiseFloor,
     layer: Layer,
     rng: np.random.Generator,
@@ -229,7 +236,7 @@ def _n_others(
     places = search.scan.find(oracle, noise, starts, ends, breaks, rng)
     n = int(np.clip(n_queries // (4 * d), least, most))
     chosen = rng.permutation(len(places))[:n]
-    seeds = search.measure(_within(oracle, bound), noise, places.take(chosen), rng)
+    seeds = search.measure(oracle, noise, places.take(chosen), rng)
     if not seeds:
         return 0
     at, normals = (
@@ -245,21 +252,6 @@ def _n_others(
     bent, _ = look_across(oracle, noise, X[apart], normals[apart])
     owners = np.repeat(np.arange(len(seeds)), n_across)[apart]
     return len(np.unique(owners[bent]))
-
-
-def _within(oracle: Oracle, bound: float) -> Ask:
-    """Ask no further than ``bound`` from 0 in any coordinate: there, answers are NaN."""
-
-    def ask(X: FloatArray) -> FloatArray:
-        inside = np.abs(X).max(axis=1, initial=0.0) <= bound
-        if inside.all():
-            return oracle(X)
-        asked = oracle(X[inside])
-        Y = np.full((len(X), asked.shape[1]), np.nan)
-        Y[inside] = asked
-        return Y
-
-    return ask
 
 
 def _moved_unseen(
