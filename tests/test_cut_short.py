@@ -3,6 +3,7 @@
 import itertools
 import json
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import FormatError
+from revelu.recover.fit.hermite import _Learner
 from revelu.tasks.audit import audit as audits
 
 NUMBERS = itertools.count()
@@ -148,6 +150,61 @@ def test_interrupted_measurements_keep_what_was_seen(interrupted, command, rows,
     account = one_object(result.stdout)
     assert account["status"] == "interrupted"
     assert account[found]
+
+
+def _interrupt(*_arguments, **_named):
+    """What a user's interrupt does while something computes."""
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def learn(invoke, tmp_path):
+    """Learn from a file with samples of a network that has one output."""
+    X = np.random.default_rng(1).standard_normal((600, 5))
+    y = revelu.zoo.random_network([5, 3, 1], seed=3)(X)[:, 0]
+    np.savez(tmp_path / "measured.npz", X=X, y=y)
+    return lambda *options: invoke("learn", "measured.npz", "-o", "half.npz", "--json", *options)
+
+
+def test_interrupted_learning_keeps_the_best_network(learn, monkeypatch, tmp_path):
+    monkeypatch.setattr(_Learner, "_resolve", _interrupt)
+    result = learn("--report", "page.html")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    account = one_object(result.stdout)
+    assert (account["status"], account["certified"]) == ("interrupted", False)
+    assert account["outputs"] == ["half.npz", "page.html"]
+    assert "interrupted" in (tmp_path / "page.html").read_text("utf-8")
+    truth, half = revelu.zoo.random_network([5, 3, 1], seed=3), revelu.load("half.npz")
+    fresh = np.random.default_rng(2).standard_normal((500, 5))
+    # All but the signs was found, and those are carried by the affine rest.
+    np.testing.assert_allclose(half(fresh), truth(fresh), atol=1e-9)
+
+
+def test_learning_that_is_interrupted_at_once_leaves_nothing(learn, monkeypatch):
+    monkeypatch.setattr(_Learner, "_find_span", _interrupt)
+    result = learn()
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert one_object(result.stdout)["status"] == "interrupted"
+    assert not Path("half.npz").exists()
+
+
+@pytest.mark.parametrize(("nth", "width"), [(1, None), (2, 3)])
+def test_an_interrupt_between_outputs_keeps_whole_networks_alone(nth, width):
+    truth = revelu.zoo.random_network([4, 3, 3], seed=4)
+    X = np.random.default_rng(1).standard_normal((600, 4))
+    odds = np.exp(truth(X))
+    heard = itertools.count(1)
+
+    def interrupt(progress):
+        if progress.message == "resolving signs" and next(heard) == nth:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        revelu.learn(X, odds / odds.sum(axis=1, keepdims=True), progress=interrupt)
+    partial = caught.value.partial
+    assert partial.status.value == "unverified"
+    assert f"interrupted at log-ratio {nth} of 2" in partial.evidence
+    assert (partial.network and partial.network.dim_out) == width
 
 
 def test_a_target_that_fails_midway_leaves_a_page(invoke, tmp_path):

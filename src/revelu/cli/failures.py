@@ -83,8 +83,8 @@ def failures(
 
 
 def interrupted(n_queries: int) -> str:
-    """Say when an interrupt came."""
-    return f"interrupted after {n_queries:,} queries"
+    """Say when an interrupt came; of work that asks nothing that it did."""
+    return f"interrupted after {n_queries:,} queries" if n_queries else "interrupted"
 
 
 def refuse(

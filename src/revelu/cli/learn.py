@@ -66,7 +66,7 @@ def learn(
       1  finished, not certified
       2  usage or bad input
     130  interrupted
-    After 1, what was found is still written, and said to be uncertified.
+    After 1 and 130, what was found is still written, and said to be uncertified.
     """
     if halfspaces is not None:
         from revelu.cli.halfspaces import learn_halfspaces
@@ -75,25 +75,38 @@ def learn(
         return learn_halfspaces(data, output or [], halfspaces, neurons, learning, columns)
     from revelu.adapters.executors import executor
     from revelu.formats import check_writable
+    from revelu.recovery import Recovery
     from revelu.tasks.learn.learn import learn as recover
+    from revelu.tasks.partial import partial_of
 
     outputs = learning.reserve(output or [], {data: "holds the samples"}, check_writable)
+    ended: KeyboardInterrupt | None = None
     with learning.timed(), executor(workers, dask) as pool:
-        recovery = recover(
-            data,
-            n_neurons=neurons,
-            order=order,
-            seed=learning.seed,
-            executor=pool,
-            progress=learning.line,
-            target=_columns(target),
-            drop=_columns(drop),
-        )
+        try:
+            recovery = recover(
+                data,
+                n_neurons=neurons,
+                order=order,
+                seed=learning.seed,
+                executor=pool,
+                progress=learning.line,
+                target=_columns(target),
+                drop=_columns(drop),
+            )
+        except KeyboardInterrupt as error:
+            partial, ended = partial_of(error), error
+            if not isinstance(partial, Recovery):
+                raise
+            recovery = partial
     if recovery.network is not None:
         learning.write(outputs, save_network(recovery.network, recovery.is_classifier))
         learning.picture(recovery.network)
     account = learning.account(f"{data}", recovery, _fields_of(recovery))
+    if ended is not None:
+        account["status"] = "interrupted"
     learning.show(account, _rows_of(recovery))
+    if ended is not None:
+        raise ended
     certified = recovery.status is Status.RECOVERED
     return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
 

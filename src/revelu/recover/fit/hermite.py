@@ -30,7 +30,7 @@ from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.fit.smallest import Explanation, Smallest
+from revelu.recover.fit.smallest import Explanation, Keep, Smallest, forget
 from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
 from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
 from revelu.recover.method import Tell, Why
@@ -165,6 +165,7 @@ class Hermite:
         rng: np.random.Generator,
         tell: Tell = log.debug,
         executor: Executor | None = None,
+        keep: Keep = forget,
     ) -> Learned:
         """Find the network behind samples.
 
@@ -172,10 +173,12 @@ class Hermite:
         ----------
         tell : callable
             Called with what is being done.
+        keep : callable, (network) -> None
+            Called with each network that is the best of all so far.
         executor : concurrent.futures.Executor, optional
             Where moments are summed.
         """
-        return _Learner(self, samples, rng, tell, executor).run()
+        return _Learner(self, samples, rng, tell, executor, keep).run()
 
 
 @dataclass
@@ -185,6 +188,7 @@ class _Learner:
     rng: np.random.Generator
     tell: Tell
     executor: Executor | None
+    keep: Keep
     eigenvalues: FloatArray | None = field(default=None, init=False)
     moment_errors: tuple[float, ...] = field(default=(), init=False)
     tensor_estimate: Units | None = field(default=None, init=False)
@@ -207,7 +211,9 @@ class _Learner:
         found = None if basis is None else self._search_in_span(basis, start, quadratic.v)
         if found is None:
             found = self._search(start)
+        self.keep(found.network)
         network, used = self._refine(found)
+        self.keep(network)
         # What stopped short of the last digits may have come to them.
         is_exact = found.is_exact or self.price.is_explained(network, used)
         patterns = self._resolve(network, used, exact=is_exact)
@@ -296,6 +302,7 @@ class _Learner:
                 return Explanation(end.network, is_exact=True, settled=True)
             alike = any(e.cost <= 1.02 * end.cost for e in ends)
             ends.append(end)
+            self.keep(min(ends, key=lambda e: e.cost).network)
             enough = method.lift_equations * degrees_of_freedom(end.network) / 2
             if alike and len(used.X) >= enough:
                 best = min(ends, key=lambda e: self.price(e.network, used))
@@ -323,7 +330,9 @@ class _Learner:
             self.tell(f"fitting up to {width} neurons to {n:,} samples")
             once = found is not None and found.settled and tries == 0
             n_searches = 1 if once else method.max_searches or self._n_searches(n, width)
-            found = Smallest(self.price, width, n_searches).explain(self.rng, rows, start)
+            found = Smallest(self.price, width, n_searches).explain(
+                self.rng, rows, start, self.keep
+            )
             found = replace(found, settled=found.settled or once)
             start = found.network
             if found.is_exact:

@@ -7,6 +7,7 @@ on the rest.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,13 @@ from revelu.recover.fit.pruning import by_worth, prune
 from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 
 log = logging.getLogger(__name__)
+
+# Is given what has been found so far, for who must do with that after an interrupt.
+Keep = Callable[[Network], None]
+
+
+def forget(_network: Network) -> None:
+    """Keep nothing."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,11 @@ class Smallest:
     equations: float = 4.0
 
     def explain(
-        self, rng: np.random.Generator, samples: Samples, start: Network | None = None
+        self,
+        rng: np.random.Generator,
+        samples: Samples,
+        start: Network | None = None,
+        keep: Keep = forget,
     ) -> Explanation:
         """Search until nothing but noise is left, or searches agree on what is.
 
@@ -92,8 +104,11 @@ class Smallest:
         ----------
         start : Network, optional
             Neurons for the first search to begin with.
+        keep : callable, (network) -> None
+            Is given the best network of the searches until then, whenever there is a better one.
         """
         best = last = self.search(rng, samples, start)
+        keep(best.network)
         agreeing, settled, chance = 1, False, np.log(samples.n_equations)
         for attempt in range(1, self.max_searches):
             enough = self.equations * degrees_of_freedom(best.network)
@@ -105,6 +120,7 @@ class Smallest:
             gain = self.price(best.network, samples) - self.price(last.network, samples)
             if gain > chance or self.price.is_explained(last.network, samples):
                 best, agreeing = last, 1
+                keep(best.network)
             elif gain > -chance:
                 agreeing += 1
         is_exact = self.price.is_explained(best.network, samples)

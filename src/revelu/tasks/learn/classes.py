@@ -14,7 +14,8 @@ from revelu.network.logits import from_log_ratios
 from revelu.network.simplify import simplify
 from revelu.oracle import log_ratios
 from revelu.oracle.log_ratios import are_probabilities
-from revelu.recovery import Certificate, Recovery, Status
+from revelu.recovery import Certificate, Recovery, Result, Status
+from revelu.tasks.partial import keep_partial, partial_of
 from revelu.types import FloatArray
 
 # From best to worst: a network of several outputs is as good as the worst of them.
@@ -59,15 +60,33 @@ def learn_classes(
     learn : callable, (X, y) -> Recovery
         Learns one output.
     """
-    found = []
-    for j in range(k - 1):
-        if shards is None:
-            ratios = ratio_to_last(np.asarray(y), j, "")
-            found.append(learn(X, ratios))
-        else:
-            found.append(learn(partial(_chunks, shards, j), None))
+    found: list[Recovery] = []
     some = np.asarray(X) if shards is None else np.asarray(shards[0].read()[0])
+    for j in range(k - 1):
+        try:
+            if shards is None:
+                ratios = ratio_to_last(np.asarray(y), j, "")
+                found.append(learn(X, ratios))
+            else:
+                found.append(learn(partial(_chunks, shards, j), None))
+        except KeyboardInterrupt as error:
+            # The network of one log-ratio is not what was asked for.
+            last = partial_of(error)
+            if found or last:
+                keep_partial(error, _cut_short(found, last, k - 1, some))
+            raise
     return _together(found, some)
+
+
+def _cut_short(found: Sequence[Recovery], last: Result | None, n: int, X: FloatArray) -> Recovery:
+    """What an interrupt left of ``n`` log-ratios; a network only where each has one."""
+    told = [*found, last] if isinstance(last, Recovery) else [*found]
+    together = _together(told, X)
+    if len(told) < n:
+        together = replace(together, network=None, certificate=None)
+    where = f"interrupted at log-ratio {len(found) + 1} of {n}"
+    evidence = (where, *together.evidence)
+    return replace(together, status=Status.UNVERIFIED, evidence=evidence)
 
 
 def ratio_to_last(Y: FloatArray, j: int, where: str) -> FloatArray:

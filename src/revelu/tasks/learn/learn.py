@@ -23,8 +23,9 @@ from revelu.recovery import Recovery
 from revelu.tasks.job import check_progress
 from revelu.tasks.learn.classes import learn_classes, n_classes
 from revelu.tasks.learn.samples import Drawn, counted, gather
-from revelu.tasks.learn.verdict import Verdict
+from revelu.tasks.learn.verdict import Verdict, cut_short
 from revelu.tasks.notebook import listener
+from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, teller
 from revelu.types import FloatArray
 
@@ -94,6 +95,8 @@ def learn(
     InputError
         If an argument makes no sense, a number is not finite, ``y`` is constant, or the
         samples are fewer than the parameters.
+    KeyboardInterrupt
+        At an interrupt: its ``partial`` is the best network until then, uncertified.
 
     Notes
     -----
@@ -166,7 +169,14 @@ def _learn_one(
     _check_enough(drawn, method)
     law, unit = measure_law(drawn.X), _unit(drawn.y)
     samples, rng = _whitened(drawn, law, unit), np.random.default_rng(seeds.spawn(1)[0])
-    learned = method.recover(samples, rng, tell, executor)
+    best: list[Network] = []
+    try:
+        learned = method.recover(samples, rng, tell, executor, best.append)
+    except KeyboardInterrupt as error:
+        if best:
+            network = _network_as_before(best[-1].then(np.array([[unit]])), law)
+            keep_partial(error, cut_short(network, drawn))
+        raise
     tell("verifying on samples kept apart")
     learned = _as_before(learned.in_unit(unit), law)
     return Verdict(learned, drawn, law.objection, method.widest(*drawn.X.shape)).recovery()
@@ -200,18 +210,25 @@ def _check_enough(drawn: Drawn, method: Hermite) -> None:
         )
 
 
-def _as_before(learned: Learned, law: Law) -> Learned:
+def _network_as_before(network: Network, law: Law) -> Network:
     """The network in the coordinates of the samples, rows of norm 1."""
     if law.is_standard:
-        return learned
-    (W, A), (b, c), skip = learned.network.weights, learned.network.biases, learned.network.skip
+        return network
+    (W, A), (b, c), skip = network.weights, network.biases, network.skip
     W = W @ law.whitening
     b = b - W @ law.mean
     norms = np.linalg.norm(W, axis=1)
     if skip is not None:
         V = skip[0] @ law.whitening
         skip = (V, skip[1] - V @ law.mean)
-    network = Network([W / norms[:, None], A * norms], [b / norms, c], skip=skip)
+    return Network([W / norms[:, None], A * norms], [b / norms, c], skip=skip)
+
+
+def _as_before(learned: Learned, law: Law) -> Learned:
+    """What was learned, in the coordinates of the samples."""
+    if law.is_standard:
+        return learned
+    network = _network_as_before(learned.network, law)
     notes = ["the inputs have another mean or covariance than N(0, I): they were whitened"]
     r, d = law.whitening.shape
     if r < d:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
+from revelu.network import Network
 from revelu.numerics.confidence import standard_errors
 from revelu.recover.fit.learned import Learned
 from revelu.recover.method import Why
@@ -146,3 +147,16 @@ class Verdict:
         if r == 1 or not noise:
             return tolerance
         return float(standard_errors(n * r) * np.sqrt(2.0 * r) * noise)
+
+
+def cut_short(network: Network, drawn: Drawn) -> Recovery:
+    """Return the best network of a search that an interrupt ended, as good as samples say."""
+    return Recovery(
+        Status.UNVERIFIED,
+        network,
+        certify_held_out(network, drawn.X_held, drawn.y_held, 0.0),
+        ledger=Ledger(0, 0, {}),
+        evidence=("interrupted: the best network until then, fitted to a part of the samples",),
+        method="hermite",
+        details={"n_samples": drawn.n_samples},
+    )
