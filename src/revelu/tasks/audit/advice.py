@@ -170,7 +170,8 @@ def _of_labels(row: AuditRow, first: AuditRow) -> str:
         before = "" if first.queries is None else f", where numbers do for {first.queries:,}"
         return f"labels alone are no defence: they give away {given}{cost}{before}"
     text = "where the class is all that callers need, answer labels: they give away "
-    return f"{text}{given}{cost}"
+    searches = f"{row.tries} searches" if row.tries > 1 else "a search"
+    return f"{text}{given}{cost}, and {searches} for the network found none"
 
 
 def _by_digits(rows: Sequence[AuditRow]) -> str:

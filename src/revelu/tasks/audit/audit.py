@@ -59,6 +59,9 @@ def audit(
     answers that were paid for then, and on the copy found where something else is asked: they
     cost no query, and are marked as extrapolated.
 
+    The network behind labels is looked for last, in all that is left: it takes hundreds of them a
+    weight.
+
     Answers of few digits can be made of finer ones.  Where they give away the weights, so do
     these, which are then not attacked themselves, unless ``every_row`` is set.
 

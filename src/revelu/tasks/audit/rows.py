@@ -34,8 +34,9 @@ class AuditRow:
     defence : str
         ``none`` for the answers as they are.
     recovered : str
-        ``weights`` (certified, every neuron and its sign known), ``function`` (a copy that
-        answers like the target, certified or not), ``span`` (the directions of the input that
+        ``weights`` (certified, every neuron and its sign known; of labels up to what these leave
+        open), ``function`` (a copy that answers like the target, or has its labels, certified or
+        not), ``span`` (the directions of the input that
         matter, or the first layer alone; where it is not certified, to 0.1 rad) or
         ``nothing``, by the attacks that there are.
     fidelity, label_agreement : float or None
