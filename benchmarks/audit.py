@@ -182,6 +182,10 @@ def again(target: Target, defence: Defence, seed: int) -> tuple[str, bool]:
         details = {} if found is None else found.details
         if rejected is not None and fidelity(target, rejected, details) >= COPY:
             return "network", was_cut
+    if defence.leaves == "label":
+        found = revelu.extract(oracle(), labels=True, seed=seed, checks=1000)
+        if found.certificate is not None and found.certificate.passed:
+            return "network", False
     span = revelu.recover_span(oracle(), labels=defence.leaves == "label", seed=seed, checks=300)
     proper = 0 < span.span.rank < target.dim_in
     return "span" if proper and is_known(span) else "nothing", any(map(is_over, oracles))
@@ -208,7 +212,8 @@ def fidelity(target: Target, copy: revelu.Network, details: Any) -> float:
 
 def error(target: Target, row: AuditRow) -> float | None:
     """How far weights or a span are from the truth."""
-    if target.truth is None or row.finding is None:
+    # Labels leave a factor open, and rows of outputs to which one number is added.
+    if target.truth is None or row.finding is None or row.finding.classes:
         return None
     if row.recovered == "weights" and row.finding.copy is not None:
         truth, copy = target.truth, row.finding.copy

@@ -17,7 +17,8 @@ import numpy as np
 import revelu
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.tasks.audit.advice import Conclusion, concluded
-from revelu.tasks.audit.attack import Limits, attack, explains
+from revelu.tasks.audit.attack import Finding, Limits, attack, explains
+from revelu.tasks.audit.audit import joined
 from revelu.tasks.audit.defences import Defence, defences
 from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow, Reference
 
@@ -80,7 +81,7 @@ def alone(made: Made, defence: Defence, known: Reference, seed: int, tries: int 
     """What attacks on one kind of answers find at best that share their time with none."""
     row = once(made, defence, known, seed)
     for i in range(1, tries):
-        if row.recovered in NETWORK or defence.leaves != "numbers":
+        if row.recovered in NETWORK or defence.leaves == "top":
             break
         row = max(row, once(made, defence, known, seed + i), key=lambda r: ORDER.index(r.recovered))
     return row
@@ -91,20 +92,23 @@ def once(made: Made, defence: Defence, known: Reference, seed: int) -> AuditRow:
     _, ask, dim_in = made
     oracle = Oracle(degrade(ask, *defence.degradations), dim_in)
 
-    def fidelity(copy: revelu.Network) -> float | None:
-        return known.compare(copy)[0]
+    def likeness(found: Finding) -> float | None:
+        return None if found.copy is None else known.likeness(found.copy, found.classes)
 
-    found = attack(
-        oracle,
-        oracle,
-        defence.leaves,
-        Limits(ALONE, None),
-        seed,
-        lambda copy: explains(fidelity(copy)),
-        lambda _event: None,
-    )
-    kind = found.kind(None if found.copy is None else fidelity(found.copy))
-    return AuditRow(defence.name, kind, cut=found.cut)
+    def attacked(leaves: str) -> AuditRow:
+        found = attack(
+            oracle,
+            oracle,
+            leaves,
+            Limits(ALONE, None),
+            seed,
+            lambda found: explains(likeness(found)),
+            lambda _event: None,
+        )
+        return AuditRow(defence.name, found.kind(likeness(found)), cut=found.cut)
+
+    row = attacked(defence.leaves)
+    return joined(row, attacked("labels")) if defence.leaves == "label" else row
 
 
 def words(found: Conclusion) -> str:

@@ -157,8 +157,36 @@ def test_rows_that_were_not_begun_decide_nothing_either():
     rows = [made("none", "weights"), made("float32", "weights")]
     assert concluded(rows, 3, ["2 digits"]).kind == "inconclusive"
     assert concluded(rows, 3, ["labels", "top-1 probability"]).kind == "none helps"
-    label = made("labels", "nothing", shift=None, cut=True)
-    assert "not known" in advice([*rows, label], 3, DATA)[1]
+
+
+def test_labels_are_advised_where_they_were_seen_to_give_away_less():
+    first = made("none", "weights", queries=50)
+
+    def said(label, first=first):
+        return advice([first, label], 3, DATA)[1]
+
+    label = made("labels", "span", shift=None, queries=900)
+    assert said(label).startswith("where the class is all that callers need, answer labels: ")
+    assert said(replace(label, tries=3)).endswith(
+        "the span of the first layer for 900 queries, and 3 searches for the network found none"
+    )
+    # What was cut may give away more than it shows.
+    assert said(replace(label, cut=True)) == (
+        "labels alone are not advised: they give away the span of the first layer, and whether "
+        "they give away more is not known"
+    )
+    nothing = made("labels", "nothing", shift=None, cut=True)
+    assert said(nothing).endswith("not advised: what they give away is not known")
+    for recovered, what in (("weights", "the weights"), ("function", "a copy of the function")):
+        assert said(replace(label, recovered=recovered)) == (
+            f"labels alone are no defence: they give away {what} for 900 queries, where numbers "
+            "do for 50"
+        )
+        numbers = advice([first, replace(label, recovered=recovered)], 3, DATA)[0]
+        assert numbers.endswith("give away the weights, and so do labels")
+    # As much as the answers as they are.
+    assert "no defence" in said(label, made("none", "span"))
+    assert "answer labels" in said(label, made("none", "span", cut=True))
 
 
 def test_what_gives_nothing_away_needs_no_defence():

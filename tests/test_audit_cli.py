@@ -17,7 +17,7 @@ from revelu.tasks.audit.rows import AuditRow
 def invoke(tmp_path, monkeypatch):
     """Run the command line in a folder with ``truth.npz`` and inputs, in little time."""
     monkeypatch.chdir(tmp_path)
-    revelu.zoo.random_network([4, 2, 3], seed=1).save(tmp_path / "truth.npz")
+    revelu.zoo.random_network([4, 6, 3], seed=2).save(tmp_path / "truth.npz")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).standard_normal((20, 4)))
     np.save(tmp_path / "wrong.npy", np.zeros((3, 5)))
     (tmp_path / "text.npy").write_text("no array")

@@ -27,6 +27,7 @@ from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.facets import Facets
 from revelu.recover.labels.polish import Polish, predicted_borders, refine
 from revelu.recover.labels.rows import Matching, find_rows
+from revelu.tasks.units import in_units
 
 LEFT_OPEN = "a positive factor"
 
@@ -396,3 +397,24 @@ def test_two_inputs_have_the_same_labels_and_say_which_lines_are_told(widths, se
     assert any("one choice of many" in said for said in found.evidence)
     assert wrong(truth, found, 2) == 0
     assert found.ledger.n_queries <= 350 * truth.n_parameters
+
+
+def test_labels_of_a_domain_are_certified_in_the_targets_units():
+    truth, scale = zoo.random_network([6, 8, 3], seed=3), np.arange(1.0, 7.0)
+    target = truth.after(np.diag(1.0 / scale), -1.0 / scale)
+    domain = revelu.Domain.gaussian(np.ones(6), scale)
+    found = revelu.extract(target, labels=True, domain=domain, budget=60_000)
+    assert found.status is Status.RECOVERED
+    X = 1.0 + scale * np.random.default_rng(4).standard_normal((20_000, 6))
+    assert (labels_of(found, X) == target(X).argmax(axis=1)).all()
+
+
+def test_rounding_that_moves_borders_is_said():
+    truth = zoo.random_network([6, 8, 3], seed=3)
+    # So far from 0 rounding is larger than what borders are apart.
+    far = revelu.Domain.gaussian(np.full(6, 1e12), np.ones(6))
+    inner = revelu.extract(truth, labels=True, budget=60_000)
+    moved = in_units(inner, far, np.random.default_rng(0))
+    assert moved.status is Status.UNVERIFIED
+    assert not moved.certificate.passed
+    assert "rounding changes" in moved.evidence[-1]

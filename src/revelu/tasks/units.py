@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.certify.labels import examine_labels, predict_labels
 from revelu.network import Network
-from revelu.oracle import Domain
+from revelu.oracle import Domain, Oracle
 from revelu.recover.method import Layer
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.types import FloatArray
@@ -70,6 +71,8 @@ def within_rounding(
     recovery, said = replace(recovery, network=outer), recovery.certificate
     if recovery.status is not Status.RECOVERED or said is None:
         return recovery
+    if recovery.classes:
+        return _with_equal_labels(recovery, inner, domain, rng, n)
     shape = n, domain.dim_in
     Z = rng.uniform(-1.0, 1.0, shape) if domain.is_uniform else rng.standard_normal(shape)
     Z = Z if rows is None else np.vstack([Z, rows])
@@ -88,6 +91,35 @@ def within_rounding(
         recovery,
         status=Status.UNVERIFIED,
         certificate=certificate,
+        evidence=(*recovery.evidence, told),
+    )
+
+
+def _with_equal_labels(
+    recovery: Recovery, inner: Network, domain: Domain, rng: np.random.Generator, n: int
+) -> Recovery:
+    """Return a recovery from labels, certified if rounding changes none of them.
+
+    The network that reads coordinates is examined, borders included, as it was on the target, with
+    that which reads inputs in the place of the target.
+    """
+    outer, said, classes = recovery.network, recovery.certificate, np.array(recovery.classes)
+    if outer is None or said is None:  # pragma: no cover - the caller has looked
+        raise TypeError
+    by_outer = Oracle(
+        lambda Z: predict_labels(outer, classes, domain.to_target(Z)), domain.dim_in, name="outer"
+    )
+    n_wrong = len(examine_labels(inner, classes, by_outer, n, rng).wrong)
+    if not n_wrong:
+        return recovery
+    told = (
+        f"in the target's own units the network's rounding changes {n_wrong:,} of some {n:,} "
+        "labels, borders included: its inputs are far larger than what moves them"
+    )
+    return replace(
+        recovery,
+        status=Status.UNVERIFIED,
+        certificate=replace(said, passed=False),
         evidence=(*recovery.evidence, told),
     )
 

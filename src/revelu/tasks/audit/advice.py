@@ -92,7 +92,7 @@ def advice(
     found = concluded(rows, n_outputs, missing)
     said = [_of_numbers(found, rows, n_outputs, data, run_again)]
     classes = [row for row in rows if row.defence == "labels"]
-    said += [_of_labels(row) for row in classes if n_outputs > 1]
+    said += [_of_labels(row, rows[0]) for row in classes if n_outputs > 1]
     said.append(_limit(rows))
     if digits := _by_digits(rows):
         said.append(digits)
@@ -150,14 +150,28 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     label = next((row for row in rows if row.defence == "labels"), None)
     if label is None or not label.is_judged:
         return text
+    if label.recovered in NETWORK:
+        return f"{text}, and so do labels"
     return f"{text}; labels leave {_WORDS[label.recovered]}"
 
 
-def _of_labels(row: AuditRow) -> str:
-    given = f"they give away {_WORDS[row.recovered]}{_mark(row)}"
-    unknown = "what they give away is not known"
-    text = "where the class is all that callers need, answer labels: "
-    return f"{text}{given if row.is_judged else unknown}"
+def _of_labels(row: AuditRow, first: AuditRow) -> str:
+    """Whether answers that are the class alone hide what the answers as they are give away.
+
+    They are advised after an attack that came to its end, and found less, alone.
+    """
+    given = f"{_WORDS[row.recovered]}{_mark(row)}"
+    if not row.is_judged:
+        least = "" if row.recovered == "nothing" else f"they give away {given}, and "
+        what = "whether they give away more" if least else "what they give away"
+        return f"labels alone are not advised: {least}{what} is not known"
+    cost = "" if row.queries is None else f" for {row.queries:,} queries"
+    if first.is_judged and _level(row) >= _level(first) > 0:
+        before = "" if first.queries is None else f", where numbers do for {first.queries:,}"
+        return f"labels alone are no defence: they give away {given}{cost}{before}"
+    text = "where the class is all that callers need, answer labels: they give away "
+    searches = f"{row.tries} searches" if row.tries > 1 else "a search"
+    return f"{text}{given}{cost}, and {searches} for the network found none"
 
 
 def _by_digits(rows: Sequence[AuditRow]) -> str:

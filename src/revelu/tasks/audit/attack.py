@@ -71,6 +71,11 @@ class Finding:
     notes: tuple[str, ...]
 
     @property
+    def classes(self) -> tuple[float, ...]:
+        """What the outputs of a copy of labels stand for; none where answers were numbers."""
+        return () if self.network is None else self.network.classes
+
+    @property
     def copy(self) -> Network | None:
         """The network found, even one that its certificate did not allow to be called so."""
         found = self.network
@@ -92,16 +97,16 @@ class Finding:
     @property
     def certified(self) -> bool:
         """Whether fresh queries agree with what was found."""
-        found = self.network if self.copy is not None else self.span
-        return found is not None and found.status is Status.RECOVERED
+        found = (self.network if self.copy is not None else None, self.span)
+        return any(of is not None and of.status is Status.RECOVERED for of in found)
 
-    def kind(self, fidelity: float | None) -> str:
+    def kind(self, likeness: float | None) -> str:
         """Tell what can be recovered: ``weights``, ``function``, ``span`` or ``nothing``.
 
         Parameters
         ----------
-        fidelity : float or None
-            Of the copy, on fresh inputs.
+        likeness : float or None
+            Of the copy to the target, on fresh inputs.
         """
         network, copy = self.network, self.copy
         if network is not None and copy is not None:
@@ -110,7 +115,7 @@ class Finding:
             exact = network.method != NearDuplicates.name
             if network.status is Status.RECOVERED:
                 return "weights" if all_known and exact else "function"
-            if explains(fidelity):
+            if explains(likeness):
                 return "function"
         if self.has_first_layer:
             return "span"
@@ -120,9 +125,9 @@ class Finding:
         return "span" if known else "nothing"
 
 
-def explains(fidelity: float | None, least: float = 0.99) -> bool:
+def explains(likeness: float | None, least: float = 0.99) -> bool:
     """Whether a copy explains enough of the answers' variation to count as one."""
-    return fidelity is not None and fidelity >= least
+    return likeness is not None and likeness >= least
 
 
 def is_known(found: SpanRecovery, blurred: float = 0.1) -> bool:
@@ -144,10 +149,10 @@ def attack(
     leaves: str,
     limits: Limits,
     seed: int,
-    is_copy: Callable[[Network], bool],
+    is_copy: Callable[[Finding], bool],
     progress: Listener,
 ) -> Finding:
-    """Find as much as answers give away, the network first.
+    """Find as much as answers give away, of numbers the network first.
 
     Parameters
     ----------
@@ -155,11 +160,12 @@ def attack(
         What is asked in the end, and counts.
     ask : callable, (n, d) -> (n, k)
         Asks it, behind a defence.
-    leaves : {"numbers", "top", "label"}
-        What answers are.
-    is_copy : callable, Network -> bool
-        Whether an uncertified network answers like the target, which the owner can tell:
-        what is beneath it is then not looked for.
+    leaves : {"numbers", "top", "label", "labels"}
+        What answers are.  Of a label the span is looked for; the network, which takes many times
+        as much, is with ``labels``.
+    is_copy : callable, Finding -> bool
+        Whether a network that was found, and not certified, answers like the target, which the
+        owner can tell: what is beneath it is then not looked for.
 
     Raises
     ------
@@ -168,11 +174,13 @@ def attack(
     """
     run = _Attack(base, ask, limits, seed, progress)
     if leaves == "numbers":
-        found = run.finding(run.find_network(), None)
-        is_found = found.copy is not None and (found.certified or is_copy(found.copy))
+        found = run.finding(run.find_network(limits.share(run.for_network)), None)
+        is_found = found.copy is not None and (found.certified or is_copy(found))
         if is_found or found.has_first_layer:
             return found
         return run.finding(found.network, run.find_span(labels=False))
+    if leaves == "labels":
+        return run.finding(run.find_network(limits, labels=True), None)
     return run.finding(None, run.find_span(labels=leaves == "label"))
 
 
@@ -185,7 +193,7 @@ class _Attack:
     base, ask, limits, seed, progress
         As of :func:`attack`.
     for_network : float
-        Part of the time and of the queries for the network; the rest is for the span.
+        Of numbers, part of the time and of the queries for the network; the rest is for the span.
     patience : float
         Most seconds by the clock, as a multiple of those of computing, for slow targets.
     checks, span_checks : int
@@ -208,12 +216,16 @@ class _Attack:
         self.cut = self.out_of_queries = False
         self.notes: list[str] = []
 
-    def find_network(self) -> Recovery | None:
+    def find_network(self, limits: Limits, *, labels: bool = False) -> Recovery | None:
         def search(oracle: Oracle) -> Recovery:
-            return extract(oracle, seed=self.seed, checks=self.checks, progress=self.progress)
+            return extract(
+                oracle, seed=self.seed, checks=self.checks, progress=self.progress, labels=labels
+            )
 
-        found = self._searched(self.limits.share(self.for_network), search)
-        if found is not None and found.status is not Status.RECOVERED:
+        found = self._searched(limits, search)
+        if found is not None and labels and found.certificate is not None:
+            self.notes += (found.certificate.statement, *found.warnings)
+        if found is not None and (labels or found.status is not Status.RECOVERED):
             self.notes += found.evidence
         return found
 

@@ -17,7 +17,6 @@ from revelu.errors import (
     SaturatedError,
     TargetError,
 )
-from revelu.network import Network
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import advice, concluded
@@ -59,6 +58,9 @@ def audit(
     ``remote``, the answers as they are are attacked.  The other rows follow from attacks on the
     answers that were paid for then, and on the copy found where something else is asked: they
     cost no query, and are marked as extrapolated.
+
+    The network behind labels is looked for last, in all that is left: it takes hundreds of them a
+    weight.
 
     Answers of few digits can be made of finer ones.  Where they give away the weights, so do
     these, which are then not attacked themselves, unless ``every_row`` is set.
@@ -204,6 +206,7 @@ class _Audit:
                 self.rows[place] = self._judged(self.all[place], self._limits(self.all[place]))
             self._try_again()
             self._doubt()
+            self._look_behind_labels()
             self.oracle.check_unchanged()
         except LimitReachedError as limit:
             reason = reason or f"{limit}"
@@ -302,6 +305,30 @@ class _Audit:
                 again = self._judged(defence, replace(left, seconds=allowed))
                 self.rows[place] = self._better(row, again)
 
+    def _look_behind_labels(self) -> None:
+        """Look for the network that labels show, in all that is left.
+
+        It takes hundreds of labels a weight, so that its turn comes after all others'.
+        """
+        place = next((i for i in self.rows if self.all[i].leaves == "label"), None)
+        if place is None or self.rows[place].finding is None:
+            return
+        self.place, known = place, self.rows[place]
+        is_network = any(row.recovered in NETWORK for row in self.rows.values())
+        found: AuditRow | None = None
+        for trial in range(self.tries if is_network else 1):
+            if self._is_over():
+                break
+            self.trial = trial
+            again = self._judged(replace(self.all[place], leaves="labels"), self._left())
+            found = again if found is None else self._better(found, again)
+            self.rows[place] = joined(known, found)
+            if found.cut or found.recovered in NETWORK:
+                return
+        if found is not None and found.tries < self.tries and is_network:
+            note = "withstood one attack; there was no time for another seed"
+            self.rows[place] = replace(self.rows[place], cut=True, notes=(note, *known.notes))
+
     def _coarseness(self, place: int) -> float:
         shift = self.rows[place].shift
         return np.inf if shift is None else shift
@@ -317,14 +344,13 @@ class _Audit:
     def _better(self, row: AuditRow, again: AuditRow) -> AuditRow:
         """Of two attacks with other seeds what was found, for the queries of both."""
         best = again if ORDER.index(again.recovered) > ORDER.index(row.recovered) else row
-        asked = [r.queries for r in (row, again) if r.queries is not None]
-        costs = [r.cost for r in (row, again) if r.cost is not None]
+        queries, cost = _spent(row, again)
         return replace(
             best,
             cut=best.cut or again.cut,
             broke_off=best.broke_off or again.broke_off,
-            queries=sum(asked) if asked else None,
-            cost=sum(costs) if costs else None,
+            queries=queries,
+            cost=cost,
             tries=row.tries + 1,
         )
 
@@ -381,9 +407,16 @@ class _Audit:
         self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
         return replace(self._row(defence, found), seconds=seconds)
 
-    def _is_copy(self, network: Network) -> bool:
-        """Whether a network answers like the undefended target."""
-        return self.reference is not None and explains(self.reference.compare(network)[0])
+    def _is_copy(self, found: Finding) -> bool:
+        """Whether a network that was found answers like the undefended target."""
+        return explains(self._likeness(found))
+
+    def _likeness(self, found: Finding) -> float | None:
+        """How much of the undefended answers the copy of an attack explains."""
+        known, copy = self.reference, found.copy
+        if known is None or copy is None:
+            return None
+        return known.likeness(copy, found.classes)
 
     def _row(self, defence: Defence, found: Finding) -> AuditRow:
         known, copy = self.reference, found.copy
@@ -392,13 +425,13 @@ class _Audit:
         error: float | None = None
         on_inputs: tuple[float | None, float | None] = (None, None)
         if copy is not None and known is not None:
-            fidelity, agreement, error = known.compare(copy)
+            fidelity, agreement, error = known.compare(copy, found.classes)
             if self.given is not None:
-                on_inputs = self.given.compare(copy)[:2]
+                on_inputs = self.given.compare(copy, found.classes)[:2]
         n = found.n_queries
         return AuditRow(
             defence=defence.name,
-            recovered=found.kind(fidelity),
+            recovered=found.kind(self._likeness(found)),
             fidelity=fidelity,
             label_agreement=agreement,
             queries=n,
@@ -415,8 +448,12 @@ class _Audit:
 
     def _not_tried(self, defence: Defence, found: Finding) -> tuple[str, ...]:
         """What no attack was made for, and what an attack did not come to."""
-        if defence.leaves != "numbers":
+        if defence.leaves == "top":
             return ("a network: these attacks find spans alone where numbers are withheld",)
+        if defence.leaves == "label":
+            return (_LAST,)
+        if defence.leaves == "labels":
+            return ()
         known = found.copy is not None or found.has_first_layer
         skipped = found.cut and not known and found.span is None
         return ("the span: time or queries were over",) if skipped else ()
@@ -481,15 +518,16 @@ class _Audit:
         return Limits(seconds, queries, self.clock)
 
     def _is_over(self) -> bool:
-        return self.oracle.remaining == 0 or self.clock() - self.started > self.seconds
+        return self.oracle.remaining == 0 or self.clock() - self.started >= self.seconds
 
     def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        done = [self._in_units(row) for row in self.judged]
+        done = [self._in_units(_open(row)) for row in self.judged]
         rows = tuple(with_implied(done, self._makes))
         missing = tuple(d.name for i, d in enumerate(self.all) if i not in self.rows)
         limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
+        limited |= self.oracle.remaining == 0 and any(_LAST in row.not_tried for row in rows)
         short = not error and (bool(missing) or not rows or limited)
         if self.oracle.journal is not None:
             self.warnings.extend(self.oracle.journal.notes())
@@ -537,10 +575,11 @@ class _Audit:
         if domain is None or found is None:
             return row
         rng = np.random.default_rng(self.seeds[2])
+        likeness = self._likeness(found)
         network = None if found.network is None else in_units(found.network, domain, rng)
         span = None if found.span is None else span_in_units(found.span, domain)
         found = replace(found, network=network, span=span)
-        kind, certified = found.kind(row.fidelity), found.certified
+        kind, certified = found.kind(likeness), found.certified
         return replace(row, finding=found, recovered=kind, certified=certified)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
@@ -555,6 +594,48 @@ class _Audit:
         if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
+
+
+_LAST = "the network: its turn is the last, and time or queries were over"
+
+
+def joined(span: AuditRow, network: AuditRow) -> AuditRow:
+    """Return what labels give away, of the searches for a span and for the network.
+
+    Neither needs the other, so what is given away costs what the search for it took.
+    """
+    if network.recovered in NETWORK:
+        return network
+    best = max(span, network, key=lambda row: ORDER.index(row.recovered))
+    ends = [row.finding for row in (span, network) if row.finding is not None]
+    limited = any(found.out_of_queries for found in ends)
+    how = "was cut" if network.cut else "ended without it"
+    note = f"the search for the network {how} after {network.queries or 0:,} queries"
+    alone = best.recovered != "nothing"
+    queries, cost = (best.queries, best.cost) if alone else _spent(span, network)
+    return replace(
+        best,
+        cut=span.cut or network.cut,
+        broke_off=span.broke_off or network.broke_off,
+        queries=queries,
+        cost=cost,
+        tries=network.tries,
+        not_tried=(),
+        notes=tuple(dict.fromkeys((*span.notes, note, *network.notes))),
+        finding=best.finding and replace(best.finding, out_of_queries=limited),
+    )
+
+
+def _spent(*rows: AuditRow) -> tuple[int | None, float | None]:
+    """Return the queries and the cost of several attacks."""
+    asked = [row.queries for row in rows if row.queries is not None]
+    costs = [row.cost for row in rows if row.cost is not None]
+    return sum(asked) if asked else None, sum(costs) if costs else None
+
+
+def _open(row: AuditRow) -> AuditRow:
+    """A row that is cut where the network was not looked for."""
+    return replace(row, cut=True) if _LAST in row.not_tried else row
 
 
 def rounded_up(number: float) -> int:

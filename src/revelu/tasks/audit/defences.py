@@ -27,8 +27,9 @@ class Defence:
     ----------
     name : str
         What tables call it; ``none`` for the answers as they are.
-    leaves : {"numbers", "top", "label"}
-        All numbers, one number a row, or a class.
+    leaves : {"numbers", "top", "label", "labels"}
+        All numbers, one number a row, or a class; ``labels`` for a class of which the network is
+        looked for.
     relative : float
         Most that it rounds an answer by, over the answer itself.
     sigma : float
@@ -37,7 +38,7 @@ class Defence:
 
     name: str
     degradations: tuple[Degradation, ...] = ()
-    leaves: Literal["numbers", "top", "label"] = "numbers"
+    leaves: Literal["numbers", "top", "label", "labels"] = "numbers"
     relative: float = 0.0
     sigma: float = 0.0
 

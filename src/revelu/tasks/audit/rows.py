@@ -1,12 +1,15 @@
 """What an audit says: a target in words, a row a defence, advice."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from revelu.certify.labels import predict_labels
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, softmax
+from revelu.oracle.labels import as_labels
 from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
@@ -31,15 +34,18 @@ class AuditRow:
     defence : str
         ``none`` for the answers as they are.
     recovered : str
-        ``weights`` (certified, every neuron and its sign known), ``function`` (a copy that
-        answers like the target, certified or not), ``span`` (the directions of the input that
+        ``weights`` (certified, every neuron and its sign known; of labels up to what these leave
+        open), ``function`` (a copy that answers like the target, or has its labels, certified or
+        not), ``span`` (the directions of the input that
         matter, or the first layer alone; where it is not certified, to 0.1 rad) or
         ``nothing``, by the attacks that there are.
     fidelity, label_agreement : float or None
         Of the copy found with the undefended target, on N(0, I): the share of the answers'
-        variance that it explains, and of inputs with the same class.  None without a copy.
+        variance that it explains, and of inputs with the same class.  None without a copy; a copy
+        made of labels has no fidelity, for these leave open a factor of its outputs.
     queries : int or None
-        Of the attack, its certificate left out; None where nothing was simulated.
+        Of the attack, its certificate left out; None where nothing was simulated.  Of labels,
+        whose span and network are looked for apart, of the search that found it.
     cost : float or None
         At the price given.
     error : float or None
@@ -68,7 +74,7 @@ class AuditRow:
         of an answer over the deviation.  No shift where numbers are withheld, and no classes
         of one output.
     seconds : float or None
-        Of the attack, by the clock.
+        Of what ``queries`` counts, by the clock.
     notes : tuple of str
         What was seen, in sentences.
     finding : Finding or None
@@ -189,9 +195,9 @@ class Audit(Result):
 
     @property
     def copy(self) -> Network | None:
-        """The network found from the answers as they are, certified or not."""
+        """The network found from the answers as they are, certified or not; none of labels."""
         first = self.rows[0].finding if self.rows else None
-        return None if first is None else first.copy
+        return None if first is None or first.classes else first.copy
 
 
 @dataclass(frozen=True)
@@ -219,8 +225,19 @@ class Reference:
         """Return what a copy answers: probabilities where the target does."""
         return softmax(copy(X)) if self.probabilities else copy(X)
 
-    def compare(self, copy: Network) -> tuple[float | None, float | None, float | None]:
-        """Return fidelity, label agreement and relative error of a copy."""
+    def compare(
+        self, copy: Network, classes: Sequence[float] = ()
+    ) -> tuple[float | None, float | None, float | None]:
+        """Return fidelity, label agreement and relative error of a copy.
+
+        Parameters
+        ----------
+        classes : sequence of float
+            What the outputs of a copy stand for that was made of labels; these tell of no
+            answers.
+        """
+        if classes:
+            return None, float((self._labels_by(copy, classes) == self.labels).mean()), None
         Y = self.answers_of(copy, self.X)
         agreement = self._same_classes(Y)
         error = float(np.sqrt(((Y - self.Y) ** 2).mean()))
@@ -228,6 +245,27 @@ class Reference:
             return None, agreement, None
         relative = error / self.deviation
         return 1.0 - relative**2, agreement, relative
+
+    def likeness(self, copy: Network, classes: Sequence[float] = ()) -> float | None:
+        """Return the share that a copy explains of how answers vary, or labels.
+
+        Of labels it is 1 where all are equal, and 0 of a copy that errs as often as who names the
+        commonest class always.  None where answers do not vary.
+        """
+        if not classes:
+            return self.compare(copy)[0]
+        _, counts = np.unique(self.labels, return_counts=True)
+        by_chance = len(self.labels) - int(counts.max())
+        wrong = int((self._labels_by(copy, classes) != self.labels).sum())
+        return 1.0 - wrong / by_chance if by_chance else None
+
+    @property
+    def labels(self) -> FloatArray:
+        """The classes that answers name, shape (n,)."""
+        return as_labels(self.Y)[:, 0]
+
+    def _labels_by(self, copy: Network, classes: Sequence[float]) -> FloatArray:
+        return predict_labels(copy, np.array(classes), self.X)
 
     def costs(self, defence: Defence) -> tuple[float | None, float | None]:
         """Return the share of classes that a defence keeps, and how far it shifts answers."""

@@ -128,7 +128,9 @@ class _Labelled(Oracle):
     """A target that answers labels, counted, kept and limited by the oracle of another one."""
 
     def __init__(self, inner: Oracle) -> None:
-        super().__init__(self._ask, inner.dim_in, name=inner.name, batch_rows=sys.maxsize)
+        super().__init__(
+            self._ask, inner.dim_in, name=inner.name, budget=inner.budget, batch_rows=sys.maxsize
+        )
         self._inner = inner
 
     def _ask(self, X: FloatArray) -> FloatArray:
