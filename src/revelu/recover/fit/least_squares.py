@@ -316,9 +316,16 @@ class FitSearch(Search):
         """Whether answers have digits for gradients, and for the kinks of a line."""
         return self.noise.coarseness <= self.method.fine
 
+    @property
+    def _is_stepped(self) -> bool:
+        """Whether answers are log-ratios of rounded numbers: their steps look like jumps."""
+        return self.noise.of_log_ratios and self.noise.law == "rounded"
+
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""
-        return self.noise.coarseness > self.method.coarse or self.noise.grid is not None
+        how = self.method
+        coarse = how.coarse_log_ratios if self.noise.of_log_ratios else how.coarse
+        return self.noise.coarseness > coarse or self.noise.grid is not None
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
@@ -331,7 +338,7 @@ class FitSearch(Search):
         It says how many neurons to look for, and tells smooth functions apart.
         """
         self.n_kinks = 0
-        if not self._is_fine():
+        if not self._is_fine() or self._is_stepped:
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
