@@ -15,7 +15,6 @@ from revelu.oracle import Float32, Oracle, degrade, measure_noise
 from revelu.oracle.log_ratios import (
     are_probabilities,
     log_ratios,
-    smallest_above_noise,
     smallest_with_digits,
 )
 
@@ -181,15 +180,6 @@ def test_digits_of_two_classes_end_where_float64_took_them_from_1(scale):
     seen = np.isfinite(ratios)
     assert seen.sum() > 20
     np.testing.assert_allclose(ratios[seen], -z[seen], atol=3e-7)
-
-
-def test_probabilities_that_noise_drowns_have_no_digits():
-    rng = np.random.default_rng(0)
-    p = 10.0 ** -rng.uniform(0.5, 8.0, (8, 3))
-    Y, Z = np.abs(p + 1e-4 * rng.standard_normal((2, 8, 3)))
-    assert 3e-4 < smallest_above_noise(Y, Z) < 3e-3
-    Y, Z = p * (1.0 + 1e-2 * rng.standard_normal((2, 8, 3)))
-    assert smallest_above_noise(Y, Z) == 0.0
 
 
 def test_saturated_probabilities_are_infinite_not_wrong():

@@ -67,32 +67,6 @@ def smallest_with_digits(
     return found
 
 
-def smallest_above_noise(
-    Y: FloatArray, Y_again: FloatArray, *, lost: float = 0.5, sigmas: float = 8.0
-) -> float:
-    """Tell below which size probabilities drown in noise that is drawn anew at each answer.
-
-    Parameters
-    ----------
-    Y, Y_again : ndarray, shape (n, k)
-        Two answers to the same inputs.
-    lost : float
-        A probability that differs by more than this share of it has no digits; where none does,
-        noise is relative to each.
-    sigmas : float
-        Standard deviations of the noise that a probability with a digit exceeds.
-
-    Returns
-    -------
-    float
-        0 where none seen drowns.
-    """
-    apart = np.abs(Y - Y_again)
-    if not (apart > lost * np.maximum(Y, Y_again)).any():
-        return 0.0
-    return float(sigmas * np.sqrt((apart**2).mean() / 2.0))
-
-
 def _are_differences(column: FloatArray, eps: float, small: float, of_two: bool) -> bool:
     """Whether probabilities under ``small`` may be 1 minus other numbers that are ``eps`` apart.
 

@@ -7,12 +7,7 @@ import numpy as np
 from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
-from revelu.oracle.log_ratios import (
-    SMALLEST_DIFFERENCE,
-    log_ratios,
-    smallest_above_noise,
-    smallest_with_digits,
-)
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
 from revelu.oracle.numbers import (
     Numbers,
     are_written_float32,
@@ -226,9 +221,7 @@ def measure_noise(
     # Rows with a single 1 are probabilities as well, where they are certain.
     if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
-        drowned = smallest_above_noise(Y[again], Y_again)
-        smallest = np.maximum(smallest_with_digits(Y, numbers.format), drowned)
-        oracle.smallest_probability = smallest
+        smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
