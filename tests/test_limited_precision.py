@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import revelu
 from revelu.adapters.demos import demo_path
@@ -233,6 +234,52 @@ def test_the_error_of_an_answer_is_measured(degradation):
     true = np.sqrt(((Y - truth(X)) ** 2).mean())
     measured = np.sqrt(np.mean(np.broadcast_to(noise.sigma(Y), Y.shape) ** 2))
     assert true / 2 < measured < 2 * true
+
+
+def probabilities_of(logits):
+    """A softmax in float64."""
+    E = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return E / E.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("widths", "degradation", "error", "queries"),
+    [
+        ([10, 16, 3], Float32(), 1e-6, 6.0),
+        ([20, 40, 6], Float32(), 1e-6, 3.0),
+        ([32, 16, 10], Float32(), 1e-6, 2.0),
+        ([13, 20, 3], Rounded(6), 1e-5, 10.0),
+    ],
+    ids=str,
+)
+def test_probabilities_of_few_digits_show_the_logits(widths, degradation, error, queries):
+    truth = zoo.random_network(widths, seed=1)
+    target = degrade(lambda X: probabilities_of(truth(X)), degradation)
+    recovery = revelu.extract(target, dim_in=widths[0], seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.method == "fit"
+    found = recovery.network
+    assert found.architecture == tuple(widths)
+    X = np.random.default_rng(3).standard_normal((4000, widths[0]))
+    logits = truth(X)
+    ratios = logits - logits[:, -1:]
+    assert np.sqrt(((found(X) - ratios) ** 2).mean() / ratios.var(axis=0).mean()) < error
+    assert recovery.ledger.n_recovery < queries * truth.n_parameters
+
+
+def test_of_two_classes_the_digits_end_where_one_is_1_less_the_other():
+    truth = zoo.random_network([12, 16, 1], seed=4)
+
+    def target(X):
+        p = expit(10.0 * truth(X))
+        return np.hstack([1.0 - p, p]).astype(np.float32).astype(float)
+
+    recovery = revelu.extract(target, dim_in=12, seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    X = np.random.default_rng(3).standard_normal((4000, 12))
+    found = -recovery.network(X)[:, 0] / 10.0
+    assert np.sqrt(((found - truth(X)[:, 0]) ** 2).mean() / truth(X).var()) < 1e-6
+    assert recovery.ledger.n_recovery < 12 * truth.n_parameters
 
 
 def test_a_float32_classifier_that_is_mostly_saturated_ends():

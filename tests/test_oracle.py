@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import Network, zoo
 from revelu.oracle import Float32, Oracle, degrade, measure_noise
-from revelu.oracle.log_ratios import are_probabilities, log_ratios
+from revelu.oracle.log_ratios import (
+    are_probabilities,
+    log_ratios,
+    smallest_with_digits,
+)
 
 
 class Counting:
@@ -164,6 +168,18 @@ def test_log_ratios_are_logit_differences(k, seed):
     assert are_probabilities(p, 2.2e-16).all()
     assert not are_probabilities(1.01 * p, 2.2e-16).any()
     np.testing.assert_allclose(log_ratios(p), z[:, :-1] - z[:, -1:], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_digits_of_two_classes_end_where_float64_took_them_from_1(scale):
+    z = scale * np.linspace(-5.0, 5.0, 57) + 0.01
+    p = 1.0 / (1.0 + np.exp(-z))
+    of_float32 = np.column_stack([1.0 - p, p]).astype(np.float32).astype(float)
+    smallest = smallest_with_digits(of_float32, np.finfo(np.float32))
+    ratios = log_ratios(of_float32, smallest)[:, 0]
+    seen = np.isfinite(ratios)
+    assert seen.sum() > 20
+    np.testing.assert_allclose(ratios[seen], -z[seen], atol=3e-7)
 
 
 def test_saturated_probabilities_are_infinite_not_wrong():

@@ -11,6 +11,8 @@ SMALLEST = 1e-300
 # it is: of 2^-53 in float64.  Below this it has fewer than 12 of its 16 digits.
 SMALLEST_DIFFERENCE = 1e-4
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 def are_probabilities(
     Y: FloatArray, eps: float, slack: FloatArray | float = 0.0, ulps: float = 32.0
@@ -56,13 +58,24 @@ def smallest_with_digits(
     # In shorter formats it is eight times the smallest normal number.
     found = np.full(Y.shape[1], max(SMALLEST, 8.0 * float(number.tiny)))
     for j, column in enumerate(Y.T):
-        lower = column[(column < small) & (column > 0)]
-        steps = lower * 2.0 / float(number.eps)
-        # Correctly rounded small numbers are hardly ever such multiples.  Of two classes one
-        # commonly is 1 minus the other, and counts as such unless its numbers refute it.
-        if np.array_equal(steps, np.rint(steps)) and (len(lower) or Y.shape[1] == 2):
+        if _are_differences(column, float(number.eps), small, Y.shape[1] == 2):
             found[j] = SMALLEST_DIFFERENCE
+        # Differences of float64 numbers that were made float32 ones keep the digits of those down
+        # to where half a spacing next to 1, of float64, is half a spacing of the float32 number.
+        elif _are_differences(column, _EPS, small * _EPS / float(number.eps), Y.shape[1] == 2):
+            found[j] = max(found[j], _EPS / float(number.eps))
     return found
+
+
+def _are_differences(column: FloatArray, eps: float, small: float, of_two: bool) -> bool:
+    """Whether probabilities under ``small`` may be 1 minus other numbers that are ``eps`` apart.
+
+    Correctly rounded small numbers are hardly ever multiples of half of that.  Of two classes one
+    commonly is 1 minus the other, and counts as such unless its numbers refute it.
+    """
+    lower = column[(column < small) & (column > 0)]
+    steps = lower * 2.0 / eps
+    return np.array_equal(steps, np.rint(steps)) and (len(lower) > 0 or of_two)
 
 
 def log_ratios(Y: FloatArray, smallest: FloatArray | float = SMALLEST) -> FloatArray:

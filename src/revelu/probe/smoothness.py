@@ -96,12 +96,13 @@ class Smoothness:
         for _ in range(self.n_lengths):
             moves = (lengths[todo, None] * t)[:, :, None] * V[todo, None]
             X = (centres[todo, None] + moves).reshape(-1, dim_in)
-            Y = ask(X) / noise.unit
-            if not np.isfinite(Y).all():
-                break
+            Y = (ask(X) / noise.unit).reshape(len(todo), self.n_points, -1)
             errors = SIGMAS * noise.relative * noise.growth(X)
             limit = errors.reshape(len(todo), -1).max(axis=1)
-            Y = Y.reshape(len(todo), self.n_points, -1)
+            answered = np.isfinite(Y).all(axis=(1, 2))
+            todo, Y, limit = todo[answered], Y[answered], limit[answered]
+            if not len(todo):
+                break
             bend = _left(Y, t, 1) / (self.clear * limit)
             smooth[todo] = (bend > 1.0) & (_left(Y, t, self.degree) <= limit)
             # What a smooth function leaves of an affine map goes with the square of the length.

@@ -49,7 +49,10 @@ class Fit(Method):
     coarse_equations, coarse_equations_many_outputs : float
         and of coarser answers, whose errors the fit is to average.
     coarse : float
-        The noise from which answers count as coarse.
+        The noise from which answers count as coarse,
+    coarse_log_ratios : float
+        and that from which log-ratios of probabilities are not asked along lines: random starts
+        take many seconds for several outputs, and mostly find nothing.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
@@ -114,6 +117,7 @@ class Fit(Method):
     coarse_equations: float = 3.4
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
+    coarse_log_ratios: float = 1e-4
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     from_chords: FromChords = field(default_factory=FromChords)

@@ -12,6 +12,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.oracle import Oracle
+from revelu.probe.answered import Answered
 from revelu.recover.fit.from_chords import Explaining, FromChords
 from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.in_box import OracleInBox
@@ -45,6 +46,8 @@ class FitInBox(FitSearch):
         self.inside = OracleInBox(self.oracle, self.how.cube.bound)
         self.inside.dim_out = len(self.noise.unit)
         self.oracle = cast("Oracle", self.inside)
+        if self.oracle.takes_log_ratios:
+            self.how = self.how.within(Answered(self._answers, self.how.cube))
         self.method = replace(self.method, from_lines=self.how)
 
     def repair(self, seen: Disagreement) -> Candidate | None:

@@ -28,6 +28,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.interruption import interruptible
+from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.region import Region
@@ -87,6 +88,11 @@ class FitSearch(Search):
     has_followed: bool = field(default=False, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     obstacles: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        if self.oracle.takes_log_ratios:
+            from_lines = self.method.from_lines.within(Answered(self._answers))
+            self.method = replace(self.method, from_lines=from_lines)
 
     def propose(self) -> Candidate:
         """Fit ever more neurons to ever more samples until they explain them."""
@@ -162,7 +168,9 @@ class FitSearch(Search):
 
     @property
     def _region(self) -> Region:
-        return self.method.from_lines.region
+        """Where the target is asked, in all coordinates."""
+        region = self.method.from_lines.region
+        return replace(region, ask=self.oracle) if isinstance(region, Answered) else region
 
     @property
     def _where(self) -> str:
@@ -308,10 +316,16 @@ class FitSearch(Search):
         """Whether answers have digits for gradients, and for the kinks of a line."""
         return self.noise.coarseness <= self.method.fine
 
+    @property
+    def _is_stepped(self) -> bool:
+        """Whether answers are log-ratios of rounded numbers: their steps look like jumps."""
+        return self.noise.of_log_ratios and self.noise.law == "rounded"
+
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""
-        is_coarse = self.noise.coarseness > self.method.coarse or self.noise.grid is not None
-        return is_coarse or self.oracle.takes_log_ratios
+        how = self.method
+        coarse = how.coarse_log_ratios if self.noise.of_log_ratios else how.coarse
+        return self.noise.coarseness > coarse or self.noise.grid is not None
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
@@ -324,7 +338,7 @@ class FitSearch(Search):
         It says how many neurons to look for, and tells smooth functions apart.
         """
         self.n_kinks = 0
-        if not self._is_fine() or self.oracle.takes_log_ratios:
+        if not self._is_fine() or self._is_stepped:
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
@@ -342,8 +356,6 @@ class FitSearch(Search):
         Its kinks with larger errors are no worse than a network's, and more neurons always explain
         a little more of it.
         """
-        if self.oracle.takes_log_ratios:
-            return
         self.tell("looking at segments for pieces")
         how = self.method.smoothness
         if how.is_smooth(self.oracle, self.noise, self.oracle.dim_in, self.rng):
@@ -481,8 +493,9 @@ class FitSearch(Search):
         return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _answers(self, Z: FloatArray) -> FloatArray:
-        """The answers alone, as lines take them."""
-        return self.oracle(Z if self.subspace is None else self.subspace.points(Z))
+        """The answers alone, as lines take them; NaN where the target is saturated."""
+        Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
+        return np.where(np.isfinite(Y), Y, np.nan)
 
     def _answered(self, X: FloatArray) -> Samples:
         """Ask what a float32 target is asked exactly."""

@@ -137,6 +137,8 @@ class LineRows:
         """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
         line = self.region.line(rng, d) if line is None else line
         interval, nu = self.region.interval(line), self.error(noise)
+        if not interval[0] < interval[1]:
+            return None
         scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
         return scan if scan.complete else None
 
@@ -179,7 +181,7 @@ class LineRows:
 
     def edges(self, scan: LineScan) -> FloatArray:
         """Angles at which the pieces of a line begin and end, shape (m + 2,)."""
-        start, stop = self.region.interval(scan.line)
+        start, stop = scan.interval
         return np.arctan([start, *scan.kinks, stop])
 
     def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:

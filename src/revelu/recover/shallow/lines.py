@@ -8,6 +8,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.answered import reach as answered_reach
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
 from revelu.probe.residual import Residual
@@ -178,30 +179,6 @@ def _is_worse(new: Network, old: Network, X: FloatArray, Y: FloatArray, noise: N
     return bool(worst_new > 2.0 * worst_old + noise.half_digits * float(noise.scale.max()))
 
 
-def reach(oracle: Oracle, line: Line, *, n_nearer: int = 8) -> tuple[float, float]:
-    """How far along a line the target answers, each way: two rounds where it may be saturated.
-
-    Of two classes one commonly is 1 less the other, and saturated far nearer than that one.
-
-    Parameters
-    ----------
-    n_nearer : int
-        Places between the last answer and the first that is saturated, where it is told to one
-        of them.
-    """
-    if not oracle.takes_log_ratios:
-        return -np.inf, np.inf
-    t = np.concatenate([[0.0], 2.0 ** np.arange(-2.0, 14.0)])
-    last = [t[n] for n in _n_answered(oracle, line, np.stack([t[1:], -t[1:]]))]
-    first = [t[min(np.searchsorted(t, end, side="right"), len(t) - 1)] for end in last]
-    nearer = np.linspace(last, first, n_nearer + 2, axis=1)
-    n_more = _n_answered(oracle, line, nearer[:, 1:-1] * [[1.0], [-1.0]])
-    after, before = (float(row[n]) for row, n in zip(nearer, n_more, strict=True))
-    return -before, after
-
-
-def _n_answered(oracle: Oracle, line: Line, t: FloatArray) -> list[int]:
-    """How many places of each row come before the first that is saturated, for ``t (m, n)``."""
-    finite = np.isfinite(oracle(line.points(t.ravel()))).all(axis=1)
-    rows = np.reshape(finite, t.shape)
-    return [int(n) for n in np.cumprod(rows, axis=1).sum(axis=1)]
+def reach(oracle: Oracle, line: Line) -> tuple[float, float]:
+    """How far along a line the target answers, each way: for ever, but for log-ratios."""
+    return answered_reach(oracle, line) if oracle.takes_log_ratios else (-np.inf, np.inf)
