@@ -8,6 +8,11 @@ from hypothesis import strategies as st
 import revelu
 from revelu import Status
 from revelu.network import zoo
+from revelu.recover.method import Candidate, Why
+from revelu.recover.shallow import OneHidden
+from revelu.recovery import Certificate
+from revelu.tasks.extract.attempt import Attempt
+from revelu.tasks.extract.chain import _reported
 
 W = np.random.default_rng(0).standard_normal((6, 3))
 
@@ -351,3 +356,32 @@ def test_one_column_of_probabilities_is_told_to_be_asked_with_the_others():
     assert recovery.ledger.n_queries == 64
     plain = revelu.extract(lambda X: 3.0 * ask(X), dim_in=4)
     assert "predict_proba" not in plain.evidence[0]
+
+
+def _attempt(nrmse, share, *, layers=()):
+    network = zoo.random_network([3, 2, 1], seed=0)
+    said = Candidate(network, Why.UNRESOLVED, layers=layers)
+    certificate = Certificate(
+        n_checks=3000,
+        max_abs_error=1.0,
+        nrmse=nrmse,
+        fraction_within=share,
+        tolerance=1e-6,
+        confidence=0.95,
+        statement="",
+    )
+    return Attempt(OneHidden(), said, Status.UNVERIFIED, certificate)
+
+
+def test_of_networks_that_agree_nowhere_the_nearest_is_reported():
+    near, far = _attempt(1e-3, 0.0), _attempt(5e-2, 0.01)
+    assert _reported([near, far]) is near
+    assert _reported([far, near]) is near
+
+
+def test_a_network_that_agrees_at_most_inputs_is_reported_however_far_off_at_others():
+    right, near = _attempt(5e-2, 0.9), _attempt(1e-3, 0.0)
+    assert _reported([right, near]) is right
+    layered = _attempt(5e-2, 0.1, layers=((np.eye(3), np.zeros(3)),))
+    assert _reported([layered, near]) is layered
+    assert _reported([layered, right]) is right

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Candidate, Method, Why
 from revelu.recover.paid import NOTHING
@@ -102,7 +104,9 @@ def _is_off_in_tails(tried: Attempt) -> bool:
 def _reported(attempts: Sequence[Attempt]) -> Attempt:
     """The attempt to report: the last one where it decides, else the one worth most.
 
-    A network is worth its agreement where it agrees at most inputs, else its exact layers.
+    A network is worth its agreement where it agrees at most inputs, else its exact layers, and
+    where it has none how near its answers come: one that is right nowhere to the last digits may
+    be a hundred times as near as another.
     """
     last = attempts[-1]
     # Another start has resolved what this one took for curved: deep networks bend so often.
@@ -126,7 +130,9 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
 
 def _worth(tried: Attempt) -> tuple[float, int, float]:
     mostly = tried.share if tried.share > 0.5 else 0.0
-    return mostly, len(tried.candidate.layers), tried.share
+    said = tried.certificate
+    error = said.nrmse if said is not None and said.n_checks else np.inf
+    return mostly, len(tried.candidate.layers), -error
 
 
 def _reason(tried: Attempt) -> str:
