@@ -10,7 +10,7 @@ so v lies in the span of both planes, whatever else the network is.  Where v is 
 behind the bend is τ, and the facet there costs no more.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,6 +88,8 @@ class Pace:
         Slopes that tell which bend seen before has the same neuron: two are unknown.
     worst : float
         A facet known less precisely, in radians, is measured, not predicted.
+    slightest : float
+        A hyperplane counts as passed where a bend by this slope would have been seen.
     """
 
     n_steps: int = 8
@@ -99,6 +101,25 @@ class Pace:
     inner: float = 0.1
     n_slopes: int = 4
     worst: float = 1e-5
+    slightest: float = np.inf
+
+    def at(self, noise: float) -> "Pace":
+        """Return what serves where labels tell places to ``noise``: longer steps.
+
+        They are such that they tell normals to some 1e-6, and no longer than that other bends
+        lie between.
+        """
+        step = min(1e6 * noise, 0.1)
+        if step <= self.step:
+            return self
+        return replace(
+            self,
+            step=step,
+            inner=0.5,
+            stride=3.0,
+            worst=max(self.worst, 1e4 * noise),
+            slightest=1e-3,
+        )
 
 
 def walk(
@@ -272,11 +293,14 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
 
 def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
     """How often walks pass hyperplanes ``V (m, d + 1)`` without a bend there."""
-    d = walks.U.shape[1]
+    d, facets = walks.U.shape[1], walks.facets
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = -(walks.facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
-    s = step_lengths(walks.facets.X, pace)[:, None]
-    return int(((t > s) & (t < walks.good[:, None] - s)).sum())
+        t = -(facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
+    s, good = step_lengths(facets.X, pace)[:, None], walks.good[:, None]
+    unseen = pace.room * (facets.off + facets.err * walks.good)[:, None]
+    with np.errstate(invalid="ignore"):
+        is_seen = unseen < pace.slightest * (good - t)
+    return int(((t > s) & (t < good - s) & is_seen).sum())
 
 
 def cross_known(

@@ -12,7 +12,7 @@ set of classes and the others, where what it adds to the set is affine, and G ta
 idle vector has no slope across borders, which tells it from the output layer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -45,6 +45,11 @@ class Spectrum:
     gap: float = 30.0
     lonely: float = 0.1
     sloping: float = 1e-6
+
+    def at(self, noise: float) -> "Spectrum":
+        """Return what serves where labels tell places to ``noise``, and rows to some times that."""
+        largest, floor = max(self.largest, 1e3 * noise), max(self.floor, 10.0 * noise)
+        return replace(self, largest=largest, floor=floor, sloping=max(self.sloping, 1e3 * noise))
 
 
 @dataclass(frozen=True, eq=False)

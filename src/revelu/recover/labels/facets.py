@@ -101,6 +101,14 @@ class Precision:
     shrink: float = 8.0
     attempts: int = 3
 
+    def at(self, noise: float) -> "Precision":
+        """Return what serves where labels tell places to ``noise``.
+
+        Normals are the better the wider the places lie apart, and a piece that just fits into its
+        facet is found by smaller steps.
+        """
+        return replace(self, rtol=noise, shrink=2.5, attempts=4)
+
     def atol(self, X: FloatArray) -> FloatArray:
         """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""
         return np.asarray(self.rtol * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0))

@@ -9,7 +9,7 @@ the rows found are independent and span the normals of all facets, none is missi
 shows, and a row is on where its coefficient is not 0.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,10 +40,17 @@ class Depth:
     most_straight : float
         A larger share of places without a bend is of a neuron above.  A border there may bend by
         less than its place is told, but rarely.
+    farthest, wider : float, float
+        How far beside it is where a row is known to fewer digits: so many of its errors.
+    n_heights : int
+        Heights on either side of which two tell where a border bends, and others that it bends
+        nowhere else.
     room : float
         What heights on both sides are off a line by so many times their precision is a bend.
     surplus : float
         Places for each unknown of a row that is told to more digits,
+    fewest_over : float
+        of which it takes more than so many an input,
     nearest : float
         where its bends are seen within so many steps of the hyperplane.
     same : float
@@ -74,9 +81,13 @@ class Depth:
     farther: tuple[float, ...] = (1.0, 4.0)
     fewest: int = 6
     beside: float = 1e-3
+    farthest: float = 1e-3
+    wider: float = 8.0
+    n_heights: int = 2
     most_straight: float = 0.05
     room: float = 16.0
     surplus: float = 1.5
+    fewest_over: float = 1.0
     nearest: float = 0.01
     same: float = 1e-4
     worst: float = 1e-8
@@ -88,6 +99,18 @@ class Depth:
     n_confirmed: int = 24
     n_attempts: int = 3
     reach: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
+
+    def at(self, noise: float) -> "Depth":
+        """Return what serves where labels tell places to ``noise``, and rows to 1e4 times that."""
+        return replace(
+            self,
+            farthest=max(self.farthest, min(2e5 * noise, 0.02)),
+            nearest=max(self.nearest, min(5e6 * noise, 0.5)),
+            n_heights=3,
+            fewest_over=1.25,
+            same=max(self.same, 3e5 * noise),
+            surplus=3.0,
+        )
 
 
 def share_bent(
@@ -103,7 +126,7 @@ def share_bent(
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
-    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth)
+    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.beside)
     off = np.abs(t.sum(axis=0))
     known = np.isfinite(off)
     bent = known & (off > depth.room * precision.atol(found.X))
@@ -140,7 +163,7 @@ def _heights_beside(
     N: FloatArray,
     steps: tuple[float, ...],
     precision: Precision,
-    depth: Depth,
+    beside: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Heights of borders beside their points, (k, n), so many steps along ``N (n, d)``, and a step.
 
@@ -148,7 +171,7 @@ def _heights_beside(
     """
     k, n = len(steps), len(borders)
     size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
-    h, atol = depth.beside * size, precision.atol(borders.X)
+    h, atol = beside * size, precision.atol(borders.X)
     places = borders.X + np.array(steps)[:, None, None] * h[:, None] * N
     t = heights(
         pool.ask,
@@ -170,30 +193,56 @@ def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> 
     borders, row = _borders_on_hyperplanes(
         pool, rows.V, precision, depth, int(depth.surplus * (d + 1)) + 1
     )
-    steps = (-2.0, -1.0, 1.0, 2.0)
-    (far, near, near_on, far_on), h = _heights_beside(
-        pool, borders, rows.V[row, :-1], steps, precision, depth
-    )
+    n = depth.n_heights
+    steps = tuple(sign * k for k in range(1, n + 1) for sign in (-1.0, 1.0))
+    beside = np.clip(depth.wider * rows.err, depth.beside, depth.farthest)[row]
+    T, h = _heights_beside(pool, borders, rows.V[row, :-1], steps, precision, beside)
+    T = T.reshape(n, 2, len(borders))
+    (near, near_on), (far, far_on) = T[:2]
     left, right = near - far, far_on - near_on
     with np.errstate(divide="ignore", invalid="ignore"):
         s = (2.0 * near - far - (2.0 * near_on - far_on)) / (right - left)
-    t = 2.0 * near - far + left * s
-    known = np.abs(s) < depth.nearest
-    X = borders.X + (s * h)[:, None] * rows.V[row, :-1] + t[:, None] * borders.E
-    off = h * precision.atol(X) / np.abs(right - left)
-    V, err = rows.V.copy(), rows.err.copy()
+        t = 2.0 * near - far + left * s
+        X = borders.X + (s * h)[:, None] * rows.V[row, :-1] + t[:, None] * borders.E
+        off = h * precision.atol(X) / np.abs(right - left)
+    # A bend of another neuron between heights of one side leaves the line of the others.
+    straight = (np.abs(np.diff(T, 2, axis=0)) < depth.room * precision.atol(borders.X)).all(
+        axis=(0, 1)
+    )
+    known = straight & (np.abs(s) < depth.nearest)
+    V, err, seen = rows.V.copy(), rows.err.copy(), rows.seen.copy()
+    weights = 1.0 / np.maximum(off, precision.rtol)
+    M = np.column_stack([X, np.ones(len(X))]) * weights[:, None]
     for i in range(m):
-        some = known & (row == i)
-        if some.sum() < d + 1:
-            continue
-        weights = 1.0 / np.maximum(off[some], precision.rtol)
-        M = np.column_stack([X[some], np.ones(int(some.sum()))]) * weights[:, None]
-        _, sizes, right_vectors = np.linalg.svd(M, full_matrices=False)
-        v = right_vectors[-1] / np.linalg.norm(right_vectors[-1, :d])
-        v *= np.sign(v @ V[i])
-        if np.abs(v - V[i]).max() < depth.same and sizes[-1] < depth.room * np.sqrt(len(M)):
-            V[i], err[i] = v, depth.room / sizes[-2]
-    return Rows(V, err, rows.seen)
+        v, error, rest = _null_row(M[known & (row == i)], depth)
+        v = v * np.sign(v @ V[i])
+        if np.abs(v - V[i]).max() < depth.same:
+            V[i], err[i], seen[i] = v, error, rest
+    return Rows(V, err, seen)
+
+
+def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArray]:
+    """The hyperplane through points, its error, and a triangular factor of them; NaN without one.
+
+    Parameters
+    ----------
+    M : ndarray, shape (n, d + 1)
+        Points and a 1, over how far off each is.  Where another hyperplane lies beside one it is
+        farther off, and left out.
+    """
+    d = M.shape[1] - 1
+    while len(M) > depth.fewest_over * d:
+        _, sizes, right = np.linalg.svd(M, full_matrices=False)
+        if sizes[-1] < depth.room * np.sqrt(len(M)):
+            length = np.linalg.norm(right[-1, :d])
+            return (
+                right[-1] / length,
+                float(depth.room / sizes[-2]),
+                np.asarray(np.linalg.qr(M, mode="r")),
+            )
+        rest = np.abs(M @ right[-1])
+        M = M[rest < np.sort(rest)[-max(len(M) // 16, 1)]]
+    return np.full(d + 1, np.nan), np.inf, np.empty((d + 1, d + 1))
 
 
 @dataclass

@@ -74,6 +74,21 @@ class Polish:
     rtol_step: float = 1e-6
     most_points: int = 10_000
 
+    def at(self, noise: float) -> "Polish":
+        """Return what serves where labels tell places to ``noise``.
+
+        More points make up for fewer digits of each.  A weight that moves points by less than
+        their noise as it moves by a thousandth is not told, and stays.
+        """
+        return replace(
+            self,
+            surplus=3.0,
+            each_side=3.0,
+            widths=(max(self.widths[0], 30.0 * noise), max(self.widths[1], 1e4 * noise)),
+            rtol=max(self.rtol, noise / 4.0),
+            ridge=max(self.ridge, (1e3 * noise) ** 2),
+        )
+
 
 def labels_of(network: Network, X: FloatArray) -> IntArray:
     """The places of the classes of inputs ``X (n, d)``, (n,)."""

@@ -1,6 +1,6 @@
 """Why borders are not flat: they curve, labels change to and fro, or few digits tell them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,10 +12,6 @@ from revelu.recover.method import Why
 _ROUGH = (
     "labels change back and forth beside {share:.0%} of {n} borders: they depend on the input as "
     "if at random"
-)
-_FEW_DIGITS = (
-    "borders are told to {noise:.0e} of an input only, not to the last digits of float64: labels "
-    "of a target that computes in float32, or rounds its inputs, do not tell its weights yet"
 )
 _CURVED = (
     "of {n} places on borders {flat} are flat, however near one looks: borders of a network of "
@@ -37,6 +33,10 @@ class Roughness:
         Places looked at.
     n_points, near : int, float
         Labels asked along the line through each, as far off as this share of an input's size.
+    apart : float
+        Places are so far apart, relative to an input's size, that tell how large noise is.
+    most_noise : float
+        From labels that are noisier, relative to an input's size, no weights are told.
     off : float
         Noise that is so many times as large as the precision of float64 is another one's.
     most_rough : float
@@ -50,17 +50,43 @@ class Roughness:
     n_places: int = 12
     n_points: int = 24
     near: float = 1e-5
+    apart: float = 1e-5
+    most_noise: float = 3e-6
     off: float = 64.0
     most_rough: float = 0.3
     fewest_flat: float = 0.25
     fewest: int = 12
 
 
+def are_rough(borders: Borders, facets: Facets, roughness: Roughness) -> bool:
+    """Whether so few of the facets sought at borders were flat that a network has others."""
+    return len(facets) < roughness.fewest_flat * len(borders)
+
+
+def noise_floor(
+    ask: Ask,
+    borders: Borders,
+    precision: Precision,
+    roughness: Roughness,
+    rng: np.random.Generator,
+) -> float | None:
+    """How precisely labels tell borders, relative to an input's size; None where precisely enough.
+
+    Heights very near a place tell that they are off a plane, however borders curve.  Those of
+    targets that round their inputs are off alike so near, and tell by how much farther apart.
+    """
+    some = borders.take(rng.permutation(len(borders))[: roughness.n_places])
+    noise = _noise(ask, some, precision, rng, 1e-8)
+    if not noise > roughness.off * precision.rtol:
+        return None
+    coarse = replace(precision, rtol=noise / 8.0)
+    return max(noise, _noise(ask, some, coarse, rng, roughness.apart))
+
+
 def objection(
     ask: Ask,
     borders: Borders,
     facets: Facets,
-    precision: Precision,
     roughness: Roughness,
     rng: np.random.Generator,
 ) -> tuple[Why, str] | None:
@@ -73,15 +99,12 @@ def objection(
         Where facets were sought.
     """
     n = len(borders)
-    if len(facets) >= roughness.fewest_flat * n:
+    if not are_rough(borders, facets, roughness):
         return _parallel(facets, roughness)
     some = borders.take(rng.permutation(n)[: roughness.n_places])
     share = _rough_share(ask, some, roughness, rng)
     if share > roughness.most_rough:
         return Why.REFUTED, _ROUGH.format(share=share, n=len(some))
-    noise = _noise(ask, some, precision, rng)
-    if noise > roughness.off * precision.rtol:
-        return Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise)
     return Why.CURVED, _CURVED.format(n=n, flat=len(facets) or "none")
 
 
@@ -107,7 +130,9 @@ def _rough_share(
     return float(((inside[:, 1:] != inside[:, :-1]).sum(axis=1) > 1).mean())
 
 
-def _noise(ask: Ask, borders: Borders, precision: Precision, rng: np.random.Generator) -> float:
+def _noise(
+    ask: Ask, borders: Borders, precision: Precision, rng: np.random.Generator, apart: float
+) -> float:
     """How far heights beside a place are off those of a plane, relative to an input's size.
 
     Over so short a distance every border is flat: ``t(u) + t(-u)`` is the noise of two heights.
@@ -116,8 +141,9 @@ def _noise(ask: Ask, borders: Borders, precision: Precision, rng: np.random.Gene
     atol = precision.atol(borders.X)
     size = atol / precision.rtol
     U = rng.standard_normal((n, d))
-    U *= (1e-8 * size / np.linalg.norm(U, axis=1))[:, None]
+    U *= (apart * size / np.linalg.norm(U, axis=1))[:, None]
     X, E = np.vstack([borders.X + U, borders.X - U]), np.vstack([borders.E, borders.E])
     twice = np.tile(borders.a, 2)
-    t = heights(ask, X, E, twice, np.tile(1e-7 * size, 2), np.tile(atol, 2)).reshape(2, n)
+    width = np.tile(10.0 * apart * size, 2)
+    t = heights(ask, X, E, twice, width, np.tile(atol, 2)).reshape(2, n)
     return float(np.nanmedian(np.abs(t.sum(axis=0)) / size))

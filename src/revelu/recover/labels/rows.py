@@ -5,7 +5,7 @@ of the neuron.  Two bends of one neuron on different facets share no more than t
 such spaces meet in a line, it is a neuron's, unless it is a facet that both have seen.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,19 @@ class Matching:
     most: float = 1e-3
     nearest: float = 1e-3
     apart: float = 100.0
+
+    def at(self, noise: float, d: int) -> "Matching":
+        """Return what serves where labels of ``d`` inputs tell places to ``noise``.
+
+        Two spaces come within an angle r of sharing a line by chance with a probability of about
+        r^(d - 2), so that with many inputs few digits tell.
+        """
+        by_chance = self.chance ** (1.0 / max(d - 2, 1))
+        largest = max(self.largest, min(3e5 * noise, by_chance, 0.03))
+        if largest == self.largest:
+            return self
+        most, nearest = max(self.most, largest), max(self.nearest, min(1e5 * noise, 0.01))
+        return replace(self, largest=largest, most=most, nearest=nearest, apart=5.0)
 
     def within(self, err: FloatArray, d: int) -> FloatArray:
         """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""

@@ -30,7 +30,7 @@ from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.first_layer import Depth, refined_rows
+from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
 from revelu.recover.labels.polish import (
     Polish,
     balanced_borders,
@@ -39,7 +39,7 @@ from revelu.recover.labels.polish import (
     predicted_borders,
     refine,
 )
-from revelu.recover.labels.roughness import Roughness, objection
+from revelu.recover.labels.roughness import Roughness, are_rough, noise_floor, objection
 from revelu.recover.labels.rows import Matching, Rows
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
@@ -62,15 +62,21 @@ class LabelSearch(Search):
     borders: Borders = field(init=False)
     n_farther: int = field(default=0, init=False)
     is_refined: bool = field(default=False, init=False)
+    is_coarse: bool = field(default=False, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
     flat: TwoInputs | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        tuning, d = self.method, self.oracle.dim_in
-        self.pool = Pool(self._ask, d, self.rng, domain=self.domain)
-        self.survey = Survey(
+        self.pool = Pool(self._ask, self.oracle.dim_in, self.rng, domain=self.domain)
+        self.survey = self._new_survey()
+        nothing = np.empty((0, self.oracle.dim_in))
+        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
+
+    def _new_survey(self) -> Survey:
+        tuning = self.method
+        return Survey(
             self._ask,
-            d,
+            self.oracle.dim_in,
             self.rng,
             tuning.precision,
             tuning.pace,
@@ -78,11 +84,14 @@ class LabelSearch(Search):
             tuning.effort,
             self.domain,
         )
-        nothing = np.empty((0, d))
-        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
 
     def _ask(self, X: FloatArray) -> FloatArray:
         return self.oracle(X)[:, 0]
+
+    @property
+    def noise_floor(self) -> float:
+        """How precisely labels tell places of borders, relative to an input's size."""
+        return self.method.precision.rtol
 
     @property
     def classes(self) -> FloatArray:
@@ -126,22 +135,30 @@ class LabelSearch(Search):
             return self._ended(
                 Why.UNRESOLVED, _ONE_LABEL.format(n=len(self.pool.X), label=self.classes[0])
             )
-        starts = self.pool.borders(self.method.n_starts, self._rtol)
+        tuning = self.method
+        starts = self.pool.borders(tuning.n_starts, self._rtol)
         self.survey.begin_at(starts)
-        objected = objection(
-            self._ask,
-            starts,
-            self.survey.facets,
-            self.method.precision,
-            self.method.roughness,
-            self.rng,
-        )
+        if are_rough(starts, self.survey.facets, tuning.roughness):
+            noise = noise_floor(self._ask, starts, tuning.precision, tuning.roughness, self.rng)
+            if noise is not None and noise > tuning.roughness.most_noise:
+                return self._ended(Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise))
+            if noise is not None:
+                self._tune(noise)
+                self.survey.begin_at(starts)
+        objected = objection(self._ask, starts, self.survey.facets, tuning.roughness, self.rng)
         if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
             tuning, self.borders = self.method, starts
             self.flat = TwoInputs(
                 self._ask, self.pool, self.rng, tuning.precision, tuning.pace, tuning.two_inputs
             )
         return None if objected is None else self._ended(*objected)
+
+    def _tune(self, noise: float) -> None:
+        """Begin afresh where labels tell places to ``noise`` only."""
+        log.debug("borders are told to %.1g", noise)
+        self.method = self.method.at(noise, self.oracle.dim_in)
+        self.is_coarse = True
+        self.survey = self._new_survey()
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
@@ -205,6 +222,8 @@ class LabelSearch(Search):
 
     def _explain(self) -> Candidate | None:
         """Make a network of the neurons known; None where some are missing."""
+        if self.is_coarse:
+            self._refine_rough_rows()
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
             # Where borders are left open, a null vector may be that of a few neurons alone, and
@@ -237,6 +256,25 @@ class LabelSearch(Search):
         self.survey.farther, self.n_farther = 1.0, 0
         columns, _ = self._columns(skip=False, V=signs.rows)
         return self._polished(columns.network(signs.rows))
+
+    def _refine_rough_rows(self) -> None:
+        """Tell rows to more digits whose bends have told them to few; leave out what is none.
+
+        Few digits have bends that are strangers meet by chance.  At a row that is a neuron's
+        borders bend wherever they meet its hyperplane.
+        """
+        rows, tuning = self.survey.rows, self.method
+        rough = rows.err > tuning.rough * self._rtol
+        if not rough.any():
+            return
+        told = refined_rows(self.pool, rows.take(rough), tuning.precision, tuning.depth)
+        doubtful = told.err > tuning.effort.precise
+        if doubtful.any():
+            share, n = share_bent(self.pool, told.V[doubtful], tuning.precision, tuning.depth)
+            kept = ~doubtful
+            kept[doubtful] = (share > tuning.least_bent) | (n < tuning.depth.fewest)
+            told = told.take(kept)
+        self.survey.rows = rows.take(~rough).join(told)
 
     def _refined_rows(self) -> Rows:
         """Rows to more digits, before all weights are fitted to borders that they predict."""
@@ -322,6 +360,8 @@ class LabelSearch(Search):
                 own = int(((self.borders.a == c) | (self.borders.b == c)).sum())
                 if (n := int(more * unknowns) - own) > 0:
                     self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
+        # An end that lies on a border itself may be told otherwise when asked again.
+        self.borders = self.borders.take(self.borders.a != self.borders.b)
 
     def _look_at(self, rest: FloatArray) -> None:
         """Survey facets where points are farthest off, and anywhere."""
@@ -332,8 +372,11 @@ class LabelSearch(Search):
 
     def _polished(self, network: Network) -> Candidate | None:
         """The candidate of a network whose borders are there; None where some are not."""
+        # Beside the noise of coarse labels, fresh ones tell.
         is_strict = (
-            network.n_parameters <= self.method.polish.most_points and self.domain is EVERYWHERE
+            network.n_parameters <= self.method.polish.most_points
+            and self.domain is EVERYWHERE
+            and not self.is_coarse
         )
         refined = self._refined(network, 0.0 if is_strict else self.method.most_wrong)
         if refined is None:
@@ -426,6 +469,9 @@ class FromLabels(Method):
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
         Border points are farther off a network that lacks a neuron, somewhere.
+    rough, least_bent : float, float
+        Where labels tell few digits, rows known to so many times what borders are told to are
+        measured again; they are neurons where such a share of borders bends at them.
     max_repairs : int
         Times that it goes on where fresh labels disagree.
     precision, pace, matching, effort, roughness, spectrum, turning, polish, depth, two_inputs
@@ -447,6 +493,8 @@ class FromLabels(Method):
     n_farther: int = 4
     faintest: float = 1e-5
     largest_rest: float = 1e-3
+    rough: float = 100.0
+    least_bent: float = 0.5
     max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: Pace = Pace()  # noqa: RUF009
@@ -459,6 +507,22 @@ class FromLabels(Method):
     depth: Depth = Depth()  # noqa: RUF009
     two_inputs: Planar = Planar()  # noqa: RUF009
 
+    def at(self, noise: float, d: int) -> "FromLabels":
+        """Return what serves where labels of ``d`` inputs tell places to ``noise``."""
+        return replace(
+            self,
+            largest_rest=max(self.largest_rest, min(1e5 * noise, 0.01)),
+            faintest=max(self.faintest, 1e4 * noise),
+            precision=self.precision.at(noise),
+            pace=self.pace.at(noise),
+            matching=self.matching.at(noise, d),
+            effort=self.effort.at(noise),
+            spectrum=self.spectrum.at(noise),
+            turning=self.turning.at(noise),
+            polish=self.polish.at(noise),
+            depth=self.depth.at(noise),
+        )
+
     name: ClassVar[str] = "labels"
     purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
     hidden: ClassVar[tuple[int, int | None]] = (1, 2)
@@ -470,6 +534,10 @@ class FromLabels(Method):
 _ONE_LABEL = (
     "all {n:,} inputs got the label {label:g}: no border was found, and nothing is known; a domain "
     "(--like DATA) says where labels differ"
+)
+_FEW_DIGITS = (
+    "borders are told to {noise:.0e} of an input only: labels of a target that rounds its inputs "
+    "to so few digits do not tell its weights yet"
 )
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "

@@ -8,7 +8,7 @@ class r, so the neurons to be turned, x in {0, 1}^m, solve
 where an entry ``A_ri`` is idle up to multiples of ``v_i``: nothing tells it, and G took it up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Turning:
     rounding: float = 5e-2
     faint: float = 1e-5
     max_bits: int = 30
+
+    def at(self, noise: float) -> "Turning":
+        """Return what serves where labels tell places to ``noise``."""
+        return replace(self, rtol=max(self.rtol, min(1e4 * noise, 1e-3)))
 
 
 @dataclass(frozen=True, eq=False)

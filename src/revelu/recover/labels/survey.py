@@ -69,6 +69,11 @@ class Effort:
     precise: float = 1e-5
     few: int = 6
 
+    def at(self, noise: float) -> "Effort":
+        """Return what serves where labels tell places to ``noise``."""
+        first_step = max(self.first_step, min(5e5 * noise, 0.05))
+        return replace(self, first_step=first_step, precise=max(self.precise, 1e3 * noise))
+
 
 @dataclass
 class Survey:
