@@ -17,6 +17,7 @@ import numpy as np
 from revelu.numerics.bisection import bisect
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
 from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -90,6 +91,8 @@ class Pace:
         A facet known less precisely, in radians, is measured, not predicted.
     slightest : float
         A hyperplane counts as passed where a bend by this slope would have been seen.
+    coarse : tuple of float
+        Stride, and the step beside a point behind a bend, where labels tell few digits.
     """
 
     n_steps: int = 8
@@ -102,23 +105,25 @@ class Pace:
     n_slopes: int = 4
     worst: float = 1e-5
     slightest: float = np.inf
+    coarse: tuple[float, float] = (3.0, 0.5)
 
-    def at(self, noise: float) -> "Pace":
-        """Return what serves where labels tell places to ``noise``: longer steps.
+    def at(self, told: Told) -> "Pace":
+        """Return what serves where labels tell few digits: longer steps.
 
-        They are such that they tell normals to some 1e-6, and no longer than that other bends
-        lie between.
+        A facet may be off by a hundredth of the slightest bends that tell a neuron, so that walks
+        still see those.  Walks see bends ``room`` times as large as the normal's error at least,
+        where they go on as far behind them as they came, and near their ends some times that.
         """
-        step = min(1e6 * noise, 0.1)
-        if step <= self.step:
+        if told.step <= self.step:
             return self
+        stride, inner = self.coarse
         return replace(
             self,
-            step=step,
-            inner=0.5,
-            stride=3.0,
-            worst=max(self.worst, 1e4 * noise),
-            slightest=1e-3,
+            step=told.step,
+            inner=inner,
+            stride=stride,
+            worst=max(self.worst, told.bend / 100.0),
+            slightest=8.0 * self.room * told.normals,
         )
 
 

@@ -19,6 +19,7 @@ import scipy.linalg
 
 from revelu.network import Network
 from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -46,10 +47,19 @@ class Spectrum:
     lonely: float = 0.1
     sloping: float = 1e-6
 
-    def at(self, noise: float) -> "Spectrum":
-        """Return what serves where labels tell places to ``noise``, and rows to some times that."""
-        largest, floor = max(self.largest, 1e3 * noise), max(self.floor, 10.0 * noise)
-        return replace(self, largest=largest, floor=floor, sloping=max(self.sloping, 1e3 * noise))
+    def at(self, told: Told) -> "Spectrum":
+        """Return what serves where labels tell few digits.
+
+        Equations of norm 1 are off by as much as rows; by no less than normals, where these have
+        been measured again.  Slopes are off by as much, too.
+        """
+        off = 4.0 * told.rows
+        return replace(
+            self,
+            largest=max(self.largest, off),
+            floor=max(self.floor, told.normals),
+            sloping=max(self.sloping, off),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,3 +242,34 @@ def distances(
     length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.abs(F[i, b] - F[i, a]) / length)
+
+
+def allowances(
+    V: FloatArray,
+    err: FloatArray,
+    columns: Columns,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+    places: float,
+) -> FloatArray:
+    """How far points may be off those borders, by errors of places and of rows, (n,).
+
+    Outputs are rounded, too: where their difference grows slowly across a border, the border is
+    told less precisely than at the places at which that was measured, which are like most.
+
+    Parameters
+    ----------
+    err : ndarray, shape (m,)
+        About how far off rows are.
+    places : float
+        How precisely labels tell places, relative to an input's size.
+    """
+    X, (a, b) = borders.X, pairs
+    length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
+    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    rounded = places * np.maximum(size * length, np.median(size * length))
+    on = X @ V[:, :-1].T + V[:, -1] > 0
+    of_rows = np.linalg.norm((columns.A[b] - columns.A[a]) * on * err, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = (rounded + of_rows * np.linalg.norm(X, axis=1)) / length
+    return np.asarray(np.nan_to_num(off, nan=np.inf))

@@ -18,6 +18,7 @@ from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import heights
 from revelu.recover.labels.rows import Rows
 from revelu.recover.labels.survey import Survey
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -35,8 +36,9 @@ class Depth:
         some of them farther out.
     fewest : int
         Of fewer places where borders were found nothing is concluded.
-    beside : float
-        How far beside the hyperplane heights are taken, relative to an input's size.
+    beside, seen_beside : float, float
+        How far beside the hyperplane heights are taken, relative to an input's size; and to see
+        whether borders bend there at all.
     most_straight : float
         A larger share of places without a bend is of a neuron above.  A border there may bend by
         less than its place is told, but rarely.
@@ -51,6 +53,8 @@ class Depth:
         Places for each unknown of a row that is told to more digits,
     fewest_over : float
         of which it takes more than so many an input,
+    coarse : tuple
+        ``surplus``, ``fewest_over`` and ``n_heights`` where labels tell few digits,
     nearest : float
         where its bends are seen within so many steps of the hyperplane.
     same : float
@@ -81,6 +85,7 @@ class Depth:
     farther: tuple[float, ...] = (1.0, 4.0)
     fewest: int = 6
     beside: float = 1e-3
+    seen_beside: float = 1e-3
     farthest: float = 1e-3
     wider: float = 8.0
     n_heights: int = 2
@@ -88,6 +93,7 @@ class Depth:
     room: float = 16.0
     surplus: float = 1.5
     fewest_over: float = 1.0
+    coarse: tuple[float, float, int] = (3.0, 1.25, 3)
     nearest: float = 0.01
     same: float = 1e-4
     worst: float = 1e-8
@@ -100,16 +106,23 @@ class Depth:
     n_attempts: int = 3
     reach: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
 
-    def at(self, noise: float) -> "Depth":
-        """Return what serves where labels tell places to ``noise``, and rows to 1e4 times that."""
+    def at(self, told: Told) -> "Depth":
+        """Return what serves where labels tell few digits.
+
+        Heights are taken ``wider`` errors of a row beside its hyperplane, where bends are 1 /
+        ``wider`` steps off it, and four times that for some; but nearer than facets are wide.
+        Rows are off by some times the error of those whose bends are sharp.
+        """
+        surplus, fewest_over, n_heights = self.coarse
         return replace(
             self,
-            farthest=max(self.farthest, min(2e5 * noise, 0.02)),
-            nearest=max(self.nearest, min(5e6 * noise, 0.5)),
-            n_heights=3,
-            fewest_over=1.25,
-            same=max(self.same, 3e5 * noise),
-            surplus=3.0,
+            farthest=max(self.farthest, told.step / 5.0),
+            seen_beside=max(self.seen_beside, told.step / 5.0),
+            nearest=max(self.nearest, 4.0 / self.wider),
+            n_heights=n_heights,
+            fewest_over=fewest_over,
+            same=max(self.same, 256.0 * told.rows),
+            surplus=surplus,
         )
 
 
@@ -126,7 +139,7 @@ def share_bent(
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
-    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.beside)
+    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.seen_beside)
     off = np.abs(t.sum(axis=0))
     known = np.isfinite(off)
     bent = known & (off > depth.room * precision.atol(found.X))

@@ -27,10 +27,11 @@ from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
+from revelu.recover.labels.columns import Columns, Spectrum, allowances, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
+from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import (
     Polish,
     balanced_borders,
@@ -39,10 +40,17 @@ from revelu.recover.labels.polish import (
     predicted_borders,
     refine,
 )
-from revelu.recover.labels.roughness import Roughness, are_rough, noise_floor, objection
+from revelu.recover.labels.roughness import (
+    Roughness,
+    are_rough,
+    curvature,
+    objection,
+    restlessness,
+)
 from revelu.recover.labels.rows import Matching, Rows
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar, TwoInputs
 from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
@@ -62,7 +70,7 @@ class LabelSearch(Search):
     borders: Borders = field(init=False)
     n_farther: int = field(default=0, init=False)
     is_refined: bool = field(default=False, init=False)
-    is_coarse: bool = field(default=False, init=False)
+    told: Told | None = field(default=None, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
     flat: TwoInputs | None = field(default=None, init=False)
 
@@ -89,9 +97,9 @@ class LabelSearch(Search):
         return self.oracle(X)[:, 0]
 
     @property
-    def noise_floor(self) -> float:
-        """How precisely labels tell places of borders, relative to an input's size."""
-        return self.method.precision.rtol
+    def noise_of_places(self) -> float:
+        """How precisely labels tell borders, relative to an input's size; 0 where float64 does."""
+        return 0.0 if self.told is None else self.told.places
 
     @property
     def classes(self) -> FloatArray:
@@ -138,14 +146,10 @@ class LabelSearch(Search):
         tuning = self.method
         starts = self.pool.borders(tuning.n_starts, self._rtol)
         self.survey.begin_at(starts)
+        objected = None
         if are_rough(starts, self.survey.facets, tuning.roughness):
-            noise = noise_floor(self._ask, starts, tuning.precision, tuning.roughness, self.rng)
-            if noise is not None and noise > tuning.roughness.most_noise:
-                return self._ended(Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise))
-            if noise is not None:
-                self._tune(noise)
-                self.survey.begin_at(starts)
-        objected = objection(self._ask, starts, self.survey.facets, tuning.roughness, self.rng)
+            objected = self._look_closely(starts)
+        objected = objected or objection(self.survey.facets, tuning.roughness)
         if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
             tuning, self.borders = self.method, starts
             self.flat = TwoInputs(
@@ -153,12 +157,31 @@ class LabelSearch(Search):
             )
         return None if objected is None else self._ended(*objected)
 
-    def _tune(self, noise: float) -> None:
-        """Begin afresh where labels tell places to ``noise`` only."""
-        log.debug("borders are told to %.1g", noise)
-        self.method = self.method.at(noise, self.oracle.dim_in)
-        self.is_coarse = True
+    def _look_closely(self, starts: Borders) -> tuple[Why, str] | None:
+        """Say why hardly a border is flat; None where labels tell few digits, to which it may be.
+
+        The survey begins afresh then, with the precision that labels have.
+        """
+        tuning = self.method
+        objected = restlessness(self._ask, starts, tuning.roughness, self.rng)
+        if objected is not None:
+            return objected
+        noise = noise_of_places(self._ask, starts, tuning.precision, tuning.rounding, self.rng)
+        if noise is None:
+            facets = self.survey.facets
+            return curvature(self._ask, starts, facets, None, tuning.roughness, self.rng)
+        told = Told.to(noise, tuning.rounding)
+        log.debug("borders are told to %.1g, rows to %.1g", told.places, told.rows)
+        if not told.rows < tuning.rounding.largest:
+            return Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise)
+        self.told, self.method = told, tuning.at(told, self.oracle.dim_in)
         self.survey = self._new_survey()
+        self.survey.begin_at(starts)
+        facets, precision = self.survey.facets, self.method.precision
+        objected = curvature(self._ask, starts, facets, precision, tuning.roughness, self.rng)
+        if objected is None and not len(facets):
+            return Why.UNRESOLVED, _SMALL.format(n=len(starts), noise=noise)
+        return objected
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
@@ -222,13 +245,13 @@ class LabelSearch(Search):
 
     def _explain(self) -> Candidate | None:
         """Make a network of the neurons known; None where some are missing."""
-        if self.is_coarse:
+        if self.told is not None:
             self._refine_rough_rows()
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
             # Where borders are left open, a null vector may be that of a few neurons alone, and
             # above a layer it may be no output layer.
-            explains = rest.max() < self.method.largest_rest
+            explains = rest.max() < 1.0
             found = explains and columns.is_found(self.method.spectrum)
             if found and self._drop_idle_rows(columns):
                 continue
@@ -264,7 +287,9 @@ class LabelSearch(Search):
         borders bend wherever they meet its hyperplane.
         """
         rows, tuning = self.survey.rows, self.method
-        rough = rows.err > tuning.rough * self._rtol
+        if self.told is None:  # pragma: no cover - the caller has looked
+            raise TypeError
+        rough = rows.err > tuning.rough * self.told.normals
         if not rough.any():
             return
         told = refined_rows(self.pool, rows.take(rough), tuning.precision, tuning.depth)
@@ -282,7 +307,7 @@ class LabelSearch(Search):
         return refined_rows(self.pool, self.survey.rows, tuning.precision, tuning.depth)
 
     def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
-        """Fit the output layer; return how far points are off, too, (n,)."""
+        """Fit the output layer; return how far points are off, too, over what they may be, (n,)."""
         rows = self.survey.rows.V if V is None else V
         n_skip = rows.shape[1] if self.domain is not EVERYWHERE else min(rows.shape) + 1
         self._add_borders(len(rows) + n_skip)
@@ -302,25 +327,33 @@ class LabelSearch(Search):
             len(columns.idle),
             np.median(rest),
         )
-        return columns, np.nan_to_num(rest, nan=np.inf)
+        most = np.full(len(rest), self.method.largest_rest)
+        if self.told is not None:
+            err = np.minimum(self.survey.rows.err, self.method.effort.precise)
+            most += self.method.room_of_rest * allowances(
+                rows, err, columns, self.borders, pairs, self.told.places
+            )
+        return columns, np.nan_to_num(rest / most, nan=np.inf)
 
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
-        is_idle = self._are_idle(columns.A)
+        # Strangers whose spaces seem to meet have columns of the size of what rows are off.
+        is_idle = self._are_idle(columns.A, 0.0 if self.told is None else 8.0 * self.told.rows)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())
 
-    def _are_idle(self, A: FloatArray) -> BoolArray:
+    def _are_idle(self, A: FloatArray, off: float) -> BoolArray:
+        """Which columns are faint, or below what they are off, relative to the largest, (m,)."""
         sizes = np.linalg.norm(A - A.mean(axis=0), axis=0)
-        return np.asarray(sizes < self.method.faintest * sizes.max(initial=0.0))
+        return np.asarray(sizes < max(self.method.faintest, off) * sizes.max(initial=0.0))
 
     def _without_idle(self, network: Network) -> tuple[Network, int]:
         """Take out neurons that no output has when all weights are fitted, and their number."""
         if network.n_hidden != 1:
             return network, 0
         (W, A), (b, c) = network.weights, network.biases
-        is_idle = self._are_idle(A)
+        is_idle = self._are_idle(A, 0.0 if self.told is None else 32.0 * self.told.places)
         if not is_idle.any():
             return network, 0
         self.survey.rows = self.survey.rows.take(~is_idle)
@@ -372,11 +405,8 @@ class LabelSearch(Search):
 
     def _polished(self, network: Network) -> Candidate | None:
         """The candidate of a network whose borders are there; None where some are not."""
-        # Beside the noise of coarse labels, fresh ones tell.
         is_strict = (
-            network.n_parameters <= self.method.polish.most_points
-            and self.domain is EVERYWHERE
-            and not self.is_coarse
+            network.n_parameters <= self.method.polish.most_points and self.domain is EVERYWHERE
         )
         refined = self._refined(network, 0.0 if is_strict else self.method.most_wrong)
         if refined is None:
@@ -468,13 +498,16 @@ class FromLabels(Method):
     faintest : float
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
-        Border points are farther off a network that lacks a neuron, somewhere.
+        Border points are farther off a network that lacks a neuron, somewhere,
+    room_of_rest : float
+        by more than so many of the errors that labels of few digits leave.
     rough, least_bent : float, float
-        Where labels tell few digits, rows known to so many times what borders are told to are
+        Where labels tell few digits, rows known to so many times what normals are told to are
         measured again; they are neurons where such a share of borders bends at them.
     max_repairs : int
         Times that it goes on where fresh labels disagree.
-    precision, pace, matching, effort, roughness, spectrum, turning, polish, depth, two_inputs
+    precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
+    two_inputs
         What tunes the steps.
     """
 
@@ -493,7 +526,8 @@ class FromLabels(Method):
     n_farther: int = 4
     faintest: float = 1e-5
     largest_rest: float = 1e-3
-    rough: float = 100.0
+    room_of_rest: float = 8.0
+    rough: float = 10.0
     least_bent: float = 0.5
     max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
@@ -501,26 +535,25 @@ class FromLabels(Method):
     matching: Matching = Matching()  # noqa: RUF009
     effort: Effort = Effort()  # noqa: RUF009
     roughness: Roughness = Roughness()  # noqa: RUF009
+    rounding: Rounding = Rounding()  # noqa: RUF009
     spectrum: Spectrum = Spectrum()  # noqa: RUF009
     turning: Turning = Turning()  # noqa: RUF009
     polish: Polish = Polish()  # noqa: RUF009
     depth: Depth = Depth()  # noqa: RUF009
     two_inputs: Planar = Planar()  # noqa: RUF009
 
-    def at(self, noise: float, d: int) -> "FromLabels":
-        """Return what serves where labels of ``d`` inputs tell places to ``noise``."""
+    def at(self, told: Told, d: int) -> "FromLabels":
+        """Return what serves where labels of ``d`` inputs tell few digits."""
         return replace(
             self,
-            largest_rest=max(self.largest_rest, min(1e5 * noise, 0.01)),
-            faintest=max(self.faintest, 1e4 * noise),
-            precision=self.precision.at(noise),
-            pace=self.pace.at(noise),
-            matching=self.matching.at(noise, d),
-            effort=self.effort.at(noise),
-            spectrum=self.spectrum.at(noise),
-            turning=self.turning.at(noise),
-            polish=self.polish.at(noise),
-            depth=self.depth.at(noise),
+            precision=self.precision.at(told),
+            pace=self.pace.at(told),
+            matching=self.matching.at(told, d),
+            effort=self.effort.at(told),
+            spectrum=self.spectrum.at(told),
+            turning=self.turning.at(told, self.spectrum.gap),
+            polish=self.polish.at(told),
+            depth=self.depth.at(told),
         )
 
     name: ClassVar[str] = "labels"
@@ -538,6 +571,10 @@ _ONE_LABEL = (
 _FEW_DIGITS = (
     "borders are told to {noise:.0e} of an input only: labels of a target that rounds its inputs "
     "to so few digits do not tell its weights yet"
+)
+_SMALL = (
+    "of {n} places on borders none is flat as far as labels tell, which is to {noise:.0e} of an "
+    "input, nor are they seen to curve: pieces of borders may be too small for that"
 )
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "

@@ -33,9 +33,6 @@ _OPEN = (
     "labels leave open a positive factor, and what is added to all classes alike; neurons whose "
     "hyperplane meets no border, and classes that no input was seen to have, are left out"
 )
-# How far beside borders labels are checked, relative to an input's size, and in units of what
-# borders are told to: nearer than that, across a border at an angle, labels are the noise's.
-_BESIDE, _ROOM = 1e-6, 256.0
 _ONE_INPUT = (
     "with one input, borders of classes are points, which show where labels change and no weight"
 )
@@ -74,8 +71,7 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
     best: Recovery | None = None
     while candidate is not None and candidate.network is not None:
         job.tell("verifying on fresh labels")
-        beside = max(_BESIDE, _ROOM * search.noise_floor)
-        best = _certified(job, oracle, candidate, search.classes, seen, beside)
+        best = _certified(job, oracle, candidate, search, seen)
         now = [of.by(candidate.network, search.classes) for of in seen]
         wrong = [of for of in now if len(of.wrong)]
         if best.status is not Status.UNVERIFIED or not wrong:
@@ -160,16 +156,16 @@ def _certified(
     job: CertifyingJob,
     oracle: Oracle,
     candidate: Candidate,
-    classes: FloatArray,
+    search: LabelSearch,
     seen: list[LabelExamination],
-    beside: float,
 ) -> Recovery:
     """Ask fresh labels; what a network that was tried before was asked must agree, too."""
+    classes, noise = search.classes, search.noise_of_places
     network, domain = candidate.network, job.oracle.domain
     if network is None:  # pragma: no cover - the caller has looked
         raise TypeError
     try:
-        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, beside=beside))
+        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
     except LimitReachedError as error:
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))
