@@ -110,9 +110,10 @@ class Pace:
     def at(self, told: Told) -> "Pace":
         """Return what serves where labels tell few digits: longer steps.
 
-        A facet may be off by a hundredth of the slightest bends that tell a neuron, so that walks
-        still see those.  Walks see bends ``room`` times as large as the normal's error at least,
-        where they go on as far behind them as they came, and near their ends some times that.
+        Facets that are predicted inherit the errors of rows, some times over behind several
+        bends, and serve as long as walks on them see bends that tell a neuron.  Walks see bends
+        ``room`` times as large as the normal's error at least, where they go on as far behind
+        them as they came, and near their ends some times that.
         """
         if told.step <= self.step:
             return self
@@ -122,7 +123,7 @@ class Pace:
             step=told.step,
             inner=inner,
             stride=stride,
-            worst=max(self.worst, told.bend / 100.0),
+            worst=max(self.worst, min(64.0 * told.rows, told.bend / 10.0)),
             slightest=8.0 * self.room * told.normals,
         )
 

@@ -54,9 +54,18 @@ class Depth:
     fewest_over : float
         of which it takes more than so many an input,
     coarse : tuple
-        ``surplus``, ``fewest_over`` and ``n_heights`` where labels tell few digits,
+        ``surplus``, ``fewest_over``, ``n_heights`` and ``clear`` where labels tell few digits,
+    between : float
+        and ``nearest``: there bends are between the heights next to the hyperplane at most,
     nearest : float
         where its bends are seen within so many steps of the hyperplane.
+    n_parts : int
+        Of points that are on no hyperplane, the farthest of so many are left out.
+    n_weighings, typical : int, float
+        How often the points of one are weighed anew: the median distance is less than ``typical``
+        errors, and those that are so many times as far off weigh half.
+    clear : float
+        Points are left out where the hyperplane of another row is as near as so many steps.
     same : float
         Rows that differ by less are one.
     fewest_above : int
@@ -93,8 +102,13 @@ class Depth:
     room: float = 16.0
     surplus: float = 1.5
     fewest_over: float = 1.0
-    coarse: tuple[float, float, int] = (3.0, 1.25, 3)
+    coarse: tuple[float, float, int, float] = (6.0, 1.25, 3, 1.0)
+    between: float = 0.9
     nearest: float = 0.01
+    n_parts: int = 16
+    n_weighings: int = 6
+    typical: float = 6.0
+    clear: float = 0.0
     same: float = 1e-4
     worst: float = 1e-8
     fewest_above: int = 3
@@ -109,20 +123,20 @@ class Depth:
     def at(self, told: Told) -> "Depth":
         """Return what serves where labels tell few digits.
 
-        Heights are taken ``wider`` errors of a row beside its hyperplane, where bends are 1 /
-        ``wider`` steps off it, and four times that for some; but nearer than facets are wide.
-        Rows are off by some times the error of those whose bends are sharp.
+        Heights are taken ``wider`` errors of a row beside its hyperplane, but nearer than facets
+        are wide.  Rows are off by some times the error of those whose bends are sharp.
         """
-        surplus, fewest_over, n_heights = self.coarse
+        surplus, fewest_over, n_heights, clear = self.coarse
         return replace(
             self,
             farthest=max(self.farthest, told.step / 5.0),
             seen_beside=max(self.seen_beside, told.step / 5.0),
-            nearest=max(self.nearest, 4.0 / self.wider),
+            nearest=max(self.nearest, self.between),
             n_heights=n_heights,
             fewest_over=fewest_over,
             same=max(self.same, 256.0 * told.rows),
             surplus=surplus,
+            clear=clear,
         )
 
 
@@ -197,10 +211,30 @@ def _heights_beside(
     return t.reshape(k, n), h
 
 
-def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> Rows:
+def _are_clear(
+    X: FloatArray, row: IntArray, V: FloatArray, beside: FloatArray, depth: Depth
+) -> BoolArray:
+    """Whether no other hyperplane of ``V (m, d + 1)`` bends borders near ``X (n, d)``, (n,).
+
+    The first rows of V are those at whose hyperplanes X are, each at that of ``row``.
+    """
+    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    off = np.abs(X @ V[:, :-1].T + V[:, -1])
+    off[np.arange(len(X)), row] = np.inf
+    return np.asarray((off > (depth.clear * beside * size)[:, None]).all(axis=1))
+
+
+def refined_rows(
+    pool: Pool, rows: Rows, precision: Precision, depth: Depth, others: Rows | None = None
+) -> Rows:
     """Rows to more digits: hyperplanes through points at which borders bend.
 
     Two heights on either side of a place are two lines, which meet where the border bends.
+
+    Parameters
+    ----------
+    others : Rows, optional
+        These rows, then others that are known.
     """
     m, d = len(rows), pool.dim
     borders, row = _borders_on_hyperplanes(
@@ -209,6 +243,8 @@ def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> 
     n = depth.n_heights
     steps = tuple(sign * k for k in range(1, n + 1) for sign in (-1.0, 1.0))
     beside = np.clip(depth.wider * rows.err, depth.beside, depth.farthest)[row]
+    is_clear = _are_clear(borders.X, row, rows.V if others is None else others.V, beside, depth)
+    borders, row, beside = borders.take(is_clear), row[is_clear], beside[is_clear]
     T, h = _heights_beside(pool, borders, rows.V[row, :-1], steps, precision, beside)
     T = T.reshape(n, 2, len(borders))
     (near, near_on), (far, far_on) = T[:2]
@@ -229,7 +265,7 @@ def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> 
     for i in range(m):
         v, error, rest = _null_row(M[known & (row == i)], depth)
         v = v * np.sign(v @ V[i])
-        if np.abs(v - V[i]).max() < depth.same:
+        if np.abs(v - V[i]).max() < max(depth.same, depth.room * err[i]):
             V[i], err[i], seen[i] = v, error, rest
     return Rows(V, err, seen)
 
@@ -237,25 +273,35 @@ def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> 
 def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArray]:
     """The hyperplane through points, its error, and a triangular factor of them; NaN without one.
 
+    Where another hyperplane lies beside a point it is farther off, and where outputs change
+    slowly it is told less precisely.  The farthest are left out until the others are of one
+    hyperplane; then all points weigh ``1 / (1 + (r / c)²)`` at a distance r, as under noise of
+    Cauchy's law.
+
     Parameters
     ----------
     M : ndarray, shape (n, d + 1)
-        Points and a 1, over how far off each is.  Where another hyperplane lies beside one it is
-        farther off, and left out.
+        Points and a 1, over how far off each is.
     """
-    d = M.shape[1] - 1
-    while len(M) > depth.fewest_over * d:
-        _, sizes, right = np.linalg.svd(M, full_matrices=False)
-        if sizes[-1] < depth.room * np.sqrt(len(M)):
-            length = np.linalg.norm(right[-1, :d])
-            return (
-                right[-1] / length,
-                float(depth.room / sizes[-2]),
-                np.asarray(np.linalg.qr(M, mode="r")),
-            )
-        rest = np.abs(M @ right[-1])
-        M = M[rest < np.sort(rest)[-max(len(M) // 16, 1)]]
-    return np.full(d + 1, np.nan), np.inf, np.empty((d + 1, d + 1))
+    n, d = len(M), M.shape[1] - 1
+    fewest, weights = depth.fewest_over * d, np.ones(n)
+    for _ in range(depth.n_weighings):
+        while (weights**2).sum() > fewest:
+            _, sizes, right = np.linalg.svd(weights[:, None] * M, full_matrices=False)
+            v = right[-1] / np.linalg.norm(right[-1, :d])
+            rest = np.abs(M @ v)
+            known = weights > 0.0
+            # d of the distances are fitted away.
+            scale = max(float(np.median(rest[known])) * np.sqrt(n / (n - d)), 1.0)
+            if scale < depth.typical:
+                break
+            left_out = np.sort(rest[known])[-max(int(known.sum()) // depth.n_parts, 1)]
+            weights = np.where(known & (rest < left_out), 1.0, 0.0)
+        if (weights**2).sum() <= fewest:
+            return np.full(d + 1, np.nan), np.inf, np.empty((d + 1, d + 1))
+        weights = 1.0 / np.sqrt(1.0 + (rest / (depth.typical * scale)) ** 2)
+    factor = np.linalg.qr(weights[:, None] * M / scale, mode="r")
+    return v, float(depth.room * scale / sizes[-2]), np.asarray(factor)
 
 
 @dataclass

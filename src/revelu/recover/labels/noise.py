@@ -18,8 +18,8 @@ from revelu.types import FloatArray
 
 def noise_of_places(
     ask: Ask, borders: Borders, precision: Precision, rounding: Rounding, rng: np.random.Generator
-) -> float | None:
-    """How precisely labels tell borders, relative to an input's size; None where float64 does.
+) -> float:
+    """How precisely labels tell borders, relative to an input's size; 0 where float64 does.
 
     Heights very near a place tell that they are off a plane, however borders curve.  Those of
     targets that round their inputs are off alike so near, and tell by how much farther apart.
@@ -27,7 +27,7 @@ def noise_of_places(
     some = borders.take(rng.permutation(len(borders))[: rounding.n_places])
     noise = _off_planes(ask, some, precision, rng, rounding.nearest)
     if not noise > rounding.off * precision.rtol:
-        return None
+        return 0.0
     coarse = replace(precision, rtol=noise / 8.0)
     return max(noise, _off_planes(ask, some, coarse, rng, rounding.farther))
 

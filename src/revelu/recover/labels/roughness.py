@@ -91,11 +91,11 @@ def objection(facets: Facets, roughness: Roughness) -> tuple[Why, str] | None:
 
 
 def restlessness(
-    ask: Ask, borders: Borders, roughness: Roughness, rng: np.random.Generator
+    ask: Ask, borders: Borders, noise: float, roughness: Roughness, rng: np.random.Generator
 ) -> tuple[Why, str] | None:
-    """Say that labels change to and fro beside borders; None if they do not."""
+    """Say that labels change to and fro beside borders, farther off than ``noise``; or None."""
     some = borders.take(rng.permutation(len(borders))[: roughness.n_places])
-    share = _rough_share(ask, some, roughness, rng)
+    share = _rough_share(ask, some, max(roughness.near, 32.0 * noise), rng, roughness.n_points)
     if share > roughness.most_rough:
         return Why.REFUTED, _ROUGH.format(share=share, n=len(some))
     return None
@@ -151,12 +151,12 @@ def _are_curved(
 
 
 def _rough_share(
-    ask: Ask, borders: Borders, roughness: Roughness, rng: np.random.Generator
+    ask: Ask, borders: Borders, near: float, rng: np.random.Generator, n_points: int
 ) -> float:
-    """Share of places at which the line through them crosses several borders."""
+    """Share of places at which the line through them crosses several borders, so near."""
     n, d = borders.X.shape
-    t = np.sort(rng.uniform(-1.0, 1.0, (n, roughness.n_points)), axis=1)
-    t *= roughness.near * np.maximum(np.abs(borders.X).max(axis=1), 1.0)[:, None]
+    t = np.sort(rng.uniform(-1.0, 1.0, (n, n_points)), axis=1)
+    t *= near * np.maximum(np.abs(borders.X).max(axis=1), 1.0)[:, None]
     X = borders.X[:, None] + t[:, :, None] * borders.E[:, None]
     inside = ask(X.reshape(-1, d)).reshape(t.shape) == borders.a[:, None]
     return float(((inside[:, 1:] != inside[:, :-1]).sum(axis=1) > 1).mean())

@@ -52,7 +52,7 @@ class Matching:
         """
         by_chance = self.chance ** (1.0 / max(d - 2, 1))
         largest = max(self.largest, min(0.3 * told.bend, by_chance))
-        if told.rows < self.largest or largest == self.largest:
+        if largest == self.largest:
             return self
         nearest = max(self.nearest, largest / 3.0)
         return replace(

@@ -163,16 +163,19 @@ class LabelSearch(Search):
         The survey begins afresh then, with the precision that labels have.
         """
         tuning = self.method
-        objected = restlessness(self._ask, starts, tuning.roughness, self.rng)
+        noise = noise_of_places(self._ask, starts, tuning.precision, tuning.rounding, self.rng)
+        told = Told.to(noise, tuning.rounding)
+        is_told = told.rows < tuning.rounding.largest
+        # Where inputs are rounded labels change to and fro, too, but near by alone.
+        within = told.places if is_told else 0.0
+        objected = restlessness(self._ask, starts, within, tuning.roughness, self.rng)
         if objected is not None:
             return objected
-        noise = noise_of_places(self._ask, starts, tuning.precision, tuning.rounding, self.rng)
-        if noise is None:
+        if not noise:
             facets = self.survey.facets
             return curvature(self._ask, starts, facets, None, tuning.roughness, self.rng)
-        told = Told.to(noise, tuning.rounding)
         log.debug("borders are told to %.1g, rows to %.1g", told.places, told.rows)
-        if not told.rows < tuning.rounding.largest:
+        if not is_told:
             return Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise)
         self.told, self.method = told, tuning.at(told, self.oracle.dim_in)
         self.survey = self._new_survey()
@@ -292,7 +295,8 @@ class LabelSearch(Search):
         rough = rows.err > tuning.rough * self.told.normals
         if not rough.any():
             return
-        told = refined_rows(self.pool, rows.take(rough), tuning.precision, tuning.depth)
+        some, others = rows.take(rough), rows.take(~rough)
+        told = refined_rows(self.pool, some, tuning.precision, tuning.depth, some.join(others))
         doubtful = told.err > tuning.effort.precise
         if doubtful.any():
             share, n = share_bent(self.pool, told.V[doubtful], tuning.precision, tuning.depth)

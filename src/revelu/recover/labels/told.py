@@ -18,19 +18,21 @@ class Rounding:
         Noise that is so many times as large as the precision of float64 is another one's.
     normals : float
         Normals are to be told to this, in radians,
-    longest : float
-        by heights no farther out than this, relative to an input's size: other bends lie there.
+    shortest, longest : float, float
+        by heights no nearer and no farther out than this, relative to an input's size: other
+        bends lie farther out.
     bend : float
         A bend as slight as this, in radians, is to tell its neuron.
     largest : float
         Neurons that would be told less precisely cannot be told from each other.
     """
 
-    n_places: int = 12
+    n_places: int = 24
     nearest: float = 1e-8
     farther: float = 1e-5
     off: float = 64.0
     normals: float = 1e-6
+    shortest: float = 4e-3
     longest: float = 0.1
     bend: float = 0.1
     largest: float = 1e-3
@@ -63,6 +65,6 @@ class Told:
     @classmethod
     def to(cls, places: float, rounding: Rounding) -> "Told":
         """What follows where labels tell ``places``."""
-        step = min(places / rounding.normals, rounding.longest)
+        step = min(max(places / rounding.normals, rounding.shortest), rounding.longest)
         normals = places / step
         return cls(places, step, normals, 2.0 * normals / rounding.bend, rounding.bend)
