@@ -25,7 +25,7 @@ def noise_of_places(
     targets that round their inputs are off alike so near, and tell by how much farther apart.
     """
     some = borders.take(rng.permutation(len(borders))[: rounding.n_places])
-    noise = _off_planes(ask, some, precision, rng, rounding.nearest)
+    noise = max(_off_planes(ask, some, precision, rng, apart) for apart in rounding.nearest)
     if not noise > rounding.off * precision.rtol:
         return 0.0
     coarse = replace(precision, rtol=noise / 8.0)

@@ -16,12 +16,9 @@ _ROUGH = (
     "if at random"
 )
 _CURVED = (
-    "of {n} places on borders {flat} are flat, however near one looks: borders of a network of "
-    "one hidden layer of ReLUs are flat but for bends"
-)
-_CURVED_EVENLY = (
     "of {n} places on borders {curved} leave their tangents by the square of the distance, down to "
-    "what labels tell: borders of a network of one hidden layer of ReLUs are flat but for bends"
+    "what labels tell{flat}: borders of a network of one hidden layer of ReLUs are flat but for "
+    "bends"
 )
 _PARALLEL = (
     "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them: "
@@ -105,26 +102,21 @@ def curvature(
     ask: Ask,
     borders: Borders,
     facets: Facets,
-    precision: Precision | None,
+    precision: Precision,
     roughness: Roughness,
     rng: np.random.Generator,
 ) -> tuple[Why, str] | None:
-    """Say that borders curve, of which few ``facets`` were flat; None if they need not.
+    """Say that borders are seen to curve, of which ``facets`` were flat; None if they need not.
 
-    Parameters
-    ----------
-    precision : Precision or None
-        Where labels do not tell the last digits of float64.  Pieces may be flat, then, and
-        smaller than labels tell: borders are called curved where they are seen to curve.
+    Pieces of borders may be flat, and smaller than labels tell.
     """
-    n, flat = len(borders), len(facets) or "none"
-    if precision is None:
-        return Why.CURVED, _CURVED.format(n=n, flat=flat)
-    some = borders.take(rng.permutation(n)[: roughness.n_places])
+    some = borders.take(rng.permutation(len(borders))[: roughness.n_places])
     known, curved = _are_curved(ask, some, precision, roughness, rng)
     if known.sum() < roughness.fewest_known or curved.sum() <= roughness.most_curved * known.sum():
         return None
-    return Why.CURVED, _CURVED_EVENLY.format(n=known.sum(), curved=curved.sum())
+    # Where few digits are told, small pieces of curved borders pass for flat.
+    flat = "" if len(facets) else ", and none are flat, however near one looks"
+    return Why.CURVED, _CURVED.format(n=known.sum(), curved=curved.sum(), flat=flat)
 
 
 def _are_curved(

@@ -172,19 +172,22 @@ class LabelSearch(Search):
         if objected is not None:
             return objected
         if not noise:
-            facets = self.survey.facets
-            return curvature(self._ask, starts, facets, None, tuning.roughness, self.rng)
+            return self._curved(starts) or (Why.UNRESOLVED, _SMALL.format(n=len(starts)))
         log.debug("borders are told to %.1g, rows to %.1g", told.places, told.rows)
         if not is_told:
             return Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise)
         self.told, self.method = told, tuning.at(told, self.oracle.dim_in)
         self.survey = self._new_survey()
         self.survey.begin_at(starts)
-        facets, precision = self.survey.facets, self.method.precision
-        objected = curvature(self._ask, starts, facets, precision, tuning.roughness, self.rng)
-        if objected is None and not len(facets):
-            return Why.UNRESOLVED, _SMALL.format(n=len(starts), noise=noise)
+        objected = self._curved(starts)
+        if objected is None and not len(self.survey.facets):
+            return Why.UNRESOLVED, _SMALL.format(n=len(starts))
         return objected
+
+    def _curved(self, starts: Borders) -> tuple[Why, str] | None:
+        """Say that borders are seen to curve at some of their points; None if they need not."""
+        tuning, facets = self.method, self.survey.facets
+        return curvature(self._ask, starts, facets, tuning.precision, tuning.roughness, self.rng)
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
@@ -577,8 +580,8 @@ _FEW_DIGITS = (
     "to so few digits do not tell its weights yet"
 )
 _SMALL = (
-    "of {n} places on borders none is flat as far as labels tell, which is to {noise:.0e} of an "
-    "input, nor are they seen to curve: pieces of borders may be too small for that"
+    "of {n} places on borders hardly one is flat as far as labels tell, nor are they seen to "
+    "curve: pieces of borders may be too small for that"
 )
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "

@@ -11,9 +11,9 @@ class Rounding:
     ----------
     n_places : int
         Places looked at.
-    nearest, farther : float, float
-        How far around them, relative to an input's size: all borders are flat so near, and where
-        inputs are rounded alike, farther apart they are not.
+    nearest, farther : tuple of float, float
+        How far around them, relative to an input's size: all borders are flat so near, but for
+        less than ``off``; and where inputs are rounded alike, farther apart they are not.
     off : float
         Noise that is so many times as large as the precision of float64 is another one's.
     normals : float
@@ -28,7 +28,7 @@ class Rounding:
     """
 
     n_places: int = 24
-    nearest: float = 1e-8
+    nearest: tuple[float, ...] = (1e-8, 1e-7, 1e-6)
     farther: float = 1e-5
     off: float = 64.0
     normals: float = 1e-6
