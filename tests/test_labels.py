@@ -21,12 +21,15 @@ from revelu import InputError, Network, Status
 from revelu.certify.labels import certify_labels, examine_labels, predict_labels
 from revelu.cli.app import app
 from revelu.network import zoo
-from revelu.oracle import Float32, Labels, Oracle, degrade
+from revelu.oracle import Labels, Oracle, degrade
 from revelu.oracle.labels import are_labels, as_labels
 from revelu.recover.labels.bends import Bends
-from revelu.recover.labels.facets import Facets
+from revelu.recover.labels.borders import Pool
+from revelu.recover.labels.facets import Facets, Precision
+from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import Polish, predicted_borders, refine
 from revelu.recover.labels.rows import Matching, find_rows
+from revelu.recover.labels.told import Rounding, Told
 from revelu.tasks.units import in_units
 
 LEFT_OPEN = "a positive factor"
@@ -172,7 +175,7 @@ def wine():
         (DecisionTreeClassifier(random_state=0), "parallel to axes"),
         (RandomForestClassifier(20, random_state=0), "parallel to axes"),
         (KNeighborsClassifier(1), "without a bend"),
-        (SVC(), "none are flat"),
+        (SVC(), "square of the distance"),
     ],
     ids=["tree", "forest", "neighbours", "rbf"],
 )
@@ -303,11 +306,75 @@ def test_one_input_tells_no_weight():
     assert any("points" in said for said in found.evidence)
 
 
-def test_labels_in_float32_are_not_certified_without_their_digits():
-    truth = zoo.random_network([10, 12, 4], seed=1)
-    found = revelu.extract(degrade(truth, Float32(), Labels()), budget=500_000)
+def in_float32(network, activation=lambda z: np.maximum(z, np.float32(0.0))):
+    """Labels of a network that computes in float32 throughout, and what it stands for."""
+    (W, A), (b, c) = (
+        [part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases)
+    )
+
+    def labels(X):
+        H = activation(np.asarray(X, np.float32) @ W.T + b)
+        return (H @ A.T + c).argmax(axis=1)[:, None].astype(float)
+
+    return labels, Network([W.astype(float), A.astype(float)], [b.astype(float), c.astype(float)])
+
+
+@pytest.mark.parametrize(("widths", "seed"), [([10, 12, 4], 2), ([4, 8, 3], 1)])
+def test_labels_in_float32_tell_weights_to_six_digits(widths, seed):
+    target, truth = in_float32(zoo.random_network(widths, seed=seed))
+    found = revelu.extract(target, dim_in=widths[0], seed=seed, budget=2_500 * truth.n_parameters)
+    assert found.status is Status.RECOVERED
+    assert largest_error(truth, found) < 1e-5
+    assert wrong(truth, found, widths[0]) <= 10
+
+
+def test_labels_in_float32_of_curved_borders_are_not_in_the_class(wine):
+    X, y = wine
+    model = SVC().fit(X, y)
+    found = revelu.extract(
+        lambda X: model.predict(X.astype(np.float32).astype(float)), dim_in=13, budget=100_000
+    )
+    assert found.status is Status.NOT_IN_CLASS
+    assert any("square of the distance" in said for said in found.evidence)
+    assert found.network is None
+
+
+def test_labels_in_float32_of_nearest_neighbours_are_not_recovered(wine):
+    X, y = wine
+    model = KNeighborsClassifier(1).fit(X, y)
+    found = revelu.extract(
+        lambda X: model.predict(X.astype(np.float32).astype(float)), dim_in=13, budget=800_000
+    )
+    assert found.status in {Status.NOT_IN_CLASS, Status.UNVERIFIED, Status.BUDGET_EXHAUSTED}
+    assert found.network is None
+
+
+def test_units_rounded_off_less_than_float32_tells_are_not_certified():
+    # Softplus of so large a slope is a ReLU but for 2e-4 at its bend, a thousand times the noise.
+    def softplus(z):
+        beta = np.float32(3000.0)
+        return (np.logaddexp(np.float32(0.0), beta * z) / beta).astype(np.float32)
+
+    target, _ = in_float32(zoo.random_network([8, 8, 3], seed=5), softplus)
+    found = revelu.extract(target, dim_in=8, seed=1, budget=600_000)
     assert found.status is Status.UNVERIFIED
-    assert any("float32" in said for said in found.evidence)
+
+
+def test_labels_of_few_digits_tell_what_borders_are_told_to():
+    truth = zoo.random_network([8, 8, 3], seed=5)
+    target = degrade(truth, Labels())
+    oracle = Oracle(lambda X: target(X.astype(np.float32).astype(float)), 8)
+    rng = np.random.default_rng(3)
+    pool = Pool(lambda X: oracle(X)[:, 0], 8, rng)
+    pool.fill()
+    noise = noise_of_places(pool.ask, pool.borders(24, 1e-13), Precision(), Rounding(), rng)
+    # Half a unit in the last place of coordinates that are mostly in [1/2, 2].
+    assert 2.0**-26 < noise < 2.0**-21
+    told = Told.to(noise, Rounding())
+    assert told.places < told.normals < told.rows < Rounding().largest
+    exact = Pool(lambda X: target(X)[:, 0], 8, rng)
+    exact.fill()
+    assert noise_of_places(exact.ask, exact.borders(24, 1e-13), Precision(), Rounding(), rng) == 0.0
 
 
 def test_a_budget_is_kept():

@@ -61,6 +61,8 @@ def examine_labels(
     *,
     share_beside: float = 0.2,
     beside: float = 1e-6,
+    noise: float = 0.0,
+    room: float = 16.0,
 ) -> LabelExamination:
     """Compare labels at fresh inputs, in one round.
 
@@ -75,14 +77,17 @@ def examine_labels(
     share_beside : float
         More inputs beside borders between some of those, as a share of them.
     beside : float
-        How far off the borders, relative to an input's size.
+        How far off the borders, relative to an input's size,
+    noise, room : float, float
+        and so many times as far as borders are told, at least: nearer, labels are the rounding's.
     """
     n_sides = 2 * int(np.ceil(share_beside * n_checks / 2.0))
     wanted = n_checks + n_sides
-    room = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
-    n_drawn = min(n_checks, max(room - n_sides, room // 2))
+    n_asked = wanted if oracle.remaining is None else min(wanted, oracle.remaining)
+    n_drawn = min(n_checks, max(n_asked - n_sides, n_asked // 2))
     drawn = rng.standard_normal((n_drawn, oracle.dim_in))
-    sides = _both_sides(network, classes, rng, oracle.dim_in, n_sides, beside)[: room - n_drawn]
+    sides, beside = _both_sides(network, classes, rng, oracle.dim_in, n_sides, beside, room * noise)
+    sides = sides[: n_asked - n_drawn]
     X = np.vstack([drawn, sides])
     with oracle.phase("verify"):
         labels = oracle(X)[:, 0]
@@ -103,18 +108,21 @@ def _both_sides(
     d: int,
     n: int,
     beside: float,
+    noise: float,
     *,
     n_inputs: int = 4096,
-) -> FloatArray:
+) -> tuple[FloatArray, float]:
     """Both sides of borders between fresh inputs of different labels by a network, (n, d) or fewer.
 
-    As many segments begin in each class as classes allow.
+    As many segments begin in each class as classes allow.  The distance that is returned is the
+    largest, relative to an input's size: a target that rounds its outputs tells a border less
+    precisely where these change slowly across it than ``noise``, which is what it is at most.
     """
     X = rng.standard_normal((n_inputs, d))
     labels = predict_labels(network, classes, X)
     members = [np.flatnonzero(labels == c) for c in np.unique(labels)]
     if len(members) < 2:
-        return X[:0]
+        return X[:0], beside
     first = rng.integers(len(members), size=n // 2)
     second = (first + rng.integers(1, len(members), size=n // 2)) % len(members)
     P, Q = (X[[rng.choice(members[c]) for c in some]] for some in (first, second))
@@ -126,8 +134,24 @@ def _both_sides(
 
     t = bisect(is_inside, np.zeros(len(P)), np.ones(len(P)), 0.0)
     border, E = P + t[:, None] * (Q - P), (Q - P) / np.linalg.norm(Q - P, axis=1)[:, None]
-    step = beside * np.maximum(np.abs(border).max(axis=1), 1.0)[:, None] * E
-    return np.stack([border - step, border + step], axis=1).reshape(-1, d)
+    size = np.maximum(np.abs(border).max(axis=1), 1.0)
+    step = beside * size
+    if noise:
+        near = step[:, None] * E
+        change = (_lead(network, border - near) + _lead(network, border + near)) / beside
+        least = np.median(change) / np.maximum(change, np.finfo(np.float64).tiny)
+        step = np.maximum(step, noise * np.maximum(least, 1.0) * size)
+    both = np.stack([border - step[:, None] * E, border + step[:, None] * E], axis=1)
+    return both.reshape(-1, d), float((step / size).max())
+
+
+def _lead(network: Network, X: FloatArray) -> FloatArray:
+    """How far outputs of the classes of inputs ``X (n, d)`` are above the next ones, (n,)."""
+    Y = network(X)
+    if Y.shape[1] == 1:
+        return np.abs(Y[:, 0])
+    two = np.partition(Y, -2, axis=1)[:, -2:]
+    return np.asarray(two[:, 1] - two[:, 0])
 
 
 def certify_labels(examination: LabelExamination, words: str = "") -> Certificate:

@@ -10,13 +10,14 @@ so v lies in the span of both planes, whatever else the network is.  Where v is 
 behind the bend is τ, and the facet there costs no more.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.numerics.bisection import bisect
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
 from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -88,6 +89,10 @@ class Pace:
         Slopes that tell which bend seen before has the same neuron: two are unknown.
     worst : float
         A facet known less precisely, in radians, is measured, not predicted.
+    slightest : float
+        A hyperplane counts as passed where a bend by this slope would have been seen.
+    coarse : tuple of float
+        Stride, and the step beside a point behind a bend, where labels tell few digits.
     """
 
     n_steps: int = 8
@@ -99,6 +104,28 @@ class Pace:
     inner: float = 0.1
     n_slopes: int = 4
     worst: float = 1e-5
+    slightest: float = np.inf
+    coarse: tuple[float, float] = (3.0, 0.5)
+
+    def at(self, told: Told) -> "Pace":
+        """Return what serves where labels tell few digits: longer steps.
+
+        Facets that are predicted inherit the errors of rows, some times over behind several
+        bends, and serve as long as walks on them see bends that tell a neuron.  Walks see bends
+        ``room`` times as large as the normal's error at least, where they go on as far behind
+        them as they came, and near their ends some times that.
+        """
+        if told.step <= self.step:
+            return self
+        stride, inner = self.coarse
+        return replace(
+            self,
+            step=told.step,
+            inner=inner,
+            stride=stride,
+            worst=max(self.worst, min(64.0 * told.rows, told.bend / 10.0)),
+            slightest=8.0 * self.room * told.normals,
+        )
 
 
 def walk(
@@ -272,11 +299,14 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
 
 def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
     """How often walks pass hyperplanes ``V (m, d + 1)`` without a bend there."""
-    d = walks.U.shape[1]
+    d, facets = walks.U.shape[1], walks.facets
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = -(walks.facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
-    s = step_lengths(walks.facets.X, pace)[:, None]
-    return int(((t > s) & (t < walks.good[:, None] - s)).sum())
+        t = -(facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
+    s, good = step_lengths(facets.X, pace)[:, None], walks.good[:, None]
+    unseen = pace.room * (facets.off + facets.err * walks.good)[:, None]
+    with np.errstate(invalid="ignore"):
+        is_seen = unseen < pace.slightest * (good - t)
+    return int(((t > s) & (t < good - s) & is_seen).sum())
 
 
 def cross_known(

@@ -12,13 +12,14 @@ set of classes and the others, where what it adds to the set is affine, and G ta
 idle vector has no slope across borders, which tells it from the output layer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
 from revelu.recover.labels.borders import Borders
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -45,6 +46,20 @@ class Spectrum:
     gap: float = 30.0
     lonely: float = 0.1
     sloping: float = 1e-6
+
+    def at(self, told: Told) -> "Spectrum":
+        """Return what serves where labels tell few digits.
+
+        Equations of norm 1 are off by as much as rows; by no less than normals, where these have
+        been measured again.  Slopes are off by as much, too.
+        """
+        off = 4.0 * told.rows
+        return replace(
+            self,
+            largest=max(self.largest, off),
+            floor=max(self.floor, told.normals),
+            sloping=max(self.sloping, off),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,3 +242,34 @@ def distances(
     length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.abs(F[i, b] - F[i, a]) / length)
+
+
+def allowances(
+    V: FloatArray,
+    err: FloatArray,
+    columns: Columns,
+    borders: Borders,
+    pairs: tuple[IntArray, IntArray],
+    places: float,
+) -> FloatArray:
+    """How far points may be off those borders, by errors of places and of rows, (n,).
+
+    Outputs are rounded, too: where their difference grows slowly across a border, the border is
+    told less precisely than at the places at which that was measured, which are like most.
+
+    Parameters
+    ----------
+    err : ndarray, shape (m,)
+        About how far off rows are.
+    places : float
+        How precisely labels tell places, relative to an input's size.
+    """
+    X, (a, b) = borders.X, pairs
+    length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
+    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    rounded = places * np.maximum(size * length, np.median(size * length))
+    on = X @ V[:, :-1].T + V[:, -1] > 0
+    of_rows = np.linalg.norm((columns.A[b] - columns.A[a]) * on * err, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = (rounded + of_rows * np.linalg.norm(X, axis=1)) / length
+    return np.asarray(np.nan_to_num(off, nan=np.inf))

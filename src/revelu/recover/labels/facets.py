@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -93,6 +94,8 @@ class Precision:
     shrink : float
         What is not flat is measured again so much nearer.
     attempts : int
+    coarse : tuple
+        ``shrink`` and ``attempts`` where labels tell few digits.
     """
 
     rtol: float = 1e-13
@@ -100,6 +103,16 @@ class Precision:
     n_tests: int = 4
     shrink: float = 8.0
     attempts: int = 3
+    coarse: tuple[float, int] = (2.5, 4)
+
+    def at(self, told: Told) -> "Precision":
+        """Return what serves where labels tell few digits.
+
+        Normals are the better the wider the places lie apart, and a piece that just fits into its
+        facet is found by smaller steps.
+        """
+        shrink, attempts = self.coarse
+        return replace(self, rtol=told.places, shrink=shrink, attempts=attempts)
 
     def atol(self, X: FloatArray) -> FloatArray:
         """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""

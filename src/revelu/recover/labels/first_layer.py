@@ -9,7 +9,7 @@ the rows found are independent and span the normals of all facets, none is missi
 shows, and a row is on where its coefficient is not 0.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import heights
 from revelu.recover.labels.rows import Rows
 from revelu.recover.labels.survey import Survey
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -35,17 +36,36 @@ class Depth:
         some of them farther out.
     fewest : int
         Of fewer places where borders were found nothing is concluded.
-    beside : float
-        How far beside the hyperplane heights are taken, relative to an input's size.
+    beside, seen_beside : float, float
+        How far beside the hyperplane heights are taken, relative to an input's size; and to see
+        whether borders bend there at all.
     most_straight : float
         A larger share of places without a bend is of a neuron above.  A border there may bend by
         less than its place is told, but rarely.
+    farthest, wider : float, float
+        How far beside it is where a row is known to fewer digits: so many of its errors.
+    n_heights : int
+        Heights on either side of which two tell where a border bends, and others that it bends
+        nowhere else.
     room : float
         What heights on both sides are off a line by so many times their precision is a bend.
     surplus : float
         Places for each unknown of a row that is told to more digits,
+    fewest_over : float
+        of which it takes more than so many an input,
+    coarse : tuple
+        ``surplus``, ``fewest_over``, ``n_heights`` and ``clear`` where labels tell few digits,
+    between : float
+        and ``nearest``: there bends are between the heights next to the hyperplane at most,
     nearest : float
         where its bends are seen within so many steps of the hyperplane.
+    n_parts : int
+        Of points that are on no hyperplane, the farthest of so many are left out.
+    n_weighings, typical : int, float
+        How often the points of one are weighed anew: the median distance is less than ``typical``
+        errors, and those that are so many times as far off weigh half.
+    clear : float
+        Points are left out where the hyperplane of another row is as near as so many steps.
     same : float
         Rows that differ by less are one.
     fewest_above : int
@@ -74,10 +94,21 @@ class Depth:
     farther: tuple[float, ...] = (1.0, 4.0)
     fewest: int = 6
     beside: float = 1e-3
+    seen_beside: float = 1e-3
+    farthest: float = 1e-3
+    wider: float = 8.0
+    n_heights: int = 2
     most_straight: float = 0.05
     room: float = 16.0
     surplus: float = 1.5
+    fewest_over: float = 1.0
+    coarse: tuple[float, float, int, float] = (6.0, 1.25, 3, 1.0)
+    between: float = 0.9
     nearest: float = 0.01
+    n_parts: int = 16
+    n_weighings: int = 6
+    typical: float = 6.0
+    clear: float = 0.0
     same: float = 1e-4
     worst: float = 1e-8
     fewest_above: int = 3
@@ -88,6 +119,25 @@ class Depth:
     n_confirmed: int = 24
     n_attempts: int = 3
     reach: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
+
+    def at(self, told: Told) -> "Depth":
+        """Return what serves where labels tell few digits.
+
+        Heights are taken ``wider`` errors of a row beside its hyperplane, but nearer than facets
+        are wide.  Rows are off by some times the error of those whose bends are sharp.
+        """
+        surplus, fewest_over, n_heights, clear = self.coarse
+        return replace(
+            self,
+            farthest=max(self.farthest, told.step / 5.0),
+            seen_beside=max(self.seen_beside, told.step / 5.0),
+            nearest=max(self.nearest, self.between),
+            n_heights=n_heights,
+            fewest_over=fewest_over,
+            same=max(self.same, 256.0 * told.rows),
+            surplus=surplus,
+            clear=clear,
+        )
 
 
 def share_bent(
@@ -103,7 +153,7 @@ def share_bent(
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
-    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth)
+    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.seen_beside)
     off = np.abs(t.sum(axis=0))
     known = np.isfinite(off)
     bent = known & (off > depth.room * precision.atol(found.X))
@@ -140,7 +190,7 @@ def _heights_beside(
     N: FloatArray,
     steps: tuple[float, ...],
     precision: Precision,
-    depth: Depth,
+    beside: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Heights of borders beside their points, (k, n), so many steps along ``N (n, d)``, and a step.
 
@@ -148,7 +198,7 @@ def _heights_beside(
     """
     k, n = len(steps), len(borders)
     size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
-    h, atol = depth.beside * size, precision.atol(borders.X)
+    h, atol = beside * size, precision.atol(borders.X)
     places = borders.X + np.array(steps)[:, None, None] * h[:, None] * N
     t = heights(
         pool.ask,
@@ -161,39 +211,97 @@ def _heights_beside(
     return t.reshape(k, n), h
 
 
-def refined_rows(pool: Pool, rows: Rows, precision: Precision, depth: Depth) -> Rows:
+def _are_clear(
+    X: FloatArray, row: IntArray, V: FloatArray, beside: FloatArray, depth: Depth
+) -> BoolArray:
+    """Whether no other hyperplane of ``V (m, d + 1)`` bends borders near ``X (n, d)``, (n,).
+
+    The first rows of V are those at whose hyperplanes X are, each at that of ``row``.
+    """
+    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    off = np.abs(X @ V[:, :-1].T + V[:, -1])
+    off[np.arange(len(X)), row] = np.inf
+    return np.asarray((off > (depth.clear * beside * size)[:, None]).all(axis=1))
+
+
+def refined_rows(
+    pool: Pool, rows: Rows, precision: Precision, depth: Depth, others: Rows | None = None
+) -> Rows:
     """Rows to more digits: hyperplanes through points at which borders bend.
 
     Two heights on either side of a place are two lines, which meet where the border bends.
+
+    Parameters
+    ----------
+    others : Rows, optional
+        These rows, then others that are known.
     """
     m, d = len(rows), pool.dim
     borders, row = _borders_on_hyperplanes(
         pool, rows.V, precision, depth, int(depth.surplus * (d + 1)) + 1
     )
-    steps = (-2.0, -1.0, 1.0, 2.0)
-    (far, near, near_on, far_on), h = _heights_beside(
-        pool, borders, rows.V[row, :-1], steps, precision, depth
-    )
+    n = depth.n_heights
+    steps = tuple(sign * k for k in range(1, n + 1) for sign in (-1.0, 1.0))
+    beside = np.clip(depth.wider * rows.err, depth.beside, depth.farthest)[row]
+    is_clear = _are_clear(borders.X, row, rows.V if others is None else others.V, beside, depth)
+    borders, row, beside = borders.take(is_clear), row[is_clear], beside[is_clear]
+    T, h = _heights_beside(pool, borders, rows.V[row, :-1], steps, precision, beside)
+    T = T.reshape(n, 2, len(borders))
+    (near, near_on), (far, far_on) = T[:2]
     left, right = near - far, far_on - near_on
     with np.errstate(divide="ignore", invalid="ignore"):
         s = (2.0 * near - far - (2.0 * near_on - far_on)) / (right - left)
-    t = 2.0 * near - far + left * s
-    known = np.abs(s) < depth.nearest
-    X = borders.X + (s * h)[:, None] * rows.V[row, :-1] + t[:, None] * borders.E
-    off = h * precision.atol(X) / np.abs(right - left)
-    V, err = rows.V.copy(), rows.err.copy()
+        t = 2.0 * near - far + left * s
+        X = borders.X + (s * h)[:, None] * rows.V[row, :-1] + t[:, None] * borders.E
+        off = h * precision.atol(X) / np.abs(right - left)
+    # A bend of another neuron between heights of one side leaves the line of the others.
+    straight = (np.abs(np.diff(T, 2, axis=0)) < depth.room * precision.atol(borders.X)).all(
+        axis=(0, 1)
+    )
+    known = straight & (np.abs(s) < depth.nearest)
+    V, err, seen = rows.V.copy(), rows.err.copy(), rows.seen.copy()
+    weights = 1.0 / np.maximum(off, precision.rtol)
+    M = np.column_stack([X, np.ones(len(X))]) * weights[:, None]
     for i in range(m):
-        some = known & (row == i)
-        if some.sum() < d + 1:
-            continue
-        weights = 1.0 / np.maximum(off[some], precision.rtol)
-        M = np.column_stack([X[some], np.ones(int(some.sum()))]) * weights[:, None]
-        _, sizes, right_vectors = np.linalg.svd(M, full_matrices=False)
-        v = right_vectors[-1] / np.linalg.norm(right_vectors[-1, :d])
-        v *= np.sign(v @ V[i])
-        if np.abs(v - V[i]).max() < depth.same and sizes[-1] < depth.room * np.sqrt(len(M)):
-            V[i], err[i] = v, depth.room / sizes[-2]
-    return Rows(V, err, rows.seen)
+        v, error, rest = _null_row(M[known & (row == i)], depth)
+        v = v * np.sign(v @ V[i])
+        if np.abs(v - V[i]).max() < max(depth.same, depth.room * err[i]):
+            V[i], err[i], seen[i] = v, error, rest
+    return Rows(V, err, seen)
+
+
+def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArray]:
+    """The hyperplane through points, its error, and a triangular factor of them; NaN without one.
+
+    Where another hyperplane lies beside a point it is farther off, and where outputs change
+    slowly it is told less precisely.  The farthest are left out until the others are of one
+    hyperplane; then all points weigh ``1 / (1 + (r / c)²)`` at a distance r, as under noise of
+    Cauchy's law.
+
+    Parameters
+    ----------
+    M : ndarray, shape (n, d + 1)
+        Points and a 1, over how far off each is.
+    """
+    n, d = len(M), M.shape[1] - 1
+    fewest, weights = depth.fewest_over * d, np.ones(n)
+    for _ in range(depth.n_weighings):
+        while (weights**2).sum() > fewest:
+            _, sizes, right = np.linalg.svd(weights[:, None] * M, full_matrices=False)
+            v = right[-1] / np.linalg.norm(right[-1, :d])
+            rest = np.abs(M @ v)
+            known = weights > 0.0
+            # d of the distances are fitted away.
+            scale = max(float(np.median(rest[known])) * np.sqrt(n / (n - d)), 1.0)
+            if scale < depth.typical:
+                break
+            left_out = np.sort(rest[known])[-max(int(known.sum()) // depth.n_parts, 1)]
+            weights = np.where(known & (rest < left_out), 1.0, 0.0)
+        if (weights**2).sum() <= fewest:
+            return np.full(d + 1, np.nan), np.inf, np.empty((d + 1, d + 1))
+        weights = 1.0 / np.sqrt(1.0 + (rest / (depth.typical * scale)) ** 2)
+    factor = np.linalg.qr(weights[:, None] * M / scale, mode="r")
+    return v, float(depth.room * scale / sizes[-2]), np.asarray(factor)
 
 
 @dataclass

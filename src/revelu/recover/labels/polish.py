@@ -17,6 +17,7 @@ from revelu.numerics.bisection import bisect
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -37,6 +38,10 @@ class Polish:
         Points on either side among the borders of each class.
     scales, n_candidates : tuple, int
         Those that are missing there are chosen among so many, between inputs of N(0, s²).
+    coarse : tuple of float
+        ``surplus`` and ``each_side`` where labels tell few digits, of which they make up for some,
+    told_by : float
+        and as what share of itself a weight is to be told.
     widths : tuple of float
         How far around a predicted border it is sought, and then farther; relative to an input's
         size.
@@ -63,6 +68,8 @@ class Polish:
     each_entry: int = 8
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
     n_candidates: int = 20_000
+    coarse: tuple[float, float] = (3.0, 3.0)
+    told_by: float = 1e-3
     widths: tuple[float, ...] = (1e-6, 1e-4)
     rtol: float = 4e-16
     n_rounds: int = 3
@@ -73,6 +80,25 @@ class Polish:
     n_iterations: int = 400
     rtol_step: float = 1e-6
     most_points: int = 10_000
+
+    def at(self, told: Told) -> "Polish":
+        """Return what serves where labels tell few digits.
+
+        More points make up for fewer digits of each.  Predicted borders are off by what rows are,
+        and where they are crossed at an angle by more.  A weight that moves points by less than
+        their noise as it moves by a share ``told_by`` is not told, and stays.
+        """
+        surplus, each_side = self.coarse
+        first, last = max(self.widths[0], 32.0 * told.places), 64.0 * told.rows
+        n = max(int(np.ceil(np.log(last / first) / np.log(8.0))), 1)
+        return replace(
+            self,
+            surplus=surplus,
+            each_side=each_side,
+            widths=tuple(np.geomspace(first, max(last, self.widths[-1]), n + 1).tolist()),
+            rtol=max(self.rtol, told.places / 4.0),
+            ridge=max(self.ridge, (told.places / self.told_by) ** 2),
+        )
 
 
 def labels_of(network: Network, X: FloatArray) -> IntArray:

@@ -5,11 +5,12 @@ of the neuron.  Two bends of one neuron on different facets share no more than t
 such spaces meet in a line, it is a neuron's, unless it is a facet that both have seen.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.recover.labels.bends import Bends, planes_of
+from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -29,7 +30,9 @@ class Matching:
     nearest : float
         What differs by less is the same facet, or the same bend.
     apart : float
-        Spaces whose other angle is not so many times larger are the same bend, seen twice.
+        Spaces whose other angle is not so many times larger are the same bend, seen twice;
+    coarse : float
+        so many times, where labels tell few digits, and an angle that counts as none is not small.
     """
 
     room: float = 8.0
@@ -38,6 +41,23 @@ class Matching:
     most: float = 1e-3
     nearest: float = 1e-3
     apart: float = 100.0
+    coarse: float = 5.0
+
+    def at(self, told: Told, d: int) -> "Matching":
+        """Return what serves where labels of ``d`` inputs tell few digits.
+
+        Two spaces come within an angle r of sharing a line by chance with a probability of about
+        r^(d - 2), so that with many inputs few digits tell.  Bends are a share of ``told.bend``,
+        and errors of spaces, which are small angles, a share of that.
+        """
+        by_chance = self.chance ** (1.0 / max(d - 2, 1))
+        largest = max(self.largest, min(0.3 * told.bend, by_chance))
+        if largest == self.largest:
+            return self
+        nearest = max(self.nearest, largest / 3.0)
+        return replace(
+            self, largest=largest, most=max(self.most, largest), nearest=nearest, apart=self.coarse
+        )
 
     def within(self, err: FloatArray, d: int) -> FloatArray:
         """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""

@@ -27,10 +27,11 @@ from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.columns import Columns, Spectrum, distances, fit_columns
+from revelu.recover.labels.columns import Columns, Spectrum, allowances, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.first_layer import Depth, refined_rows
+from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
+from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import (
     Polish,
     balanced_borders,
@@ -39,10 +40,17 @@ from revelu.recover.labels.polish import (
     predicted_borders,
     refine,
 )
-from revelu.recover.labels.roughness import Roughness, objection
+from revelu.recover.labels.roughness import (
+    Roughness,
+    are_rough,
+    curvature,
+    objection,
+    restlessness,
+)
 from revelu.recover.labels.rows import Matching, Rows
 from revelu.recover.labels.signs import Turning, find_signs
 from revelu.recover.labels.survey import Effort, Survey
+from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar, TwoInputs
 from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
@@ -62,15 +70,21 @@ class LabelSearch(Search):
     borders: Borders = field(init=False)
     n_farther: int = field(default=0, init=False)
     is_refined: bool = field(default=False, init=False)
+    told: Told | None = field(default=None, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
     flat: TwoInputs | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        tuning, d = self.method, self.oracle.dim_in
-        self.pool = Pool(self._ask, d, self.rng, domain=self.domain)
-        self.survey = Survey(
+        self.pool = Pool(self._ask, self.oracle.dim_in, self.rng, domain=self.domain)
+        self.survey = self._new_survey()
+        nothing = np.empty((0, self.oracle.dim_in))
+        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
+
+    def _new_survey(self) -> Survey:
+        tuning = self.method
+        return Survey(
             self._ask,
-            d,
+            self.oracle.dim_in,
             self.rng,
             tuning.precision,
             tuning.pace,
@@ -78,11 +92,14 @@ class LabelSearch(Search):
             tuning.effort,
             self.domain,
         )
-        nothing = np.empty((0, d))
-        self.borders = Borders(nothing, nothing, np.empty(0), np.empty(0))
 
     def _ask(self, X: FloatArray) -> FloatArray:
         return self.oracle(X)[:, 0]
+
+    @property
+    def noise_of_places(self) -> float:
+        """How precisely labels tell borders, relative to an input's size; 0 where float64 does."""
+        return 0.0 if self.told is None else self.told.places
 
     @property
     def classes(self) -> FloatArray:
@@ -126,22 +143,51 @@ class LabelSearch(Search):
             return self._ended(
                 Why.UNRESOLVED, _ONE_LABEL.format(n=len(self.pool.X), label=self.classes[0])
             )
-        starts = self.pool.borders(self.method.n_starts, self._rtol)
+        tuning = self.method
+        starts = self.pool.borders(tuning.n_starts, self._rtol)
         self.survey.begin_at(starts)
-        objected = objection(
-            self._ask,
-            starts,
-            self.survey.facets,
-            self.method.precision,
-            self.method.roughness,
-            self.rng,
-        )
+        objected = None
+        if are_rough(starts, self.survey.facets, tuning.roughness):
+            objected = self._look_closely(starts)
+        objected = objected or objection(self.survey.facets, tuning.roughness)
         if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
             tuning, self.borders = self.method, starts
             self.flat = TwoInputs(
                 self._ask, self.pool, self.rng, tuning.precision, tuning.pace, tuning.two_inputs
             )
         return None if objected is None else self._ended(*objected)
+
+    def _look_closely(self, starts: Borders) -> tuple[Why, str] | None:
+        """Say why hardly a border is flat; None where labels tell few digits, to which it may be.
+
+        The survey begins afresh then, with the precision that labels have.
+        """
+        tuning = self.method
+        noise = noise_of_places(self._ask, starts, tuning.precision, tuning.rounding, self.rng)
+        told = Told.to(noise, tuning.rounding)
+        is_told = told.rows < tuning.rounding.largest
+        # Where inputs are rounded labels change to and fro, too, but near by alone.
+        within = told.places if is_told else 0.0
+        objected = restlessness(self._ask, starts, within, tuning.roughness, self.rng)
+        if objected is not None:
+            return objected
+        if not noise:
+            return self._curved(starts) or (Why.UNRESOLVED, _SMALL.format(n=len(starts)))
+        log.debug("borders are told to %.1g, rows to %.1g", told.places, told.rows)
+        if not is_told:
+            return Why.UNRESOLVED, _FEW_DIGITS.format(noise=noise)
+        self.told, self.method = told, tuning.at(told, self.oracle.dim_in)
+        self.survey = self._new_survey()
+        self.survey.begin_at(starts)
+        objected = self._curved(starts)
+        if objected is None and not len(self.survey.facets):
+            return Why.UNRESOLVED, _SMALL.format(n=len(starts))
+        return objected
+
+    def _curved(self, starts: Borders) -> tuple[Why, str] | None:
+        """Say that borders are seen to curve at some of their points; None if they need not."""
+        tuning, facets = self.method, self.survey.facets
+        return curvature(self._ask, starts, facets, tuning.precision, tuning.roughness, self.rng)
 
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
@@ -205,11 +251,13 @@ class LabelSearch(Search):
 
     def _explain(self) -> Candidate | None:
         """Make a network of the neurons known; None where some are missing."""
+        if self.told is not None:
+            self._refine_rough_rows()
         for _ in range(self.method.n_completions):
             columns, rest = self._columns(skip=True)
             # Where borders are left open, a null vector may be that of a few neurons alone, and
             # above a layer it may be no output layer.
-            explains = rest.max() < self.method.largest_rest
+            explains = rest.max() < 1.0
             found = explains and columns.is_found(self.method.spectrum)
             if found and self._drop_idle_rows(columns):
                 continue
@@ -238,13 +286,35 @@ class LabelSearch(Search):
         columns, _ = self._columns(skip=False, V=signs.rows)
         return self._polished(columns.network(signs.rows))
 
+    def _refine_rough_rows(self) -> None:
+        """Tell rows to more digits whose bends have told them to few; leave out what is none.
+
+        Few digits have bends that are strangers meet by chance.  At a row that is a neuron's
+        borders bend wherever they meet its hyperplane.
+        """
+        rows, tuning = self.survey.rows, self.method
+        if self.told is None:  # pragma: no cover - the caller has looked
+            raise TypeError
+        rough = rows.err > tuning.rough * self.told.normals
+        if not rough.any():
+            return
+        some, others = rows.take(rough), rows.take(~rough)
+        told = refined_rows(self.pool, some, tuning.precision, tuning.depth, some.join(others))
+        doubtful = told.err > tuning.effort.precise
+        if doubtful.any():
+            share, n = share_bent(self.pool, told.V[doubtful], tuning.precision, tuning.depth)
+            kept = ~doubtful
+            kept[doubtful] = (share > tuning.least_bent) | (n < tuning.depth.fewest)
+            told = told.take(kept)
+        self.survey.rows = rows.take(~rough).join(told)
+
     def _refined_rows(self) -> Rows:
         """Rows to more digits, before all weights are fitted to borders that they predict."""
         tuning = self.method
         return refined_rows(self.pool, self.survey.rows, tuning.precision, tuning.depth)
 
     def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
-        """Fit the output layer; return how far points are off, too, (n,)."""
+        """Fit the output layer; return how far points are off, too, over what they may be, (n,)."""
         rows = self.survey.rows.V if V is None else V
         n_skip = rows.shape[1] if self.domain is not EVERYWHERE else min(rows.shape) + 1
         self._add_borders(len(rows) + n_skip)
@@ -264,25 +334,33 @@ class LabelSearch(Search):
             len(columns.idle),
             np.median(rest),
         )
-        return columns, np.nan_to_num(rest, nan=np.inf)
+        most = np.full(len(rest), self.method.largest_rest)
+        if self.told is not None:
+            err = np.minimum(self.survey.rows.err, self.method.effort.precise)
+            most += self.method.room_of_rest * allowances(
+                rows, err, columns, self.borders, pairs, self.told.places
+            )
+        return columns, np.nan_to_num(rest / most, nan=np.inf)
 
     def _drop_idle_rows(self, columns: Columns) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
-        is_idle = self._are_idle(columns.A)
+        # Strangers whose spaces seem to meet have columns of the size of what rows are off.
+        is_idle = self._are_idle(columns.A, 0.0 if self.told is None else 8.0 * self.told.rows)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())
 
-    def _are_idle(self, A: FloatArray) -> BoolArray:
+    def _are_idle(self, A: FloatArray, off: float) -> BoolArray:
+        """Which columns are faint, or below what they are off, relative to the largest, (m,)."""
         sizes = np.linalg.norm(A - A.mean(axis=0), axis=0)
-        return np.asarray(sizes < self.method.faintest * sizes.max(initial=0.0))
+        return np.asarray(sizes < max(self.method.faintest, off) * sizes.max(initial=0.0))
 
     def _without_idle(self, network: Network) -> tuple[Network, int]:
         """Take out neurons that no output has when all weights are fitted, and their number."""
         if network.n_hidden != 1:
             return network, 0
         (W, A), (b, c) = network.weights, network.biases
-        is_idle = self._are_idle(A)
+        is_idle = self._are_idle(A, 0.0 if self.told is None else 32.0 * self.told.places)
         if not is_idle.any():
             return network, 0
         self.survey.rows = self.survey.rows.take(~is_idle)
@@ -322,6 +400,8 @@ class LabelSearch(Search):
                 own = int(((self.borders.a == c) | (self.borders.b == c)).sum())
                 if (n := int(more * unknowns) - own) > 0:
                     self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
+        # An end that lies on a border itself may be told otherwise when asked again.
+        self.borders = self.borders.take(self.borders.a != self.borders.b)
 
     def _look_at(self, rest: FloatArray) -> None:
         """Survey facets where points are farthest off, and anywhere."""
@@ -425,10 +505,16 @@ class FromLabels(Method):
     faintest : float
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
-        Border points are farther off a network that lacks a neuron, somewhere.
+        Border points are farther off a network that lacks a neuron, somewhere,
+    room_of_rest : float
+        by more than so many of the errors that labels of few digits leave.
+    rough, least_bent : float, float
+        Where labels tell few digits, rows known to so many times what normals are told to are
+        measured again; they are neurons where such a share of borders bends at them.
     max_repairs : int
         Times that it goes on where fresh labels disagree.
-    precision, pace, matching, effort, roughness, spectrum, turning, polish, depth, two_inputs
+    precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
+    two_inputs
         What tunes the steps.
     """
 
@@ -447,17 +533,35 @@ class FromLabels(Method):
     n_farther: int = 4
     faintest: float = 1e-5
     largest_rest: float = 1e-3
+    room_of_rest: float = 8.0
+    rough: float = 10.0
+    least_bent: float = 0.5
     max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: Pace = Pace()  # noqa: RUF009
     matching: Matching = Matching()  # noqa: RUF009
     effort: Effort = Effort()  # noqa: RUF009
     roughness: Roughness = Roughness()  # noqa: RUF009
+    rounding: Rounding = Rounding()  # noqa: RUF009
     spectrum: Spectrum = Spectrum()  # noqa: RUF009
     turning: Turning = Turning()  # noqa: RUF009
     polish: Polish = Polish()  # noqa: RUF009
     depth: Depth = Depth()  # noqa: RUF009
     two_inputs: Planar = Planar()  # noqa: RUF009
+
+    def at(self, told: Told, d: int) -> "FromLabels":
+        """Return what serves where labels of ``d`` inputs tell few digits."""
+        return replace(
+            self,
+            precision=self.precision.at(told),
+            pace=self.pace.at(told),
+            matching=self.matching.at(told, d),
+            effort=self.effort.at(told),
+            spectrum=self.spectrum.at(told),
+            turning=self.turning.at(told, self.spectrum.gap),
+            polish=self.polish.at(told),
+            depth=self.depth.at(told),
+        )
 
     name: ClassVar[str] = "labels"
     purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
@@ -470,6 +574,14 @@ class FromLabels(Method):
 _ONE_LABEL = (
     "all {n:,} inputs got the label {label:g}: no border was found, and nothing is known; a domain "
     "(--like DATA) says where labels differ"
+)
+_FEW_DIGITS = (
+    "borders are told to {noise:.0e} of an input only: labels of a target that rounds its inputs "
+    "to so few digits do not tell its weights yet"
+)
+_SMALL = (
+    "of {n} places on borders hardly one is flat as far as labels tell, nor are they seen to "
+    "curve: pieces of borders may be too small for that"
 )
 _END = (
     "of {of} places where borders meet hyperplanes that bend them elsewhere, they go on without a "

@@ -8,12 +8,13 @@ class r, so the neurons to be turned, x in {0, 1}^m, solve
 where an entry ``A_ri`` is idle up to multiples of ``v_i``: nothing tells it, and G took it up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.numerics.subset_sum import find_binary_solutions
 from revelu.recover.labels.columns import Columns
+from revelu.recover.labels.told import Told
 from revelu.types import FloatArray
 
 
@@ -24,7 +25,9 @@ class Turning:
     Attributes
     ----------
     rtol : float
-        What may be left of the skip, relative to what neurons take out of it.
+        What may be left of the skip, relative to what neurons take out of it,
+    most : float
+        and no more than this, however few digits labels tell.
     rounding : float
         How far from 0 and 1 unknowns may be.
     faint : float
@@ -34,9 +37,19 @@ class Turning:
     """
 
     rtol: float = 1e-4
+    most: float = 1e-3
     rounding: float = 5e-2
     faint: float = 1e-5
     max_bits: int = 30
+
+    def at(self, told: Told, gap: float) -> "Turning":
+        """Return what serves where labels tell few digits.
+
+        Errors of rows grow in a null vector by as much as the next singular value may be near,
+        ``gap`` times.  Hardly any wrong signs leave so little: one of 2^m choices meets more
+        equations than there are neurons by chance.
+        """
+        return replace(self, rtol=max(self.rtol, min(gap * told.rows, self.most)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
+from revelu.recover.labels.told import Told
 from revelu.types import FloatArray
 
 
@@ -51,7 +52,14 @@ class Effort:
         How far from such a bend they run, of the way that led there.
     most_silent : int
         Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
-        against borders elsewhere.
+        against borders elsewhere,
+    most_slight : float
+        and share of hyperplanes met that they pass so, where labels tell few digits: bends by
+        less than ``Pace.slightest`` are not seen, and come by chance.
+    least_told : float
+        Rows that are known less precisely may be of no neuron, and count not.
+    slight : float
+        ``most_slight`` where labels tell few digits.
     precise : float
         Bends of known neurons are measured, too, until these are known so precisely.
     few : int
@@ -66,8 +74,22 @@ class Effort:
     n_returns: int = 8
     beside: float = 0.1
     most_silent: int = 12
+    most_slight: float = 0.0
+    least_told: float = np.inf
+    slight: float = 0.05
     precise: float = 1e-5
     few: int = 6
+
+    def at(self, told: Told) -> "Effort":
+        """Return what serves where labels tell few digits."""
+        precise = max(self.precise, 4.0 * told.rows)
+        return replace(
+            self,
+            first_step=max(self.first_step, told.step / 2.0),
+            precise=precise,
+            least_told=precise,
+            most_slight=self.slight,
+        )
 
 
 @dataclass
@@ -120,7 +142,8 @@ class Survey:
 
         With two inputs three bends may lie on a line by chance, which then is no neuron's.
         """
-        return self.dim > 2 and self.n_silent > self.effort.most_silent
+        slight = self.effort.most_slight * (self.n_silent + self.n_met)
+        return self.dim > 2 and self.n_silent > max(self.effort.most_silent, slight)
 
     @property
     def n_measured(self) -> int:
@@ -176,7 +199,8 @@ class Survey:
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
         reach = self.domain.reach(walks.facets.X, walks.U)
         walks = replace(walks, good=np.minimum(walks.good, reach))
-        self.n_silent += n_passed(walks, self.rows.V, self.pace)
+        told = self.rows.err <= self.effort.least_told
+        self.n_silent += n_passed(walks, self.rows.V[told], self.pace)
         # Where a facet ends at a wall of the domain, nothing is to be seen.
         s = step_lengths(walks.facets.X, self.pace)
         walks = walks.take(np.isfinite(walks.bad) & (walks.bad + s < reach))

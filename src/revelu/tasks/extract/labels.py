@@ -71,7 +71,7 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
     best: Recovery | None = None
     while candidate is not None and candidate.network is not None:
         job.tell("verifying on fresh labels")
-        best = _certified(job, oracle, candidate, search.classes, seen)
+        best = _certified(job, oracle, candidate, search, seen)
         now = [of.by(candidate.network, search.classes) for of in seen]
         wrong = [of for of in now if len(of.wrong)]
         if best.status is not Status.UNVERIFIED or not wrong:
@@ -158,15 +158,16 @@ def _certified(
     job: CertifyingJob,
     oracle: Oracle,
     candidate: Candidate,
-    classes: FloatArray,
+    search: LabelSearch,
     seen: list[LabelExamination],
 ) -> Recovery:
     """Ask fresh labels; what a network that was tried before was asked must agree, too."""
+    classes, noise = search.classes, search.noise_of_places
     network, domain = candidate.network, job.oracle.domain
     if network is None:  # pragma: no cover - the caller has looked
         raise TypeError
     try:
-        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng))
+        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
     except LimitReachedError as error:
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))

@@ -1,0 +1,70 @@
+"""What labels tell places to, and how that error travels to facets and to neurons."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How the noise of places is measured, and what is derived from it.
+
+    Attributes
+    ----------
+    n_places : int
+        Places looked at.
+    nearest, farther : tuple of float, float
+        How far around them, relative to an input's size: all borders are flat so near, but for
+        less than ``off``; and where inputs are rounded alike, farther apart they are not.
+    off : float
+        Noise that is so many times as large as the precision of float64 is another one's.
+    normals : float
+        Normals are to be told to this, in radians,
+    shortest, longest : float, float
+        by heights no nearer and no farther out than this, relative to an input's size: other
+        bends lie farther out.
+    bend : float
+        A bend as slight as this, in radians, is to tell its neuron.
+    largest : float
+        Neurons that would be told less precisely cannot be told from each other.
+    """
+
+    n_places: int = 24
+    nearest: tuple[float, ...] = (1e-8, 1e-7, 1e-6)
+    farther: float = 1e-5
+    off: float = 64.0
+    normals: float = 1e-6
+    shortest: float = 4e-3
+    longest: float = 0.1
+    bend: float = 0.1
+    largest: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Told:
+    """To what labels tell, one from the other.
+
+    Attributes
+    ----------
+    places : float
+        Of borders, relative to an input's size.
+    step : float
+        How far beside a place, relative to an input's size, heights tell its normal.
+    normals : float
+        Of facets, in radians: ``places / step``.
+    rows : float
+        Of neurons, by the two normals at a bend: ``2 normals / bend``.
+    bend : float
+        As of :class:`Rounding`.
+    """
+
+    places: float
+    step: float
+    normals: float
+    rows: float
+    bend: float
+
+    @classmethod
+    def to(cls, places: float, rounding: Rounding) -> "Told":
+        """What follows where labels tell ``places``."""
+        step = min(max(places / rounding.normals, rounding.shortest), rounding.longest)
+        normals = places / step
+        return cls(places, step, normals, 2.0 * normals / rounding.bend, rounding.bend)
