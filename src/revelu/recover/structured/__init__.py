@@ -8,12 +8,14 @@ place, ``geometry`` strides, pads and windows by it, ``joint_fit`` the dense lay
 last digits, and ``convolution`` puts them together.  Where hidden layers lie above, ``pixel_lines``
 are many such lines, ``lowest_filters`` the filters that recur on them, ``below`` the layers that
 are known then, and ``upper_units`` the neurons above, by their critical points and what the
-gradients do there (``crossings``).  There is no paper: weight sharing is found, not told, and
+gradients do there (``crossings``).  Where a target does not say that its inputs are
+an image, ``grid`` sees it.  There is no paper: weight sharing is found, not told, and
 tested by prediction.
 """
 
 from revelu.recover.structured.convolution import SharedWeights
+from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.noise import PixelNoise
 
-__all__ = ["Image", "PixelNoise", "SharedWeights"]
+__all__ = ["Image", "ImageGrid", "PixelNoise", "SharedWeights"]
