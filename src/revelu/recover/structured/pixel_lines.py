@@ -57,6 +57,10 @@ class PixelLines:
             self.seen.append(found)
         return found
 
+    def measure(self, seen: Seen) -> list[Row] | None:
+        """As :meth:`PixelRows.measure`."""
+        return self.how.measure(self.oracle, self.noise, self.image, seen)
+
     def measure_small(self, seen: Seen, is_known: BoolArray) -> tuple[list[Row], int]:
         """As :meth:`PixelRows.measure_small`."""
         return self.how.measure_small(self.oracle, self.noise, self.image, seen, is_known)

@@ -183,7 +183,8 @@ class PixelRows:
             b = -(ratios[j] @ seen.x0 + brackets.kinks[j])
             norm = float(np.linalg.norm(ratios[j]))
             w = ratios[j].reshape(image.shape) / norm
-            rows.append(Row(w, float(b / norm), seen.pixel, brackets.jumps[j]))
+            point = seen.at(brackets.kinks[j : j + 1])[0]
+            rows.append(Row(w, float(b / norm), seen.pixel, brackets.jumps[j], point))
         return rows
 
     def _box(
