@@ -416,7 +416,9 @@ def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
                 W, b = (V, c) if W is None else (V @ W, V @ b + c)
     if W is None:  # pragma: no cover - the last layer is dense
         raise FormatError("a network ends in a dense layer")
-    bends = [a for a in layers if isinstance(a, _UNITS) or (isinstance(a, Pooling) and a.kind == "max")]
+    bends = [
+        a for a in layers if isinstance(a, _UNITS) or (isinstance(a, Pooling) and a.kind == "max")
+    ]
     if not any(isinstance(unit, Prelu) for unit in bends[-1:]):
         return Network([*weights, W], [*biases, b])
     # (1 - s) relu(z) + s z, of W z' where z' is what the last hidden layer puts out.

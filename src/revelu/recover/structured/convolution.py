@@ -63,6 +63,8 @@ class StructureSearch(Search):
         As they were last fitted: filters, the slopes of leaky units, and what pools them.
     why_not : list of str
         What kept the pixels tried from showing filters.
+    last_line : (Seen, list of Row), optional
+        What a pixel's line has shown last.
     below : Below or None
         Layers below those that are fitted.
     is_stacked : bool
@@ -75,6 +77,7 @@ class StructureSearch(Search):
     answers: FloatArray = field(init=False)
     found: tuple[Convolution, FloatArray | None, Pooling | None] = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
+    last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
     below: Below | None = field(default=None, init=False)
     is_stacked: bool = field(default=False, init=False)
 
@@ -132,8 +135,11 @@ class StructureSearch(Search):
             return None
         method, rtol = self.method, self.method.digits * self.noise.half_digits
         lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
-        found = method.leaky.find(lines, method.geometry, rtol)
-        return None if found is None else self._explained(*self._fitted(*found))
+        for found in method.leaky.find(lines, method.geometry, rtol, self.last_line):
+            network = self._explained(*self._fitted(*found))
+            if network is not None:
+                return network
+        return None
 
     def _stacked(self, pixel: int, *, is_local: bool) -> LayeredNetwork | None:
         """A convolution and a hidden layer above, if they explain fresh answers."""
@@ -205,7 +211,7 @@ class StructureSearch(Search):
         line = self._line(pixel)
         if line is None:
             return None
-        seen, rows = line
+        self.last_line = seen, rows = line
         rtol = method.digits * noise.half_digits
         filters = find_filters(rows, image, rtol)
         known = self._with_signs(seen, rows, filters, rtol)

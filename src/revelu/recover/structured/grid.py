@@ -18,7 +18,7 @@ import numpy as np
 from revelu.network.layers import ImageShape
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import BoolArray, IntArray
 
 __all__ = ["ImageGrid"]
 
@@ -153,7 +153,7 @@ class ImageGrid:
         steps = {int(np.gcd.reduce(at)) for at in used if len(at) > 1}
         step = steps.pop() if len(steps) == 1 else 1
         n = channels * ((rows - 1) // step + 1) * ((columns - 1) // step + 1)
-        return float(seen.sum()) / n
+        return int(np.count_nonzero(seen)) / n
 
 
 def _shapes(d: int, most_channels: int) -> Iterator[ImageShape]:

@@ -1,8 +1,8 @@
 """What ties where a row bends the function, where the largest of a window is taken.
 
-Of ReLUs a tie's row is ``w - S w`` (:func:`revelu.recover.structured.sharing.untied`).  Of units that
-pass both sides it may be ``w - r S w``, where a sum over 0 ties with one under 0.  Along the shift
-S, entries ``v_0 ... v_m`` of such a row are those of a polynomial that ``1 - r t`` divides: so
+Of ReLUs a tie's row is ``w - S w`` (:func:`revelu.recover.structured.sharing.untied`).  Of units
+that pass both sides it may be ``w - r S w``, where a sum over 0 ties with one under 0.  Along the
+shift S, entries ``v_0 ... v_m`` of such a row are those of a polynomial that ``1 - r t`` divides: so
 
     sum_i v_i r^(m - i) = 0
 
@@ -86,7 +86,7 @@ def tie_of(row: Row, rtol: float) -> Tie:
 def _untied_by_ratio(
     v: FloatArray, rtol: float
 ) -> tuple[FloatArray, tuple[int, int], float] | None:
-    """Find ``w``, the largest shift S and ``r < 0`` with ``v = w - r S w``; None if there are none."""
+    """Find ``w``, the largest shift S and ``r < 0`` with ``v = w - r S w``; None without."""
     channels, height, width = v.shape
     shifts = [(a, b) for a in range(height) for b in range(width) if a or b]
     for a, b in sorted(shifts, key=lambda s: (-s[0] - s[1], s)):
@@ -94,17 +94,15 @@ def _untied_by_ratio(
         if n + 1 >= v.size:
             continue
         for ratio in _ratios(v, a, b):
-            w, left = _divided(v, a, b, ratio)
-            for _ in range(3):
-                w, ratio, left = _refined(v, a, b, w, ratio)
-            if left <= rtol * max(1.0, abs(ratio)) * float(np.abs(w).max()):
-                return w, (a, b), ratio
+            w, found, left = _refined(v, a, b, ratio)
+            if left <= rtol * max(1.0, abs(found)) * float(np.abs(w).max()):
+                return w, (a, b), found
     return None
 
 
 def _chains(v: FloatArray, a: int, b: int) -> Iterator[FloatArray]:
     """Entries along a shift, from each that has none before it."""
-    channels, height, width = v.shape
+    _, height, width = v.shape
     for r in range(height):
         for c in range(width):
             if r < a or c < b:
@@ -134,16 +132,18 @@ def _divided(v: FloatArray, a: int, b: int, ratio: float) -> tuple[FloatArray, f
 
 
 def _refined(
-    v: FloatArray, a: int, b: int, w: FloatArray, ratio: float
+    v: FloatArray, a: int, b: int, ratio: float, n_steps: int = 3
 ) -> tuple[FloatArray, float, float]:
-    """A step of Gauss and Newton in ``w`` and the ratio."""
-    M = _matrix(v.shape, w.shape, a, b, ratio)
-    shifted = np.zeros(v.shape)
-    shifted[:, a:, b:] = w
-    J = np.column_stack([M, -shifted.ravel()])
-    step = np.linalg.lstsq(J, v.ravel() - M @ w.ravel(), rcond=None)[0]
-    ratio += float(step[-1])
+    """``w`` and the ratio by steps of Gauss and Newton, and what they leave."""
     w, left = _divided(v, a, b, ratio)
+    for _ in range(n_steps):
+        M = _matrix(v.shape, w.shape, a, b, ratio)
+        shifted = np.zeros(v.shape)
+        shifted[:, a:, b:] = w
+        J = np.column_stack([M, -shifted.ravel()])
+        step = np.linalg.lstsq(J, v.ravel() - M @ w.ravel(), rcond=None)[0]
+        ratio += float(step[-1])
+        w, left = _divided(v, a, b, ratio)
     return w, ratio, left
 
 

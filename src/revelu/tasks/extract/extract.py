@@ -208,7 +208,7 @@ def _run(
             return found
         if isinstance(noise, Refusal):
             return _refused(job, method, noise)
-        found = _found_image(job, noise) if method == "auto" else ""
+        is_image = _found_image(job, noise) if method == "auto" else ""
         noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
         if refused is not None:
@@ -224,8 +224,8 @@ def _run(
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
         recovery = polished(job, recovery, candidate, noise) if polishes else recovery
-        if found:
-            recovery = replace(recovery, evidence=(found, *recovery.evidence))
+        if is_image:
+            recovery = replace(recovery, evidence=(is_image, *recovery.evidence))
         return in_own_slopes(job, recovery, noise)
 
     return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
