@@ -153,7 +153,7 @@ class ImageGrid:
         steps = {int(np.gcd.reduce(at)) for at in used if len(at) > 1}
         step = steps.pop() if len(steps) == 1 else 1
         n = channels * ((rows - 1) // step + 1) * ((columns - 1) // step + 1)
-        return int(np.count_nonzero(seen)) / n
+        return float(np.count_nonzero(seen) / n)
 
 
 def _shapes(d: int, most_channels: int) -> Iterator[ImageShape]:

@@ -2,7 +2,8 @@
 
 Of ReLUs a tie's row is ``w - S w`` (:func:`revelu.recover.structured.sharing.untied`).  Of units
 that pass both sides it may be ``w - r S w``, where a sum over 0 ties with one under 0.  Along the
-shift S, entries ``v_0 ... v_m`` of such a row are those of a polynomial that ``1 - r t`` divides: so
+shift S, entries ``v_0 ... v_m`` of such a row are those of a polynomial that ``1 - r t`` divides:
+so
 
     sum_i v_i r^(m - i) = 0
 
