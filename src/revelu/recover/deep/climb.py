@@ -393,7 +393,7 @@ class Climb(Search):
     def _are_always_on(self, network: Network) -> list[BoolArray]:
         """Which neurons of each hidden layer are on at all plain inputs."""
         X = self.answers.X[self.answers.is_plain]
-        return [(z > 0.0).all(axis=0) for z in network.preactivations(X)[: network.n_hidden]]
+        return [np.all(z > 0.0, axis=0) for z in network.preactivations(X)[: network.n_hidden]]
 
     def _without_dead_outputs(self, network: Network) -> Network:
         """The network with outputs that were always 0 made so exactly: they have no other unit."""
