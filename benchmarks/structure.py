@@ -7,9 +7,9 @@
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
 convolution or a dense hidden layer between: random weights, or trained by torch on digits.
-float64 targets are asked as NumPy functions, float32 ones as ONNX files.  NRMSE: of 4,000 points of N(0, I).  Exact: at most
-1e-9, in float32 1e-6, and with the truth's layers.  CPU seconds are those of the whole extraction,
-the target's answers and the certificate included.
+float64 targets are asked as NumPy functions, float32 ones as ONNX files.  NRMSE: of 4,000 points
+of N(0, I).  Exact: at most 1e-9, in float32 1e-6, and with the truth's layers.  CPU seconds are
+those of the whole extraction, the target's answers and the certificate included.
 """
 
 import argparse
