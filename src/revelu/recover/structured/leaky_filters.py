@@ -54,6 +54,8 @@ class LeakyFilters:
     ----------
     max_lines : int
         Lines until each filter has shown its slope.
+    patience : int
+        Lines that may tell of none.
     n_directed : int
         Filters that a line is to tell,
     margin : float
@@ -67,6 +69,7 @@ class LeakyFilters:
     """
 
     max_lines: int = 40
+    patience: int = 10
     n_directed: int = 1
     margin: float = 2.0
     alike: float = 1e-4
@@ -108,7 +111,8 @@ class LeakyFilters:
             log.info("%d lines: %d filters, %d told", n + 1, len(known), n_told)
             if told and n_told == len(known):
                 return self._layouts([one for one in told if one], _shifts(known), lines, geometry)
-            if not told:
+            # Units that pass one side alone never tell a slope.
+            if not told or (not n_told and n + 1 >= self.patience):
                 return []
         return []
 
