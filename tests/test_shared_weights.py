@@ -10,11 +10,15 @@ import revelu
 from revelu import Status
 from revelu.errors import FormatError, InputError
 from revelu.network import LayeredNetwork, Network
-from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
+from revelu.oracle import Oracle, measure_noise
 from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
+from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
+from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied
+from revelu.recover.structured.ties import tie_of
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
 
@@ -67,6 +71,118 @@ def test_layers_come_back(name):
     assert isinstance(found.network, LayeredNetwork)
     assert found.network.describe() == truth.describe()
     assert nrmse(found.network, truth) <= 1e-11
+
+
+# What it is made of, the slopes, and the most queries before the certificate.
+LEAKY = {
+    "plain": ({}, 0.1, 700),
+    "one_output": ({"outputs": 1}, None, 1200),
+    "average": ({"pool": "average"}, -0.3, 600),
+    "max": ({"pool": "max"}, 0.1, 2600),
+    "max_negative": ({"pool": "max", "outputs": 3}, -0.6, 1800),
+    "max_mixed": ({"shape": (3, 10, 10), "pool": "max"}, None, 3200),
+}
+
+
+def leaky_model(slopes, seed, **made_of):
+    """As :func:`image_model`, of leaky units with a slope, or a random one, a filter."""
+    conv, _, *above = image_model(seed=seed, **made_of).layers
+    n = len(conv.biases)
+    drawn = np.random.default_rng(seed).uniform(-1.1, 0.5, n)
+    slopes = drawn if slopes is None else np.full(n, slopes)
+    return LayeredNetwork([conv, Prelu(np.repeat(slopes, int(np.prod(conv.places)))), *above])
+
+
+@pytest.mark.parametrize("name", LEAKY)
+def test_filters_of_leaky_units_come_back(name):
+    made_of, slopes, most = LEAKY[name]
+    truth = leaky_model(slopes, seed=3, **made_of)
+    found = revelu.extract(truth, seed=1, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.method == "shared_weights"
+    assert found.ledger.n_recovery <= most
+    assert nrmse(found.network, truth) <= 1e-11
+    # A slope above 1 is that of the negated filter, but for its scale.
+    if slopes is not None:
+        assert found.network.describe() == truth.describe()
+
+
+def test_a_tie_of_leaky_units_shows_slope_bias_and_filter():
+    rng = np.random.default_rng(1)
+    w, b = rng.standard_normal((2, 3, 3)), 0.4
+    for shift in ((0, 1), (1, 0), (1, 1)):
+        for ratio in (-0.3, -2.5, 1.0):
+            row = np.zeros((2, 8, 8))
+            row[:, :3, :3] += w
+            row[:, shift[0] : shift[0] + 3, shift[1] : shift[1] + 3] -= ratio * w
+            size = np.linalg.norm(row)
+            bias = (1.0 - ratio) * b / size
+            tie = tie_of(Row(row / size, bias, 0, np.ones(1), np.zeros(128)), 1e-9)
+            assert tie.shift == shift
+            assert tie.ratio == pytest.approx(ratio, rel=1e-9)
+            assert np.abs(tie.kernel - w / np.linalg.norm(w)).max() <= 1e-9
+            if ratio != 1.0:
+                assert tie.b == pytest.approx(b / np.linalg.norm(w), rel=1e-9)
+    assert tie_of(Row(row / size, 0.3, 0, np.ones(1), np.zeros(128)), 1e-9).ratio == 0.0
+
+
+@pytest.mark.parametrize("pool", ["max", "average", ""])
+def test_images_are_seen_where_the_target_does_not_tell(pool):
+    truth = image_model(pool=pool, seed=2)
+    found = revelu.extract(truth.__call__, dim_in=64, seed=1, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert any("8x8x1" in said for said in found.evidence)
+    assert found.network.describe() == truth.describe()
+    assert found.ledger.n_recovery <= 900
+    assert nrmse(found.network, truth) <= 1e-11
+
+
+SHAPES = {
+    "channels": {"shape": (3, 10, 10)},
+    "oblong": {"shape": (1, 9, 14)},
+    "dilated": {"shape": (1, 12, 12), "dilations": (2, 2)},
+    "series": {"shape": (2, 1, 40), "kernels": (5, 1, 7)},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_are_told_by_what_acts_together(name):
+    truth = image_model(seed=4, pool="max", **SHAPES[name])
+    oracle = Oracle(truth, truth.dim_in)
+    noise = measure_noise(oracle, 1)
+    before = oracle.n_queries
+    found = ImageGrid().find(oracle, noise, np.random.default_rng(2))
+    assert found == SHAPES[name]["shape"]
+    assert oracle.n_queries - before <= 400
+
+
+@pytest.mark.parametrize("widths", [(64, 16, 3), (36, 40, 1), (100, 20, 20, 5)])
+def test_a_dense_network_is_no_image_by_eight_queries(widths):
+    oracle = Oracle(revelu.zoo.random_network(widths, seed=3), widths[0])
+    noise = measure_noise(oracle, 1)
+    before = oracle.n_queries
+    assert ImageGrid().find(oracle, noise, np.random.default_rng(0)) is None
+    assert oracle.n_queries - before <= 8
+
+
+ORDERS = {
+    "pooled first": lambda conv, pool: [conv, pool, Relu()],
+    "leaky": lambda conv, pool: [conv, Prelu(np.linspace(-1.0, 1.0, conv.size_out)), pool],
+    "pooled leaky": lambda conv, pool: [conv, pool, Prelu(np.full(pool.size_out, 0.2))],
+    "only pooled": lambda conv, pool: [conv, pool],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("window", [2, 3])
+def test_the_largest_of_signed_numbers_has_rows(name, window):
+    conv = image_model(seed=7).layers[0]
+    pool = Pooling("max", conv.shape_out, (window, window), (window, window))
+    rng = np.random.default_rng(2)
+    top = Dense(rng.standard_normal((3, pool.size_out)), rng.standard_normal(3))
+    network = LayeredNetwork([*ORDERS[name](conv, pool), top])
+    X = rng.standard_normal((200, 64))
+    assert np.abs(network.to_dense()(X) - network(X)).max() <= 1e-12
 
 
 def stacked_model(pool="", filters=(3, 4), hidden=0, seed=0, size=12):

@@ -12,7 +12,7 @@ from revelu.errors import FormatError, InputError
 from revelu.formats import Frame, Node, save_nodes
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 from revelu.network.network import Network
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 __all__ = ["LayeredNetwork"]
 
@@ -400,19 +400,26 @@ def _dense(layers: Sequence[Layer], most_numbers: int = 2**28) -> Network:
                     weights, biases = [*weights, np.vstack([W, -W])], [*biases, np.append(b, -b)]
                     W, b = np.hstack([np.eye(len(s)), -np.diag(s)]), np.zeros(len(s))
             case Pooling(kind="max"):
-                if W is not None and weights:
-                    raise InputError("the largest of leaky units has no rows of its own")
-                for M in _largest(layer, most_numbers):
-                    weights, biases = [*weights, M], [*biases, np.zeros(len(M))]
-                W = _halves(len(weights[-1]))
-                b = np.zeros(len(W))
+                if W is None and weights:
+                    for M in _largest(layer, most_numbers):
+                        weights, biases = [*weights, M], [*biases, np.zeros(len(M))]
+                    W = _halves(len(weights[-1]))
+                    b = np.zeros(len(W))
+                    continue
+                if W is None:
+                    W, b = np.eye(layer.size_in), np.zeros(layer.size_in)
+                more, W, b = _largest_of_signed(layer, W, b, most_numbers)
+                weights += [V for V, _ in more]
+                biases += [c for _, c in more]
             case _:
                 V, c = layer.to_dense()
                 W, b = (V, c) if W is None else (V @ W, V @ b + c)
     if W is None:  # pragma: no cover - the last layer is dense
         raise FormatError("a network ends in a dense layer")
-    last = [layer for layer in layers if isinstance(layer, _UNITS)][-1:]
-    if not any(isinstance(unit, Prelu) for unit in last):
+    bends = [
+        a for a in layers if isinstance(a, _UNITS) or (isinstance(a, Pooling) and a.kind == "max")
+    ]
+    if not any(isinstance(unit, Prelu) for unit in bends[-1:]):
         return Network([*weights, W], [*biases, b])
     # (1 - s) relu(z) + s z, of W z' where z' is what the last hidden layer puts out.
     k = len(biases[-1]) // 2
@@ -429,15 +436,47 @@ def _halves(n: int) -> FloatArray:
     return M
 
 
+def _largest_of_signed(
+    layer: Pooling, W: FloatArray, b: FloatArray, most_numbers: int
+) -> tuple[list[tuple[FloatArray, FloatArray]], FloatArray, FloatArray]:
+    """As :func:`_largest`, of sums ``W x + b`` of any sign, with what reads the last one.
+
+    Each pair is ``max(a, b) = relu(a) - relu(-a) + relu(b - a)``.
+    """
+    channels, height, width = layer.shape
+    reads = _padded_reads(layer)
+    if channels * reads.size * max(W.shape[1], layer.size_in) > most_numbers:
+        raise InputError("as a dense network it has too many weights")
+    at = (np.arange(channels)[:, None, None] * height * width + reads).ravel()
+    V, c, found = W[at], b[at], []
+    n_seen = reads.shape[1]
+    while n_seen > 1:
+        first, second, n_seen = V[::2], V[1::2], n_seen // 2
+        up, beside = c[::2], c[1::2]
+        found.append(
+            (np.vstack([first, -first, second - first]), np.concatenate([up, -up, beside - up]))
+        )
+        one = np.eye(len(first))
+        V, c = np.hstack([one, -one, one]), np.zeros(len(first))
+    return found, V, c
+
+
+def _padded_reads(layer: Pooling) -> IntArray:
+    """The places of each window, the last one repeated until they are a power of 2."""
+    entries = layer.reads.shape[1]
+    n_seen = 1 << max(1, int(np.ceil(np.log2(max(entries, 2)))))
+    last = np.repeat(layer.reads[:, -1:], n_seen - entries, 1)
+    return np.concatenate([layer.reads, last], 1)
+
+
 def _largest(layer: Pooling, most_numbers: int) -> list[FloatArray]:
     """Weights of layers that halve each window, by ``max(a, b) = a + relu(b - a)``, over again.
 
     They are to be read by :func:`_halves`.  A window of odd size has its last place twice.
     """
     channels, height, width = layer.shape
-    windows, entries = layer.reads.shape
-    n_seen = 1 << max(1, int(np.ceil(np.log2(max(entries, 2)))))
-    reads = np.concatenate([layer.reads, np.repeat(layer.reads[:, -1:], n_seen - entries, 1)], 1)
+    reads = _padded_reads(layer)
+    windows, n_seen = reads.shape
     if channels * windows * n_seen * layer.size_in > most_numbers:
         raise InputError("as a dense network it has too many weights")
     one = np.zeros((windows * n_seen, height * width))

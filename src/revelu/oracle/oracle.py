@@ -133,9 +133,9 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
         self.client = client
-        if image is not None and int(np.prod(image)) != self.dim_in:
-            raise InputError(f"an image of {image} has not {self.dim_in} numbers")
-        self._image = image
+        self._image: tuple[int, int, int] | None = None
+        if image is not None:
+            self.take_for_images(image)
         # Rows since the target was last seen to be the same.
         self._n_unwatched: float = 0
         self._asked_anew = False
@@ -208,6 +208,18 @@ class Oracle:
     def image(self) -> tuple[int, int, int] | None:
         """Channels, height and width of a query; None where it is no image, or coordinates."""
         return self._image if self.domain is None and self.box is None else None
+
+    def take_for_images(self, shape: tuple[int, int, int]) -> None:
+        """Take inputs for images of so many channels, rows and columns.
+
+        Raises
+        ------
+        InputError
+            If those are not as many numbers as an input has.
+        """
+        if int(np.prod(shape)) != self.dim_target:
+            raise InputError(f"an image of {shape} has not {self.dim_target} numbers")
+        self._image = shape
 
     @property
     def dim_target(self) -> int:

@@ -61,6 +61,8 @@ class Climb(Search):
         The best so far.
     is_explained : bool
         Whether it was wrong nowhere in the end.
+    has_pairs : bool
+        It has neurons in pairs, that pass on an affine map everywhere: it is not mended any more.
     share_wrong : float
         The share of plain inputs at which it was wrong before the last repair.
     open_weights : OpenWeights
@@ -72,6 +74,7 @@ class Climb(Search):
     answers: Answers = field(init=False)
     network: Network | None = field(default=None, init=False)
     is_explained: bool = field(default=False, init=False)
+    has_pairs: bool = field(default=False, init=False)
     share_wrong: float = field(default=np.inf, init=False)
     _polished_with: tuple[Network, int] | None = field(default=None, init=False)
     open_weights: OpenWeights = field(init=False)
@@ -88,7 +91,8 @@ class Climb(Search):
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at inputs where the network was wrong."""
-        if self.network is None or self.n_repairs == self.method.max_repairs:
+        is_spent = self.n_repairs == self.method.max_repairs
+        if self.network is None or is_spent or self.has_pairs:
             return None
         is_in_vain = self.n_repairs > 0 and not self.is_explained
         share = self.answers.share_wrong(self.network)
@@ -259,12 +263,39 @@ class Climb(Search):
             else:
                 self._look(network)
                 is_looked_at = True
+        passing = self._passing_on_everywhere(network)
+        if passing is not None:
+            self.network, self.has_pairs = passing, True
+            return self._candidate(Why.EXPLAINED)
         wrong = answers.wrong(network)
         self.network = self._polished(network, wrong)
         told = f"the network was wrong at {wrong.sum():,} of {len(wrong):,} inputs asked"
         if not answers.is_wrong_plainly(network):
             told += ", all of them sought where few inputs are"
         return self._candidate(Why.UNRESOLVED, told)
+
+    def _passing_on_everywhere(self, network: Network) -> Network | None:
+        """The network with pairs for neurons that are always on, if it is wrong nowhere so.
+
+        Where a layer reads what another one has read, too, as ``relu(x + g(x))`` does, the neurons
+        that pass that on are off far out; ``relu(z) - relu(-z)`` is ``z`` everywhere.
+        """
+        answers = self.answers
+        if network.skip is not None or answers.is_wrong_plainly(network):
+            return None
+        are_on = self._are_always_on(network)
+        found = network
+        for i, is_on in enumerate(are_on[:-1]):
+            if is_on.sum() <= self.method.layers.max_always_on:
+                continue
+            W, b = found.weights[i], found.biases[i]
+            pairs = np.hstack([np.eye(len(b)), -np.eye(len(b))[:, is_on]])
+            W, b = np.vstack([W, -W[is_on]]), np.append(b, -b[is_on])
+            found = found.with_layer(i, W, b, pairs)
+        if found is network or answers.wrong(found).any():
+            return None
+        self._look(found)
+        return None if answers.wrong(found).any() else found
 
     def _look(self, network: Network) -> None:
         """Ask fresh inputs, enough for a fit of all layers, and those that rare states show."""
@@ -347,11 +378,10 @@ class Climb(Search):
 
     def _always_on(self) -> tuple[str, ...]:
         """What is to be said of neurons that pass on an affine map."""
-        network, X = self.network, self.answers.X[self.answers.is_plain]
-        if network is None or not len(X):
+        network = self.network
+        if network is None or not self.answers.is_plain.any():
             return ()
-        sums = network.preactivations(X)[: network.n_hidden]
-        counts = [int((z > 0.0).all(axis=0).sum()) for z in sums]
+        counts = [int(is_on.sum()) for is_on in self._are_always_on(network)]
         return tuple(
             f"{n} of the {network.architecture[i]} neurons of hidden layer {i} are on at every "
             "input asked: together they pass on an affine map; another seed may find a smaller "
@@ -359,6 +389,11 @@ class Climb(Search):
             for i, n in enumerate(counts, start=1)
             if n > self.method.layers.max_always_on
         )
+
+    def _are_always_on(self, network: Network) -> list[BoolArray]:
+        """Which neurons of each hidden layer are on at all plain inputs."""
+        X = self.answers.X[self.answers.is_plain]
+        return [np.all(z > 0.0, axis=0) for z in network.preactivations(X)[: network.n_hidden]]
 
     def _without_dead_outputs(self, network: Network) -> Network:
         """The network with outputs that were always 0 made so exactly: they have no other unit."""

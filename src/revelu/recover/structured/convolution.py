@@ -29,6 +29,7 @@ from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.joint_fit import JointFit
+from revelu.recover.structured.leaky_filters import LeakyFilters
 from revelu.recover.structured.lowest_filters import LowestFilters
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.pixel_rows import PixelRows
@@ -58,10 +59,12 @@ class StructureSearch(Search):
     image : Image
     asked, answers : ndarray, shape (n, d) and (n, k)
         What filters are fitted to.
-    found : (Convolution, Pooling or None)
-        As they were last fitted.
+    found : (Convolution, ndarray or None, Pooling or None)
+        As they were last fitted: filters, the slopes of leaky units, and what pools them.
     why_not : list of str
         What kept the pixels tried from showing filters.
+    last_line : (Seen, list of Row), optional
+        What a pixel's line has shown last.
     below : Below or None
         Layers below those that are fitted.
     is_stacked : bool
@@ -72,8 +75,9 @@ class StructureSearch(Search):
     image: Image = field(init=False)
     asked: FloatArray = field(init=False)
     answers: FloatArray = field(init=False)
-    found: tuple[Convolution, Pooling | None] = field(init=False)
+    found: tuple[Convolution, FloatArray | None, Pooling | None] = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
+    last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
     below: Below | None = field(default=None, init=False)
     is_stacked: bool = field(default=False, init=False)
 
@@ -92,6 +96,8 @@ class StructureSearch(Search):
             is_local = not lines.act_together(self.oracle, self.noise, self.image, self.rng)
             if is_local:
                 network = self._single(corner)
+            if network is None and is_local:
+                network = self._leaky(corner)
             if network is None:
                 network = self._stacked(corner, is_local=is_local)
             if is_local and not self.is_stacked:
@@ -121,7 +127,19 @@ class StructureSearch(Search):
     def _single(self, pixel: int) -> LayeredNetwork | None:
         """Layers of a single convolution, if they explain fresh answers."""
         found = self._filters_at(pixel)
-        return None if found is None else self._explained(*self._fitted(*found))
+        return None if found is None else self._explained(*self._fitted(found[0], None, found[1]))
+
+    def _leaky(self, pixel: int) -> LayeredNetwork | None:
+        """As :meth:`_single`, of leaky units."""
+        if not self.noise.is_exact:
+            return None
+        method, rtol = self.method, self.method.digits * self.noise.half_digits
+        lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
+        for found in method.leaky.find(lines, method.geometry, rtol, self.last_line):
+            network = self._explained(*self._fitted(*found))
+            if network is not None:
+                return network
+        return None
 
     def _stacked(self, pixel: int, *, is_local: bool) -> LayeredNetwork | None:
         """A convolution and a hidden layer above, if they explain fresh answers."""
@@ -147,7 +165,7 @@ class StructureSearch(Search):
             return None
         self.below, units = found
         for conv, pool in layouts(units, self.below.shape):
-            network = self._explained(*self._fitted(conv, pool))
+            network = self._explained(*self._fitted(conv, None, pool))
             if network is not None:
                 return network
         self.below = None
@@ -193,7 +211,7 @@ class StructureSearch(Search):
         line = self._line(pixel)
         if line is None:
             return None
-        seen, rows = line
+        self.last_line = seen, rows = line
         rtol = method.digits * noise.half_digits
         filters = find_filters(rows, image, rtol)
         known = self._with_signs(seen, rows, filters, rtol)
@@ -274,17 +292,19 @@ class StructureSearch(Search):
             return None
         return found, 1
 
-    def _fitted(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+    def _fitted(
+        self, conv: Convolution, slopes: FloatArray | None, pool: Pooling | None
+    ) -> tuple[LayeredNetwork, float]:
         """Ask as many answers as there are features, and a few more, and fit all of it to them."""
         self.tell("fitting filters and the dense layer")
         method, exact = self.method, self.noise.is_exact
         n_features = (conv.size_out if pool is None else pool.size_out) + 1
-        n_shared = conv.kernels.size + len(conv.biases)
+        n_shared = conv.kernels.size + len(conv.biases) + (0 if slopes is None else len(slopes))
         spare = method.spare if exact else method.spare_if_rounded
         equations = method.equations * n_shared / len(self.noise.scale)
         self._ask(n_features + int(np.ceil(max(spare * n_features, equations, method.fewest))))
         self._show_all(conv, pool)
-        return self._fit(conv, pool)
+        return self._fit(conv, slopes, pool)
 
     def _show_all(self, conv: Convolution, pool: Pooling | None) -> None:
         """Ask where features above known layers are on that hardly any answer shows."""
@@ -322,13 +342,15 @@ class StructureSearch(Search):
             self.answers = np.concatenate([self.answers, self.oracle(X)])
             self.asked = np.concatenate([self.asked, X])
 
-    def _fit(self, conv: Convolution, pool: Pooling | None) -> tuple[LayeredNetwork, float]:
+    def _fit(
+        self, conv: Convolution, slopes: FloatArray | None, pool: Pooling | None
+    ) -> tuple[LayeredNetwork, float]:
         """Fit all of it to what was asked; with the network, what that leaves of the answers."""
         weights, below = 1.0 / self.noise.growth(self.asked), self.below
         X = self.asked if below is None else below.features(self.asked).reshape(len(weights), -1)
-        fit = JointFit(conv, pool, X, self.answers, weights, self.rng)
+        fit = JointFit(conv, slopes, pool, X, self.answers, weights, self.rng)
         left = fit.run(self._relative_error() * self.method.settled)
-        self.found = fit.conv, pool
+        self.found = fit.conv, fit.slopes, pool
         return LayeredNetwork([*(() if below is None else below.layers), *fit.layers()]), left
 
 
@@ -339,6 +361,8 @@ class SharedWeights(Method):
     Attributes
     ----------
     lines : PixelRows
+    leaky : LeakyFilters
+        Of leaky units.
     lowest : LowestFilters
         Where there are hidden layers above,
     units : UpperUnits
@@ -381,6 +405,7 @@ class SharedWeights(Method):
     search = StructureSearch
 
     lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
+    leaky: LeakyFilters = LeakyFilters()  # noqa: RUF009 - frozen
     lowest: LowestFilters = LowestFilters()  # noqa: RUF009 - frozen
     units: UpperUnits = UpperUnits()  # noqa: RUF009 - frozen
     geometry: Geometry = Geometry()  # noqa: RUF009 - frozen

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.errors import InputError
-from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.types import FloatArray
 
 __all__ = ["JointFit"]
@@ -28,6 +28,8 @@ class JointFit:
     Attributes
     ----------
     conv : Convolution
+    slopes : ndarray, shape (filters,), or None
+        Of leaky units, fitted as well; None of ReLUs.
     pool : Pooling or None
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
@@ -46,6 +48,7 @@ class JointFit:
     """
 
     conv: Convolution
+    slopes: FloatArray | None
     pool: Pooling | None
     X: FloatArray
     Y: FloatArray
@@ -73,13 +76,13 @@ class JointFit:
         for _ in range(n_steps):
             if left <= rtol:
                 break
-            before = self.conv, self.A, left
+            before = self.conv, self.slopes, self.A, left
             if not self._step():
                 break
             left = self._solve()
-            if left > 0.5 * before[2]:
-                if left > before[2]:
-                    self.conv, self.A, left = before
+            if left > 0.5 * before[3]:
+                if left > before[3]:
+                    self.conv, self.slopes, self.A, left = before
                 break
         return left
 
@@ -88,8 +91,14 @@ class JointFit:
         """The layer above."""
         return Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
 
+    @property
+    def units(self) -> Relu | Prelu:
+        """What is made of the filters' sums."""
+        n_places = len(self.conv.reads)
+        return Relu() if self.slopes is None else Prelu(np.repeat(self.slopes, n_places))
+
     def _features(self) -> FloatArray:
-        H = np.maximum(self.conv(self.X), 0.0)
+        H = self.units(self.conv(self.X))
         H = H if self.pool is None else self.pool(H)
         return np.column_stack([H, np.ones(len(H))]) * self.weights[:, None]
 
@@ -146,6 +155,8 @@ class JointFit:
         e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
         if not np.isfinite(e).all():
             return False
+        if self.slopes is not None:
+            self.slopes, e = self.slopes + e[:, -1], e[:, :-1]
         shape = self.conv.kernels.shape
         kernels = self.conv.kernels + e[:, :-1].reshape(shape)
         try:
@@ -155,11 +166,14 @@ class JointFit:
         return True
 
     def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:
-        """``Q' dY/dtheta``, (k, spare, filters * (entries + 1)), each filter's bias last."""
-        conv, pool = self.conv, self.pool
+        """``Q' dY/dtheta``, (k, spare, filters * (entries + 1)), each filter's bias last.
+
+        Of leaky units its slope comes after that.
+        """
+        conv, pool, slopes = self.conv, self.pool, self.slopes
         F, (n_places, entries) = len(conv.biases), conv.reads.shape
         k, spare = self.A.shape[1], self._Q.shape[1]
-        found = np.zeros((k, spare, F, entries + 1))
+        found = np.zeros((k, spare, F, entries + 1 + (slopes is not None)))
         A = self.A[:-1].reshape(F, -1, k)
         QW = self._Q * self.weights[:, None]
         n_rows = max(1, most_numbers // (n_places * max(entries, F)))
@@ -169,37 +183,42 @@ class JointFit:
             patches = conv.patches(X)
             sums = conv(X).reshape(len(X), F, n_places)
             for f in range(F):
-                B = _read(sums[:, f], A[f], pool)  # (n, places, k)
+                z, slope = sums[:, f], 0.0 if slopes is None else float(slopes[f])
+                read = _read(np.where(z > 0.0, z, slope * z), A[f], pool)  # (n, places, k)
+                B = np.where(z > 0.0, 1.0, slope)[:, :, None] * read
                 moved = np.matmul(B.transpose(0, 2, 1), patches)  # (n, k, entries)
-                moved = np.concatenate([moved, B.sum(axis=1)[:, :, None]], axis=2)
+                parts = [moved, B.sum(axis=1)[:, :, None]]
+                if slopes is not None:
+                    parts.append((np.minimum(z, 0.0)[:, :, None] * read).sum(axis=1)[:, :, None])
+                moved = np.concatenate(parts, axis=2)
                 found[:, :, f] += np.einsum("ns,nke->kse", QW[rows], moved, optimize=True)
         return found.reshape(k, spare, -1)
 
-    def layers(self) -> list[Convolution | Relu | Pooling | Dense]:
+    def layers(self) -> list[Layer]:
         """Return the layers; filters that see all of their image are a dense layer's rows."""
-        pools = [] if self.pool is None else [self.pool]
+        pools: list[Layer] = [] if self.pool is None else [self.pool]
         conv = Dense(*self.conv.to_dense()) if self.conv.places == (1, 1) else self.conv
-        return [conv, Relu(), *pools, self.dense]
+        return [conv, self.units, *pools, self.dense]
 
 
-def _read(sums: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:
+def _read(features: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:
     """How the outputs read each place of a filter, (n, places, k), where the inputs are.
 
     Parameters
     ----------
-    sums : ndarray, shape (n, places)
+    features : ndarray, shape (n, places)
+        What the units make of the filter's sums.
     A : ndarray, shape (places or windows, k)
     """
-    on = (sums > 0.0).astype(np.float64)
     if pool is None:
-        return np.asarray(on[:, :, None] * A)
-    shares = np.zeros((*sums.shape, A.shape[1]))
+        return A[None]
+    shares = np.zeros((*features.shape, A.shape[1]))
     reads = pool.reads
     if pool.kind == "average":
         for window, places in enumerate(reads):
             shares[:, places] += A[window] / len(places)
-        return np.asarray(on[:, :, None] * shares)
-    largest = reads[np.arange(len(reads)), sums[:, reads].argmax(axis=2)]  # (n, windows)
-    rows = np.arange(len(sums))[:, None]
+        return shares
+    largest = reads[np.arange(len(reads)), features[:, reads].argmax(axis=2)]  # (n, windows)
+    rows = np.arange(len(features))[:, None]
     shares[rows, largest] = A
-    return np.asarray(on[:, :, None] * shares)
+    return shares

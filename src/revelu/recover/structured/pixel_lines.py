@@ -57,6 +57,14 @@ class PixelLines:
             self.seen.append(found)
         return found
 
+    def measure(self, seen: Seen) -> list[Row] | None:
+        """As :meth:`PixelRows.measure`."""
+        return self.how.measure(self.oracle, self.noise, self.image, seen)
+
+    def measure_some(self, seen: Seen, pixels: IntArray, is_wanted: BoolArray) -> list[Row]:
+        """As :meth:`PixelRows.measure_some`."""
+        return self.how.measure_some(self.oracle, self.noise, self.image, seen, pixels, is_wanted)
+
     def measure_small(self, seen: Seen, is_known: BoolArray) -> tuple[list[Row], int]:
         """As :meth:`PixelRows.measure_small`."""
         return self.how.measure_small(self.oracle, self.noise, self.image, seen, is_known)

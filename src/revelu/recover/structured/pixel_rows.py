@@ -134,6 +134,20 @@ class PixelRows:
             return None
         return self._rows(brackets, image, image.pixels(*box), np.arange(len(brackets.kinks)))
 
+    def measure_some(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        image: Image,
+        seen: Seen,
+        pixels: IntArray,
+        is_wanted: BoolArray,
+    ) -> list[Row]:
+        """Measure some of the neurons seen, (kinks,), that see no other pixels than these."""
+        brackets = Brackets(oracle, noise, seen, self)
+        kinks = np.flatnonzero(is_wanted[brackets.places])
+        return self._rows(brackets, image, pixels, kinks) if len(kinks) else []
+
     def measure_small(
         self,
         oracle: Oracle,
@@ -183,7 +197,8 @@ class PixelRows:
             b = -(ratios[j] @ seen.x0 + brackets.kinks[j])
             norm = float(np.linalg.norm(ratios[j]))
             w = ratios[j].reshape(image.shape) / norm
-            rows.append(Row(w, float(b / norm), seen.pixel, brackets.jumps[j]))
+            point = seen.at(brackets.kinks[j : j + 1])[0]
+            rows.append(Row(w, float(b / norm), seen.pixel, brackets.jumps[j], point))
         return rows
 
     def _box(

@@ -22,12 +22,15 @@ class Row:
         Along which it was seen.
     jump : ndarray, shape (k,)
         Change of slope along that pixel, upwards.
+    point : ndarray, shape (d,)
+        The critical point.
     """
 
     w: FloatArray
     b: float
     pixel: int
     jump: FloatArray
+    point: FloatArray
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Row
 from revelu.types import FloatArray
 
-__all__ = ["Filter", "filter_of", "find_filters", "in_one_frame", "untied"]
+__all__ = ["Filter", "cropped", "filter_of", "find_filters", "in_one_frame", "untied"]
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def filter_of(row: Row, rtol: float, j: int = 0) -> Filter:
     j : int
         The row's number.
     """
-    box, origin = _cropped(row.w, rtol)
+    box, origin = cropped(row.w, rtol)
     if abs(row.b) <= rtol and (tied := untied(box, rtol)) is not None:
         kernel, shift = tied
-        kernel, inner = _cropped(kernel, rtol)
+        kernel, inner = cropped(kernel, rtol)
         origin = origin[0] + inner[0], origin[1] + inner[1]
         # The row is up where the filter is, at the pixel that only one of the two places sees.
         return Filter(kernel / np.linalg.norm(kernel), np.nan, origin, ((j, 1.0),), shift)
@@ -117,7 +117,7 @@ def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | N
     return None
 
 
-def _cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:
+def cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:
     """The least box that holds all entries, and where it begins."""
     size = np.abs(w).max(axis=0) > rtol * np.abs(w).max()
     rows, columns = np.flatnonzero(size.any(axis=1)), np.flatnonzero(size.any(axis=0))

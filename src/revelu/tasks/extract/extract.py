@@ -13,8 +13,9 @@ from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
+from revelu.recover.method import Law
 from revelu.recover.shallow import OneHidden
-from revelu.recover.structured import Image, PixelNoise
+from revelu.recover.structured import Image, ImageGrid, PixelNoise, SharedWeights
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
@@ -207,6 +208,7 @@ def _run(
             return found
         if isinstance(noise, Refusal):
             return _refused(job, method, noise)
+        is_image = _found_image(job, noise) if method == "auto" else ""
         noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
         if refused is not None:
@@ -222,6 +224,8 @@ def _run(
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
         recovery = polished(job, recovery, candidate, noise) if polishes else recovery
+        if is_image:
+            recovery = replace(recovery, evidence=(is_image, *recovery.evidence))
         return in_own_slopes(job, recovery, noise)
 
     return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
@@ -239,6 +243,33 @@ def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
             return PixelNoise().measured(oracle, noise, Image(oracle.image), rng)
     except (LimitReachedError, TargetError):
         return noise
+
+
+def _found_image(job: CertifyingJob, noise: NoiseFloor) -> str:
+    """Look whether inputs are images that the target does not call so; say what was found."""
+    oracle, is_float64 = job.oracle, noise.law == "float64"
+    is_rough = Law.of(noise) not in SharedWeights.answers and not is_float64
+    is_told = oracle.image is not None or oracle.domain is not None or oracle.box is not None
+    is_small = oracle.dim_in < ImageGrid.fewest
+    if is_told or is_rough or is_small or noise.of_log_ratios:
+        return ""
+    # The seeds of searches stay what they are without this look.
+    rng = np.random.default_rng(job.seeds)
+    try:
+        with oracle.phase("recover"):
+            if is_float64 and not noise.is_exact:
+                row = Image((1, 1, oracle.dim_in))
+                noise = PixelNoise().measured(oracle, noise, row, rng)
+            shape = ImageGrid().find(oracle, noise, rng)
+    except (LimitReachedError, TargetError):
+        return ""
+    if shape is None:
+        return ""
+    oracle.take_for_images(shape)
+    channels, height, width = shape
+    said = f"inputs act together as the pixels of {height}x{width}x{channels} images do"
+    log.info("%s", said)
+    return said
 
 
 def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:
