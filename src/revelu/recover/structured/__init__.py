@@ -8,7 +8,8 @@ place, ``geometry`` strides, pads and windows by it, ``joint_fit`` the dense lay
 last digits, and ``convolution`` puts them together.  Where hidden layers lie above, ``pixel_lines``
 are many such lines, ``lowest_filters`` the filters that recur on them, ``below`` the layers that
 are known then, and ``upper_units`` the neurons above, by their critical points and what the
-gradients do there (``crossings``).  There is no paper: weight sharing is found, not told, and
+gradients do there (``crossings``), on lines that start where features are seldom on (``starts``).
+There is no paper: weight sharing is found, not told, and
 tested by prediction.
 """
 
