@@ -18,6 +18,7 @@ from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied
+from revelu.recover.structured.starts import Starts
 from revelu.recover.structured.ties import tie_of
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
@@ -208,6 +209,44 @@ def test_two_convolutions_come_back():
     assert found.ledger.n_recovery <= 13_000
     assert found.network.describe() == truth.describe()
     assert nrmse(found.network, truth) <= 1e-9
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_hidden_layer_above_filters_comes_back(seed):
+    # Its neurons read all features: gradients at their critical points tell most of each.
+    truth = stacked_model(hidden=6, size=8, seed=seed)
+    found = revelu.extract(truth, "shared_weights", seed=seed, checks=300)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 12_000
+    assert found.network.describe() == truth.describe()
+    assert nrmse(found.network, truth) <= 1e-9
+
+
+def starts_of(pool):
+    low = stacked_model(pool, seed=4).layers
+    return Starts(Below(low[0], low[2] if pool else None), (3, 3))
+
+
+@pytest.mark.parametrize("pool", ["", "max"])
+def test_features_are_turned_on_beside_an_input(pool):
+    starts = starts_of(pool)
+    X = np.random.default_rng(0).standard_normal((8, 144))
+    before = starts.features(X)
+    for feature in np.flatnonzero(before[0] == 0.0)[:3]:
+        x = starts.with_features(X, np.array([feature]), 0.1)
+        after = starts.features(x[None])[0]
+        assert after[feature] > 0.0
+        # All others are as they are near by, or nearly all.
+        n_others = np.count_nonzero((after > 0.0) != (before > 0.0), axis=1) - 1
+        assert n_others.min() <= 3
+
+
+def test_few_features_are_on():
+    starts = starts_of("")
+    rng = np.random.default_rng(0)
+    for n_on in (1, 3, 10):
+        on = [np.count_nonzero(starts.features(starts.with_few(n_on, 2.0, rng)[None]))]
+        assert np.abs(np.array(on) - n_on).max() <= 1
 
 
 def test_known_layers_explain_their_critical_points():

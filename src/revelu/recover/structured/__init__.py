@@ -9,9 +9,9 @@ last digits, and ``convolution`` puts them together.  ``leaky_filters`` are thos
 both sides, by their ``ties`` where the largest of a window is taken.  Where hidden layers lie
 above, ``pixel_lines`` are many such lines, ``lowest_filters`` the filters that recur on them,
 ``below`` the layers that are known then, and ``upper_units`` the neurons above, by their critical
-points and what the gradients do there (``crossings``).  Where a target does not say that its inputs
-are an image, ``grid`` sees it.  There is no paper: weight sharing is found, not told, and tested by
-prediction.
+points and what the gradients do there (``crossings``), on lines that start where features are
+seldom on (``starts``).  Where a target does not say that its inputs are an image, ``grid`` sees it.
+There is no paper: weight sharing is found, not told, and tested by prediction.
 """
 
 from revelu.recover.structured.convolution import SharedWeights

@@ -39,6 +39,15 @@ class Below:
         H = H if self.pool is None else self.pool(H)
         return np.asarray(H.reshape(len(X), *self.shape))
 
+    def sums(self, X: FloatArray) -> FloatArray:
+        """Return the filters' sums, window by window, (n, windows, places of one)."""
+        sums = self.conv(X)
+        if self.pool is None:
+            return sums[:, :, None]
+        of_filters = sums.reshape(len(X), len(self.conv.biases), -1)
+        read = of_filters[:, :, self.pool.reads]
+        return np.asarray(read.reshape(len(X), -1, read.shape[3]))
+
     def slopes(self, X: FloatArray, pixels: IntArray) -> FloatArray:
         """Slopes of the features along a pixel of each input.
 
@@ -53,8 +62,8 @@ class Below:
         """
         moves = np.zeros_like(X)
         moves[np.arange(len(X)), pixels] = 1.0
-        moved = self._windows(moves) - self._windows(np.zeros((1, X.shape[1])))
-        sums = self._windows(X)
+        moved = self.sums(moves) - self.sums(np.zeros((1, X.shape[1])))
+        sums = self.sums(X)
         largest = sums.argmax(axis=2)[:, :, None]
         is_on = np.take_along_axis(sums, largest, axis=2) > 0.0
         return np.asarray(
@@ -80,7 +89,7 @@ class Below:
             Relative to the input: far along a line critical points are known to fewer digits.
         """
         atol = rtol * (1.0 + np.abs(X).max(axis=1) ** 2)
-        sums = self._windows(X)
+        sums = self.sums(X)
         largest = np.sort(sums, axis=2)[:, :, ::-1]
         apart = np.abs(largest[:, :, 0])
         if sums.shape[2] > 1:
@@ -88,15 +97,6 @@ class Below:
             ties = np.where(largest[:, :, 0] > 0.0, largest[:, :, 0] - largest[:, :, 1], np.inf)
             apart = np.minimum(apart, ties)
         return np.asarray((apart <= atol[:, None]).any(axis=1))
-
-    def _windows(self, X: FloatArray) -> FloatArray:
-        """The filters' sums, window by window, (n, windows, places of one)."""
-        sums = self.conv(X)
-        if self.pool is None:
-            return sums[:, :, None]
-        of_filters = sums.reshape(len(X), len(self.conv.biases), -1)
-        read = of_filters[:, :, self.pool.reads]
-        return np.asarray(read.reshape(len(X), -1, read.shape[3]))
 
     def refined(self, X: FloatArray, rtol: float, least: float = 1.4) -> "Below":
         """Fit the filters to critical points, by ``w x + b = 0`` or ``w (x - x') = 0`` at each.

@@ -159,16 +159,13 @@ class StructureSearch(Search):
         self.is_stacked = True
         log.info("filters below others: %s, %s", below.conv.kernels.shape, below.pool)
         self.tell("looking for neurons above the filters")
-        found = method.units.find(lines, below, rtol, is_local=is_local)
-        if found is None:
-            self.why_not.append("neurons above the filters are not understood")
-            return None
-        self.below, units = found
-        for conv, pool in layouts(units, self.below.shape):
-            network = self._explained(*self._fitted(conv, None, pool))
-            if network is not None:
-                return network
+        for self.below, units in method.units.search(lines, below, rtol, is_local=is_local):
+            for conv, pool in layouts(units, self.below.shape):
+                network = self._explained(*self._fitted(conv, None, pool))
+                if network is not None:
+                    return network
         self.below = None
+        self.why_not.append("neurons above the filters are not understood")
         return None
 
     def _explained(self, network: LayeredNetwork, left: float) -> LayeredNetwork | None:

@@ -17,6 +17,7 @@ from revelu.recover.structured.below import Below
 from revelu.recover.structured.crossings import Crossing, CrossingSearch
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.seen import Seen
+from revelu.recover.structured.starts import Starts
 from revelu.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Units", "UpperUnits", "layouts"]
@@ -54,6 +55,22 @@ class Units:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """A neuron whose weights are not known yet.
+
+    Attributes
+    ----------
+    points : ndarray of int, shape (n,)
+        Its critical points, of all that the lines have shown.
+    seldom : ndarray of int, shape (m,)
+        Features that those show least, as the box is flattened.
+    """
+
+    points: IntArray
+    seldom: IntArray
+
+
+@dataclass(frozen=True)
 class UpperUnits:
     """How they are found.
 
@@ -80,6 +97,12 @@ class UpperUnits:
     away : (float, float)
         How far lines start from a critical point of a neuron that was seldom seen, relative to
         N(0, I).
+    n_near : int
+        Critical points of such a neuron, near one of which features that they seldom show are on,
+    heights : (float, float)
+        by how much, relative to their filters' norms.
+    scales : (float, float)
+        Size of inputs at which few features are on, relative to N(0, I).
     rounding : float
         How far off 0 and 1 the answer may be of whether a neuron is turned.
     """
@@ -94,13 +117,19 @@ class UpperUnits:
     most_alike: float = 0.9
     n_reweighted: int = 8
     away: tuple[float, float] = (0.05, 1.0)
+    n_near: int = 8
+    scales: tuple[float, float] = (1.0, 4.0)
+    heights: tuple[float, float] = (0.03, 0.5)
     rounding: float = 0.05
     crossings: CrossingSearch = field(default_factory=CrossingSearch)
 
-    def find(
+    def search(
         self, lines: PixelLines, below: Below, rtol: float, *, is_local: bool
-    ) -> tuple[Below, Units] | None:
+    ) -> Iterator[tuple[Below, Units]]:
         """Find the neurons that a pixel's lines cross; with the layers below, to more digits.
+
+        They come whenever more of them are known than the last time: one that no line has crossed
+        yet is missed by nothing but what is made of them.
 
         Parameters
         ----------
@@ -112,7 +141,7 @@ class UpperUnits:
         size: tuple[int, int] | None
         crossings: list[Crossing] = []
         tried: set[bytes] = set()
-        n_first = len(lines.seen)
+        n_first, n_before = len(lines.seen), 0
         while len(lines.seen) - n_first <= self.max_lines:
             below = below.refined(lines.X, rtol)
             others = np.flatnonzero(~below.explains(lines.X, rtol))
@@ -121,23 +150,28 @@ class UpperUnits:
             H, groups = below.features(X), self._groups(jumps, shown)
             size = below.shape[1:]
             size = self._size(H, jumps, groups, crossings, below) if is_local else size
-            found = self._neurons(H, jumps, groups, size, crossings, below)
+            equations = self._equations(H, jumps, groups, size, crossings, below)
+            found = [self._solved(P) for P in equations]
             known = [one for one in found if one is not None]
             log.info("%d lines: %d of %d neurons above", len(lines.seen), len(known), len(groups))
-            if size is not None and len(known) == len(groups):
+            if size is not None and len(known) == len(groups) > n_before:
                 V = np.array(known)
                 units = Units(V[:, :-1].reshape(-1, H.shape[1], *size), V[:, -1])
                 seen = [s for s in lines.seen if s.pixel == lines.pixel or not is_local]
-                groups = [group[shown[group]] for group in groups]
-                columns = self._columns(units, groups, X, jumps, pixels, below)
+                mine = [group[shown[group]] for group in groups]
+                columns = self._columns(units, mine, X, jumps, pixels, below)
                 turned = self._turned(units, columns, seen, below, rtol)
                 if turned is not None:
-                    return below, turned
-            missing = [g for g, v in zip(groups, found, strict=True) if v is None]
+                    yield below, turned
+                    n_before = len(groups)
+            missing = [
+                Missing(others[group], self._seldom(P))
+                for group, v, P in zip(groups, found, equations, strict=True)
+                if v is None
+            ]
             if size is not None:
-                crossings += self._cross(lines, below, others, missing, tried, size)
-            self._look(lines, X, missing, is_local=is_local)
-        return None
+                crossings += self._cross(lines, below, missing, tried, size)
+            self._look(lines, below, missing, size, is_local=is_local)
 
     def _groups(self, jumps: FloatArray, shown: BoolArray) -> list[IntArray]:
         """Critical points whose changes of slope have one direction, the most frequent first.
@@ -164,19 +198,30 @@ class UpperUnits:
         crossings: list[Crossing],
         below: Below,
     ) -> tuple[int, int] | None:
-        """The box of features that tells the most neurons, the least of those; None if none does.
+        """The box of features that tells the most neurons, the least of those.
 
-        Where few critical points are seen, too small a box may seem to tell one.
+        Where few critical points are seen, too small a box may seem to tell one.  While none does,
+        it is the least that the most frequent neuron does not exclude; None if that is none.
         """
         most, best = 0, None
         for size in _sizes(H.shape[2], H.shape[3]):
-            found = self._neurons(H, jumps, groups, size, crossings, below)
-            n_told = sum(one is not None for one in found)
+            equations = self._equations(H, jumps, groups, size, crossings, below)
+            n_told = sum(self._solved(P) is not None for P in equations)
             if n_told > most:
                 most, best = n_told, size
+            elif not most and best is None and groups and not self._is_excluded(equations[0]):
+                best = size
         return best
 
-    def _neurons(
+    def _is_excluded(self, P: FloatArray) -> bool:
+        """Whether no weights explain most of a neuron's equations (n, unknowns)."""
+        n, unknowns = P.shape
+        if n < unknowns + self.spare:
+            return False
+        values = np.linalg.svd(P, compute_uv=False)
+        return bool(values[-1] > self.clear * values[0])
+
+    def _equations(
         self,
         H: FloatArray,
         jumps: FloatArray,
@@ -184,17 +229,29 @@ class UpperUnits:
         size: tuple[int, int] | None,
         crossings: list[Crossing],
         below: Below,
-    ) -> list[FloatArray | None]:
-        """Weights and bias of each neuron, by all that is known of it; None where that is few."""
-        if size is None:
-            return [None for _ in groups]
+    ) -> list[FloatArray]:
+        """What each neuron's weights and bias are orthogonal to, (n, unknowns).
+
+        That is the features at its critical points, and what the gradients do at some of them.
+        """
+        rows, columns = size or (0, 0)
         found = []
         for group in groups:
-            mine = self._crossed(jumps[group[0]], crossings)
-            rows = [one.equations(below)[:, :, : size[0], : size[1]] for one in mine]
-            more = np.concatenate(rows) if rows else np.empty((0, *H.shape[1:2], *size))
-            found.append(self._solved(H[group], size, more))
+            read = H[group, :, :rows, :columns].reshape(len(group), -1)
+            P = np.column_stack([read, np.ones(len(group))])
+            P /= np.linalg.norm(P, axis=1)[:, None]
+            for one in self._crossed(jumps[group[0]], crossings):
+                more = one.equations(below)[:, :, :rows, :columns]
+                more = more.reshape(len(more), -1)
+                P = np.vstack([P, np.column_stack([more, np.zeros(len(more))])])
+            found.append(P)
         return found
+
+    def _seldom(self, P: FloatArray) -> IntArray:
+        """Features that too few of a neuron's equations (n, unknowns) show."""
+        shown = np.count_nonzero(P[:, :-1], axis=0)
+        least = shown.min() if len(shown) else 0
+        return np.flatnonzero(shown < max(self.spare, least + 1))
 
     def _crossed(self, jump: FloatArray, crossings: list[Crossing]) -> list[Crossing]:
         """Crossings of the neuron with a change of slope."""
@@ -206,12 +263,11 @@ class UpperUnits:
         self,
         lines: PixelLines,
         below: Below,
-        others: IntArray,
-        groups: list[IntArray],
+        missing: list[Missing],
         tried: set[bytes],
         size: tuple[int, int],
     ) -> list[Crossing]:
-        """Measure another critical point of each neuron, where there is the most room.
+        """Measure another critical point of each neuron, where there is room, and what is seldom.
 
         Parameters
         ----------
@@ -219,29 +275,18 @@ class UpperUnits:
             Inputs at which none is measured again; the ones chosen are added.
         """
         X, room, pixels, chosen = lines.X, lines.room, below.pixels(size), []
-        for group in groups:
-            points = [i for i in others[group] if X[i].tobytes() not in tried]
+        for one in missing:
+            points = [i for i in one.points if X[i].tobytes() not in tried]
             points = [i for i in points if lines.pixels[i] in pixels]
             if points:
-                chosen.append(max(points, key=lambda i: room[i]))
+                H = below.features(X[points])[:, :, : size[0], : size[1]].reshape(len(points), -1)
+                n_seldom = np.count_nonzero(H[:, one.seldom], axis=1)
+                chosen.append(points[int(np.argmax(room[points] * (1 + n_seldom)))])
                 tried.add(X[chosen[-1]].tobytes())
         return self.crossings.measure(lines, np.array(chosen), pixels) if chosen else []
 
-    def _solved(
-        self, H: FloatArray, size: tuple[int, int], more: FloatArray | None = None
-    ) -> FloatArray | None:
-        """Weights and bias, of norm 1, that are 0 at all critical points of a neuron; or None.
-
-        Parameters
-        ----------
-        more : ndarray, shape (m, channels, rows, columns), optional
-            What the weights are orthogonal to, too.
-        """
-        read = H[:, :, : size[0], : size[1]].reshape(len(H), -1)
-        P = np.column_stack([read, np.ones(len(H))])
-        P /= np.linalg.norm(P, axis=1)[:, None]
-        if more is not None and len(more):
-            P = np.vstack([P, np.column_stack([more.reshape(len(more), -1), np.zeros(len(more))])])
+    def _solved(self, P: FloatArray) -> FloatArray | None:
+        """Weights and bias, of norm 1, that solve equations (n, unknowns) of a neuron; or None."""
         n, unknowns = P.shape
         if not self._are_enough(P):
             return None
@@ -269,19 +314,42 @@ class UpperUnits:
         return n >= unknowns + self.spare and shown >= self.spare
 
     def _look(
-        self, lines: PixelLines, X: FloatArray, groups: list[IntArray], *, is_local: bool
+        self,
+        lines: PixelLines,
+        below: Below,
+        missing: list[Missing],
+        size: tuple[int, int] | None,
+        *,
+        is_local: bool,
     ) -> None:
-        """Follow more lines, three in four where neurons bend that were seldom seen.
+        """Follow more lines, three in four where neurons bend whose weights are not known.
 
-        Where neurons read all features, any pixel shows them.
+        Where neurons read all features, any pixel shows them, and random inputs are various enough.
         """
         rng = lines.rng
+        starts = Starts(below, size) if is_local and size is not None else None
         for i in range(self.n_lines):
             start = None
-            if i % 4 and groups:
-                start = X[rng.choice(groups[rng.integers(len(groups))])].copy()
-                start += np.exp(rng.uniform(*np.log(self.away))) * rng.standard_normal(len(start))
+            if i % 4 and missing:
+                one = missing[rng.integers(len(missing))]
+                start = self._near(one, lines, starts if i % 4 < 3 else None)
+            elif starts is not None:
+                n_on = int(_drawn(rng, 1.0, starts.n_features + 1.0))
+                start = starts.with_few(n_on, _drawn(rng, *self.scales), rng)
             lines.scan(start, None if is_local else int(rng.integers(lines.image.size)))
+
+    def _near(self, one: Missing, lines: PixelLines, starts: Starts | None) -> FloatArray:
+        """An input near which a neuron bends; with features on that it seldom shows."""
+        rng, X = lines.rng, lines.X[one.points]
+        # Far out critical points are known to fewer digits.
+        inner = np.argsort(np.abs(X).max(axis=1))[: (len(X) + 1) // 2]
+        near = X[rng.permutation(inner)[: self.n_near]]
+        if starts is None:
+            moved = near[0] + _drawn(rng, *self.away) * rng.standard_normal(X.shape[1])
+            return np.asarray(moved)
+        n_on = int(_drawn(rng, 1.0, len(one.seldom) + 1.0))
+        features = rng.permutation(one.seldom)[:n_on]
+        return starts.with_features(near, features, _drawn(rng, *self.heights))
 
     def _columns(
         self,
@@ -331,6 +399,11 @@ def _pieces(seen: Seen, least: float = 1e-4) -> tuple[FloatArray, FloatArray]:
     """Inputs between the kinks of a line, and slopes there, of pieces that are long enough."""
     is_long = np.concatenate([[True], np.diff(seen.kinks) > least, [True]])[: len(seen.between)]
     return seen.at(seen.between)[is_long], seen.slopes_between[is_long]
+
+
+def _drawn(rng: np.random.Generator, least: float, most: float) -> float:
+    """A number between two, whose logarithm is uniform."""
+    return float(np.exp(rng.uniform(np.log(least), np.log(most))))
 
 
 def _sizes(rows: int, columns: int) -> Iterator[tuple[int, int]]:
