@@ -117,7 +117,7 @@ class FromChords(FromLines):
 
     def n_samples(self, width: int, sizes: Sizes) -> int:
         """How many answers determine a network."""
-        return self._n_samples(width, 0, sizes)
+        return self._n_samples(width, self._few(sizes), sizes)
 
     def weak_inputs(
         self, network: Network, samples: Samples, near: FloatArray, rng: np.random.Generator

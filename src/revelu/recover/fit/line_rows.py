@@ -35,6 +35,9 @@ class LineRows:
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
+    wide : float
+        Pieces this many times as wide as the median are looked at inside: coarse answers hide what
+        bends there.
     precision : float
         Steps are as short as rows of this relative error allow,
     shortest, longest : float
@@ -63,13 +66,14 @@ class LineRows:
 
     noise: float = 1.5
     side: float = 3.0
+    wide: float = 1.5
     precision: float = 3e-3
     shortest: float = 0.03
     longest: float = 0.25
     block: int = 12
     shrink: float = 6.0
     max_tries: int = 4
-    worst: float = 0.3
+    worst: float = 0.1
     narrow: float = 100.0
     matching: float = 2.0
     same_jump: float = 0.1
@@ -137,7 +141,7 @@ class LineRows:
         """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
         line = self.region.line(rng, d) if line is None else line
         interval, nu = self.region.interval(line), self.error(noise)
-        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
+        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side, wide=self.wide)
         return scan if scan.complete else None
 
     def measure(
