@@ -81,7 +81,8 @@ class FromLines:
     Attributes
     ----------
     rows : LineRows
-        How rows are measured.
+        How rows are measured: those of large errors claim other neurons' kinks, and are measured
+        again on another line.
     max_lines : int
     explained : float
         Rows of the first line are fitted where, held, they leave no more than this many times what
@@ -137,7 +138,7 @@ class FromLines:
         Where the answers of fits are asked.
     """
 
-    rows: LineRows = field(default_factory=LineRows)
+    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.1, borrowed=0.02))
     max_lines: int = 7
     explained: float = 1.0
     new: float = 0.1
@@ -308,7 +309,7 @@ class FromLines:
             return None
         kinks = Kinks.of(scan, self.rows.error(noise))
         made_by = known.makers(kinks)
-        more = self.rows.measure(ask, scan, known.rows, made_by < 0, noise, rng)
+        more = self.rows.measure(ask, scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
         known.join(more, kinks)
         return len(more), float((made_by >= 0).mean()) if len(made_by) else 1.0
