@@ -105,7 +105,7 @@ def test_lines_make_the_rows_exact_that_they_meet(seed):
         scan = how.scan(oracle, 6, noise, rng)
         kinks = Kinks.of(scan, how.error(noise))
         made_by = known.makers(kinks)
-        more = how.measure(oracle, scan, known.rows, made_by < 0, noise, rng)
+        more = how.measure(oracle, scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
         known.join(more, kinks)
         first = len(known) if first is None else first
@@ -199,7 +199,7 @@ def test_factors_of_sightings_are_those_of_their_variances():
     for _ in range(3):
         kinks = Kinks.of(how.scan(oracle, 6, noise, rng), how.error(noise))
         made_by = known.makers(kinks)
-        more = how.measure(oracle, kinks.scan, known.rows, made_by < 0, noise, rng)
+        more = how.measure(oracle, kinks.scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
         known.join(more, kinks)
     for j, R in enumerate(known.factors()):

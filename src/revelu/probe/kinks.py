@@ -40,6 +40,9 @@ class KinkSearch:
         Half-distance delta of a proof, as a multiple of ``sqrt(nu)``.  Two points delta apart
         give a slope to nu/delta, which puts the intersection with a piece a distance away to
         about nu/delta: delta must exceed that by far.
+    wide : float
+        Pieces this many times as wide as the median are looked at inside, too: a short piece goes
+        on as far as its error lets it, past bends that are fainter than that.
     closed : float
         A gap this many half-distances wide between two proved pieces is a kink, or a cluster
         that the proof cannot take apart.
@@ -61,6 +64,7 @@ class KinkSearch:
     interval: tuple[float, float]
     through: bool
     side: float = 10.0
+    wide: float = np.inf
     closed: float = 4.0
     outer: float = 7.0
     max_rounds: int = 64
@@ -104,6 +108,7 @@ class KinkSearch:
         for _ in range(self.max_rounds):
             gaps = self._merge_and_analyse()
             wanted = [t for gap in gaps for t in gap.ask] + self._companions()
+            wanted = wanted or self._unseen()
             if not wanted:
                 break
             if len(self.pieces) > many:
@@ -272,6 +277,22 @@ class KinkSearch:
             wanted.append(t + min(step, (hi - t) / 3) if right else t - min(step, (t - lo) / 3))
         return wanted
 
+    def _unseen(self, *, middle: float = 0.1) -> list[float]:
+        """A point inside each wide piece that has none further from its ends than ``middle``.
+
+        That three points are on one line says little where two of them are close together.
+        """
+        if np.isinf(self.wide):
+            return []
+        widths = [_angle(piece.ts[0], piece.ts[-1]) for piece in self.pieces]
+        least, wanted = self.wide * float(np.median(widths)), []
+        for piece, width in zip(self.pieces, widths, strict=True):
+            shares = [_angle(piece.ts[0], t) / width for t in piece.ts[1:-1]] if width > 0 else []
+            if width > least and not any(middle < share < 1.0 - middle for share in shares):
+                share = float(self.rng.uniform(0.3, 0.7))
+                wanted.append(_between(piece.ts[0], piece.ts[-1], share))
+        return wanted
+
     def _insert(self, ts: list[float]) -> None:
         """Ask at ``ts`` and give each answer to the piece it lies on, or a new one."""
         answers = dict(zip(ts, self.query(ts), strict=True))
@@ -344,6 +365,7 @@ def find_kinks(
     *,
     through: bool = False,
     side: float = 10.0,
+    wide: float = np.inf,
 ) -> LineScan:
     """Find every kink of a piecewise affine function along a line.
 
@@ -362,6 +384,8 @@ def find_kinks(
         Whether something is known to be at ``t = 0``, which is then asked first.
     side : float
         Half-distance of the two points that prove a kink, as a multiple of ``sqrt(nu)``.
+    wide : float
+        Pieces this many times as wide as the median are looked at inside, too.
 
     Returns
     -------
@@ -377,7 +401,7 @@ def find_kinks(
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, interval, through, side).run()
+    return KinkSearch(ask, line, nu, scale, rng, interval, through, side, wide).run()
 
 
 def _angle(a: float, b: float) -> float:

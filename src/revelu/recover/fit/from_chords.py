@@ -25,6 +25,7 @@ from revelu.probe.line import Ask, Line
 from revelu.probe.region import Cube
 from revelu.recover.fit.from_lines import FromLines, NoRowsError
 from revelu.recover.fit.from_rows import FromRows
+from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import by_worth, with_output_layer
 from revelu.recover.fit.sightings import Sightings
@@ -73,6 +74,7 @@ class FromChords(FromLines):
         Points around a corner of which one at least is on its side of a hyperplane.
     """
 
+    rows: LineRows = field(default_factory=LineRows)
     max_lines: int = 120
     most_dense: int = 6000
     most_work: float = 3e11
@@ -117,7 +119,7 @@ class FromChords(FromLines):
 
     def n_samples(self, width: int, sizes: Sizes) -> int:
         """How many answers determine a network."""
-        return self._n_samples(width, 0, sizes)
+        return self._n_samples(width, self._few(sizes), sizes)
 
     def weak_inputs(
         self, network: Network, samples: Samples, near: FloatArray, rng: np.random.Generator

@@ -67,16 +67,29 @@ class NoRowsError(Exception):
 
 
 @dataclass(frozen=True)
+class _Trial:
+    """What a fit is tried with: neurons beside the rows, and equations a parameter."""
+
+    n_spare: int
+    equations: float
+
+
+@dataclass(frozen=True)
 class FromLines:
     """How a network is found from the critical points of lines.
 
     Attributes
     ----------
     rows : LineRows
-        How rows are measured.
+        How rows are measured: those of large errors claim other neurons' kinks, and are measured
+        again on another line.
     max_lines : int
+    explained : float
+        Rows of the first line are fitted where, held, they leave no more than this many times what
+        their errors explain.
     new : float
-        A line that adds no more than this share of the rows, or two, ends the first lines.
+        A line that adds no more than this share of the rows, or two, ends the first lines, and so
+        does one after which no more neurons are unseen than are fitted beside the rows.
     many_new, few_new : float, int
         One that adds more than this share of the rows, and than so many, asks for more layers:
         hyperplanes are followed.
@@ -125,8 +138,9 @@ class FromLines:
         Where the answers of fits are asked.
     """
 
-    rows: LineRows = field(default_factory=LineRows)
+    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.1, borrowed=0.02))
     max_lines: int = 7
+    explained: float = 1.0
     new: float = 0.1
     many_new: float = 0.3
     few_new: int = 3
@@ -195,52 +209,83 @@ class FromLines:
         SaturatedError
             If the target is saturated.
         """
-        d, k = sizes.d, sizes.k
-        known = Sightings(Rows.none(d, k))
+        known = Sightings(Rows.none(sizes.d, sizes.k))
         samples: Samples | None = None
         is_checked, n_first = False, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
+            n_met = int(known.n_met.sum())
             seen = self.look(ask, known, noise, rng)
             if seen is None or not len(known):
                 raise NoRowsError
             n_new, met = seen
-            n_known = len(known) - n_new
+            n_known, n_met = len(known) - n_new, int(known.n_met.sum()) - n_met
             n_first = n_first or len(known)
+            first = known.rows.take(np.arange(n_first))
             log.debug("line %d: %d rows, %d of them new", turn, len(known), n_new)
             many = max(self.few_new, self.many_new * n_known)
             if n_known and n_new > many:
-                if not is_checked:
-                    is_checked = self.check_layers(
-                        ask, noise, known.rows.take(np.arange(n_first)), rng
-                    )
+                is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                 if met < self.met:
                     raise NoRowsError
-            if not n_known or n_new > max(2.0, self.new * n_known):
-                continue
             rows = known.confirmed()
-            for n_spare in (0, max(self.n_spare, int(self.spare * len(rows)))):
-                n = self._n_samples(len(rows), n_spare, sizes)
-                if samples is None:
-                    samples = sample(self.region.points(rng, n, d))
-                elif n > len(samples.X):
-                    more_X = self.region.points(rng, n - len(samples.X), d)
-                    samples = samples.joined(sample(more_X))
-                if len(X := self._beside(rows.W, rows.b, samples.X, self.n_sided, rng)):
-                    samples = samples.joined(sample(X))
-                found = self._fitted(rows, samples, n_spare, limit, rng)
+            if samples is None:
+                samples = sample(self.region.points(rng, self._n_held(rows, sizes), sizes.d))
+                trials = self._first_trials(rows, samples, sizes)
+            else:
+                trials = self._trials(len(rows), n_known, n_new, n_met, sizes)
+            for trial in trials:
+                if trial.n_spare:
+                    # Neurons beside the rows take queries, which another layer makes vain.
+                    is_checked = is_checked or self.check_layers(ask, noise, first, rng)
+                wanted = self._lacking(rows, trial, samples.X, sizes, rng)
+                samples = samples.joined(sample(wanted)) if len(wanted) else samples
+                found = self._fitted(rows, samples, trial.n_spare, limit, rng)
                 cost = samples.reduced_cost(found.network)
-                log.debug("%d spare neurons: %d answers, cost %.3g", n_spare, len(samples.X), cost)
+                log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), cost)
                 if cost <= self.near * limit:
                     settled = self._settled(found, samples, sample, price, rng)
                     if settled is not None:
                         return settled
-                if not is_checked:
-                    # Neurons beside the rows take queries, which another layer makes vain.
-                    is_checked = self.check_layers(
-                        ask, noise, known.rows.take(np.arange(n_first)), rng
-                    )
         return None
+
+    def _first_trials(self, rows: Rows, samples: Samples, sizes: Sizes) -> list[_Trial]:
+        """What to try after the first line: a fit of its rows where none seems to be missing.
+
+        Rows that are held leave what their errors explain, or far more where neurons are missing:
+        a neuron of slope ``s`` whose row errs by ``e`` is off by ``e s`` where it is on, at one
+        input of two.
+        """
+        network, k = network_of(rows, samples), samples.Y.shape[1]
+        n, n_features = len(samples.X), len(rows) + sizes.d + 1
+        left = samples.cost(network) * np.sqrt(n / (n - n_features))
+        slopes = np.linalg.norm(rows.W, axis=1)[:, None] * rows.A
+        sigma = samples.evenly().sigma
+        errors = rows.errors[:, None] * slopes / sigma
+        explained = np.sqrt((errors**2).sum() / (2.0 * k))
+        log.debug("held rows leave %.3g, their errors %.3g", left, explained)
+        is_complete = left <= self.explained * explained
+        return [_Trial(0, self._few(sizes))] if is_complete else []
+
+    def _trials(
+        self, n_rows: int, n_known: int, n_new: int, n_met: int, sizes: Sizes
+    ) -> list[_Trial]:
+        """What to try after a line that has met known rows and shown new ones.
+
+        A line that meets ``n_met`` of ``n_known`` neurons sees that share of all of them, so that
+        about ``n_new (n_known / n_met - 1)`` are unseen still (Lincoln 1930, Petersen 1896).
+        """
+        n_spare, few = max(self.n_spare, int(self.spare * n_rows)), self._few(sizes)
+        n_unseen = n_new * (n_known / max(n_met, 1) - 1.0)
+        is_dense = sizes.n_parameters(n_rows + n_spare) <= self.most_dense
+        # Rows of several outputs take few queries, and fits of many parameters long: another line.
+        new = 0.0 if sizes.k >= sizes.several and not is_dense else self.new
+        if n_new > max(2.0, new * n_known):
+            if is_dense and n_unseen <= n_spare:
+                return [_Trial(0, few), _Trial(n_spare, few)]
+            return [_Trial(0, few)] if n_unseen < 1.0 else []
+        spares = [few, self.several_equations] if is_dense else [self.several_equations]
+        return [_Trial(0, few), *(_Trial(n_spare, each) for each in sorted(set(spares)))]
 
     def check_layers(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
@@ -264,16 +309,31 @@ class FromLines:
             return None
         kinks = Kinks.of(scan, self.rows.error(noise))
         made_by = known.makers(kinks)
-        more = self.rows.measure(ask, scan, known.rows, made_by < 0, noise, rng)
+        more = self.rows.measure(ask, scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
         known.join(more, kinks)
         return len(more), float((made_by >= 0).mean()) if len(made_by) else 1.0
 
-    def _n_samples(self, width: int, n_spare: int, sizes: Sizes) -> int:
+    def _few(self, sizes: Sizes) -> float:
+        """Equations a parameter that serve rows without neurons beside them."""
+        return self.equations if sizes.k < sizes.several else self.several_equations
+
+    def _n_held(self, rows: Rows, sizes: Sizes) -> int:
+        """How many answers determine the output layer above rows."""
+        return int(np.ceil(self.equations * (len(rows) + sizes.d + 1)))
+
+    def _n_samples(self, width: int, equations: float, sizes: Sizes) -> int:
         d, k = sizes.d, sizes.k
-        few = k < sizes.several and not n_spare
-        equations = self.equations if few else self.several_equations
-        return int(np.ceil(equations * ((width + n_spare + 1) * (d + k) + k * (d + 1)) / k))
+        return int(np.ceil(equations * ((width + 1) * (d + k) + k * (d + 1)) / k))
+
+    def _lacking(
+        self, rows: Rows, trial: _Trial, X: FloatArray, sizes: Sizes, rng: np.random.Generator
+    ) -> FloatArray:
+        """Inputs that a trial asks beside ``X``, some on either side of each hyperplane."""
+        n = self._n_samples(len(rows) + trial.n_spare, trial.equations, sizes)
+        more = self.region.points(rng, max(n - len(X), 0), sizes.d)
+        asked = np.vstack([X, more])
+        return np.vstack([more, self._beside(rows.W, rows.b, asked, self.n_sided, rng)])
 
     def _fitted(
         self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator

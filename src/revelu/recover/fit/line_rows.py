@@ -35,6 +35,9 @@ class LineRows:
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
+    wide : float
+        Pieces this many times as wide as the median are looked at inside: coarse answers hide what
+        bends there.
     precision : float
         Steps are as short as rows of this relative error allow,
     shortest, longest : float
@@ -48,6 +51,9 @@ class LineRows:
         so often in all.
     worst : float
         Rows of a larger error are left out.
+    borrowed : float
+        Known rows between two pieces are taken off the difference of their gradients where they
+        err by less than this share of the median of them: never, where other layers bend them.
     narrow : float
         A piece whose half-width is less than this many noise floors has no gradient worth having.
     matching : float
@@ -63,6 +69,7 @@ class LineRows:
 
     noise: float = 1.5
     side: float = 3.0
+    wide: float = np.inf
     precision: float = 3e-3
     shortest: float = 0.03
     longest: float = 0.25
@@ -70,6 +77,7 @@ class LineRows:
     shrink: float = 6.0
     max_tries: int = 4
     worst: float = 0.3
+    borrowed: float = 0.0
     narrow: float = 100.0
     matching: float = 2.0
     same_jump: float = 0.1
@@ -118,9 +126,9 @@ class LineRows:
         scan = self.scan(ask, d, noise, rng, line)
         if scan is None:
             return None
-        is_new = self.known_of_kinks(scan, known, self.error(noise)) < 0
-        rows = self.measure(ask, scan, known, is_new, noise, rng)
-        return rows, 1.0 - float(is_new.sum()) / max(len(is_new), 1)
+        made_by = self.known_of_kinks(scan, known, self.error(noise))
+        rows = self.measure(ask, scan, known, made_by, noise, rng)
+        return rows, 1.0 - float((made_by < 0).sum()) / max(len(made_by), 1)
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
@@ -139,7 +147,7 @@ class LineRows:
         interval, nu = self.region.interval(line), self.error(noise)
         if not interval[0] < interval[1]:
             return None
-        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side)
+        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side, wide=self.wide)
         return scan if scan.complete else None
 
     def measure(
@@ -147,7 +155,7 @@ class LineRows:
         ask: Ask,
         scan: LineScan,
         known: Rows,
-        is_new: BoolArray,
+        made_by: IntArray,
         noise: NoiseFloor,
         rng: np.random.Generator,
     ) -> Rows:
@@ -157,23 +165,48 @@ class LineRows:
         ----------
         known : Rows
             Those of the others.
-        is_new : ndarray of bool, shape (n,)
+        made_by : ndarray of int, shape (n,)
+            Which of them makes each kink; -1 of a new one.
         """
-        nu = self.error(noise)
+        nu, is_new = self.error(noise), made_by < 0
         scan = _without_pairs(ask, scan, is_new)
-        blocks = self._blocks(scan, known, is_new, nu)
-        return _Measurement(self, ask, scan, is_new, nu, rng).rows(blocks)
+        is_taken, told = self._taken_off(scan, known, made_by)
+        blocks = self._blocks(scan, is_new, is_taken, nu)
+        return _Measurement(self, ask, scan, is_new, is_taken, told, nu, rng).rows(blocks)
+
+    def _taken_off(self, scan: LineScan, known: Rows, made_by: IntArray) -> tuple[BoolArray, Rows]:
+        """Kinks of known rows that can be taken off a difference of gradients, and these rows.
+
+        Returns
+        -------
+        (is_taken, told) : ndarray of bool, shape (n,), and Rows
+            One a kink, turned to go on along the line; of new ones 0.
+        """
+        d, k = known.W.shape[1], known.A.shape[1]
+        nobody = Rows(*(np.zeros(shape) for shape in ((1, d), 1, (1, k), 1, (1, d))))
+        told = known.joined(nobody).take(made_by)
+        told = told.turned(np.where(told.W @ scan.line.v < 0.0, -1.0, 1.0))
+        sizes, is_made = _sizes(told), made_by >= 0
+        least = float(np.median(sizes[is_made])) if is_made.any() else 0.0
+        is_exact = told.errors * sizes <= self.borrowed * least
+        return is_made & is_exact & scan.is_single, told
 
     def _blocks(
-        self, scan: LineScan, known: Rows, is_new: BoolArray, nu: float
+        self, scan: LineScan, is_new: BoolArray, is_taken: BoolArray, nu: float
     ) -> list[tuple[int, int]]:
-        """Kinks between two pieces to be measured: of a first line many, then new ones alone."""
+        """Kinks between two pieces to be measured: known ones between them are taken off."""
         half_gaps = np.diff(self.edges(scan)) / 2
         narrow = self.narrow * nu
-        if not len(known) and np.isinf(self.within):
-            columns = _columns(scan)
-            _, blocks = choose_blocks(columns, half_gaps, scan.is_single, narrow)
-            return [(block.start, block.stop) for block in blocks if block.is_solvable]
+        if np.isinf(self.within) and (self.borrowed > 0.0 or is_new.all()):
+            # A block of a known row that cannot be taken off has no other use.
+            is_clean = scan.is_single & (is_new | is_taken)
+            args = _columns(scan), half_gaps, is_clean, narrow
+            _, blocks = choose_blocks(*args, is_known=~is_new)
+            return [
+                (block.start, block.stop)
+                for block in blocks
+                if block.is_solvable and is_new[block.start : block.stop].any()
+            ]
         wide = np.minimum(half_gaps[:-1], half_gaps[1:]) > narrow
         inside = np.abs(scan.kinks) < self.within
         new = np.flatnonzero(scan.is_single & wide & is_new & inside)
@@ -244,6 +277,11 @@ def _columns(scan: LineScan) -> FloatArray:
     return np.asarray(scan.jumps / np.where(slopes > 0, slopes, 1.0)[:, None])
 
 
+def _sizes(rows: Rows) -> FloatArray:
+    """Norms of the changes of gradient that rows make, shape (m,)."""
+    return np.asarray(np.linalg.norm(rows.W, axis=1) * np.linalg.norm(rows.A, axis=1))
+
+
 @dataclass
 class _Measurement:
     """Gradients on the pieces of a line, and the rows that their differences are."""
@@ -252,6 +290,8 @@ class _Measurement:
     ask: Ask
     scan: LineScan
     is_new: BoolArray
+    is_taken: BoolArray
+    told: Rows
     nu: float
     rng: np.random.Generator
     basis: FloatArray = field(init=False)
@@ -271,17 +311,22 @@ class _Measurement:
         gradients, errors = self._gradients(np.array(pieces))
         at = {p: i for i, p in enumerate(pieces)}
         for start, stop in blocks:
-            p, q = at[start], at[stop]
-            inverse = np.linalg.pinv(columns[start:stop].T)
-            outside = inverse @ (gradients[q] - gradients[p]).T @ self.basis
-            W = outside + np.outer(slopes[start:stop], line.v / (line.v @ line.v))
-            b = -slopes[start:stop] * scan.kinks[start:stop] - W @ line.x0
+            p, q, inside = at[start], at[stop], np.arange(start, stop)
+            which = inside[~self.is_taken[inside]]
+            told = self.told.take(inside[self.is_taken[inside]])
+            inverse = np.linalg.pinv(columns[which].T)
+            change = (gradients[q] - gradients[p]) - self.basis @ told.W.T @ told.A
+            W = inverse @ change.T @ self.basis
+            W += np.outer(slopes[which], line.v / (line.v @ line.v))
+            b = -slopes[which] * scan.kinks[which] - W @ line.x0
             size = np.linalg.norm(inverse, axis=1) / np.linalg.norm(W, axis=1)
-            error, X = np.hypot(errors[p], errors[q]) * size, line.points(scan.kinks[start:stop])
-            found.append(Rows(W, b, columns[start:stop], error, X))
+            borrowed = np.linalg.norm(told.errors * _sizes(told)) / np.sqrt(k)
+            error = np.sqrt(errors[p] ** 2 + errors[q] ** 2 + borrowed**2) * size
+            more = Rows(W, b, columns[which], error, line.points(scan.kinks[which]))
+            found.append(more.take((error <= self.how.worst) & self.is_new[which]))
         rows = found[0]
-        for (start, stop), more in zip(blocks, found[1:], strict=True):
-            rows = rows.joined(more.take((more.errors <= self.how.worst) & self.is_new[start:stop]))
+        for more in found[1:]:
+            rows = rows.joined(more)
         return rows
 
     def _gradients(self, pieces: IntArray) -> tuple[FloatArray, FloatArray]:

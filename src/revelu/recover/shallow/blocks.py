@@ -54,6 +54,7 @@ def choose_blocks(
     is_single: BoolArray,
     min_half_gap: float,
     costs: Costs = Costs(),
+    is_known: BoolArray | None = None,
 ) -> tuple[int, list[Block]]:
     """Cut a line into blocks, by dynamic programming over its pieces.
 
@@ -67,6 +68,8 @@ def choose_blocks(
         Whether a kink is one neuron.
     min_half_gap : float
         A piece narrower than this gives no Jacobian worth having.
+    is_known : ndarray of bool, shape (m,), optional
+        Kinks whose neurons are known, none by default: they are not to be solved for.
 
     Returns
     -------
@@ -83,20 +86,23 @@ def choose_blocks(
         np.median(half_gaps), half_gaps, out=np.full(m + 1, np.inf), where=half_gaps > 0
     )
     narrow = np.minimum(costs.narrow * share**2, costs.worst_narrow)
+    is_known = np.zeros(m, dtype=bool) if is_known is None else is_known
+    n_left = np.append(0, np.cumsum(~is_known))
     # Kinks left of the first measured piece are unsolved; it need not be piece 0.
-    best = np.where(wide, costs.unsolved * np.arange(m + 1) + 1.0 + narrow, np.inf)
+    best = np.where(wide, costs.unsolved * n_left + 1.0 + narrow, np.inf)
     before = np.full(m + 1, -1)
     solvable = np.zeros(m + 1, dtype=bool)
     for stop in (int(i) for i in np.flatnonzero(wide)):
         for start in range(stop - 1, -1, -1):
             if np.isfinite(best[start]):
-                cost, ok = _block_cost(columns[start:stop], is_single[start:stop], longest, costs)
+                unknown = columns[start:stop][~is_known[start:stop]]
+                cost, ok = _block_cost(unknown, is_single[start:stop], longest, costs)
                 total = best[start] + cost + 1.0 + narrow[stop]
                 if total < best[stop]:
                     best[stop], before[stop], solvable[stop] = total, start, ok
-                if not ok and stop - start > longest:
+                if not ok and n_left[stop] - n_left[start] > longest:
                     break
-    stop = int(np.argmin(best + costs.unsolved * (m - np.arange(m + 1))))
+    stop = int(np.argmin(best + costs.unsolved * (n_left[-1] - n_left)))
     blocks = []
     while before[stop] >= 0:
         start = int(before[stop])
@@ -109,7 +115,7 @@ def _block_cost(
     columns: FloatArray, is_single: BoolArray, longest: int, costs: Costs
 ) -> tuple[float, bool]:
     r = len(columns)
-    if r == 1 and is_single.all():
+    if r <= 1 and is_single.all():
         return 0.0, True
     if r <= longest and is_single.all():
         smallest = float(np.linalg.svd(columns, compute_uv=False)[-1])
