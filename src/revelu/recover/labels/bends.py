@@ -270,13 +270,13 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
     return np.where(off.min(axis=1) < s / 2.0, nearest, -1)
 
 
-def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
-    """How often walks pass hyperplanes ``V (m, d + 1)`` without a bend there."""
+def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> IntArray:
+    """How often walks pass each of hyperplanes ``V (m, d + 1)`` without a bend there, (m,)."""
     d = walks.U.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         t = -(walks.facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
     s = step_lengths(walks.facets.X, pace)[:, None]
-    return int(((t > s) & (t < walks.good[:, None] - s)).sum())
+    return np.asarray(((t > s) & (t < walks.good[:, None] - s)).sum(axis=0))
 
 
 def cross_known(
