@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -435,3 +435,16 @@ def test_two_inputs_have_the_same_labels_and_say_which_lines_are_told(widths, se
     assert any("one choice of many" in said for said in found.evidence)
     assert wrong(truth, found, 2) == 0
     assert found.ledger.n_queries <= 350 * truth.n_parameters
+
+
+def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
+    X, y = make_moons(1000, noise=0.2, random_state=64_033_001)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPClassifier(random_state=64_033_001).fit(X, y)
+    found = revelu.extract(model.predict, dim_in=2, seed=64_033_001)
+    assert found.status is Status.RECOVERED
+    fresh = np.random.default_rng(5).standard_normal((100_000, 2))
+    np.testing.assert_array_equal(labels_of(found, fresh), model.predict(fresh))
+    assert found.ledger.n_queries <= 70_000
