@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -22,7 +22,7 @@ from revelu.certify.labels import certify_labels, examine_labels, predict_labels
 from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.oracle import Labels, Oracle, degrade
-from revelu.oracle.labels import are_labels, as_labels
+from revelu.oracle.labels import LabelTally, are_labels, as_labels
 from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.borders import Pool
 from revelu.recover.labels.facets import Facets, Precision
@@ -125,6 +125,38 @@ def test_answers_that_are_labels_are_known_for_it(kind):
     expected = as_labels(np.asarray(ask(X), dtype=float).reshape(len(X), -1))[:, 0]
     np.testing.assert_array_equal(labels_of(found, X), expected)
     assert found.classes[0] == (-1.0 if kind == "minus_one" else 0.0)
+
+
+def test_a_label_that_turns_up_late_is_one():
+    plain = zoo.random_network([6, 6, 1], seed=4)
+    X = np.random.default_rng(1).standard_normal((100_000, 6))
+    rare = np.quantile(plain(X)[:, 0], 0.998)
+    truth = Network(plain.weights, [plain.biases[0], plain.biases[1] - rare])
+    asked = []
+
+    def ask(X):
+        asked.append((truth(X) > 0).astype(int))
+        return asked[-1]
+
+    found = revelu.extract(ask, dim_in=6, seed=2)
+    # 64 to measure the noise, 8 of them twice, and 256 more to see whether labels come.
+    assert not np.concatenate(asked)[:320].any()
+    assert (found.status, found.method) == (Status.RECOVERED, "labels")
+    assert found.ledger.n_queries <= 120_000
+    assert wrong(truth, found, 6) == 0
+
+
+def test_jumps_between_labels_are_not_called_out_of_class():
+    truth = zoo.random_network([3, 8, 1], seed=63_970_006)
+    found = revelu.extract(degrade(truth, Labels()), seed=63_970_006, budget=150_000)
+    assert (found.status, found.method) == (Status.PARTIAL, "labels")
+
+
+def test_labels_inside_a_box_end_with_a_reason():
+    truth = zoo.random_network([6, 6, 1], seed=2)
+    found = revelu.extract(degrade(truth, Labels()), box=(-1.0, 1.0))
+    assert found.status is Status.UNVERIFIED
+    assert any("inside a box" in said for said in found.evidence)
 
 
 def test_a_class_that_never_occurs_is_left_out():
@@ -425,6 +457,13 @@ def test_what_counts_as_labels():
     assert not are_labels(np.array([[0.5], [1.0]]))
     assert not are_labels(np.zeros((8, 1)))
     assert not are_labels(np.arange(8.0)[:, None])
+    tally = LabelTally()
+    for Y in (np.zeros((64, 1)), np.zeros((64, 1)), np.array([[0.0], [3.0]])):
+        assert not tally.are_labels
+        tally.add(Y)
+    assert tally.are_labels
+    tally.add(np.array([[0.5]]))
+    assert not tally.are_labels
     np.testing.assert_array_equal(as_labels(np.array([[-0.5], [2.5]])), [[0.0], [1.0]])
 
 
@@ -485,3 +524,16 @@ def test_rounding_that_moves_borders_is_said():
     assert moved.status is Status.UNVERIFIED
     assert not moved.certificate.passed
     assert "rounding changes" in moved.evidence[-1]
+
+
+def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
+    X, y = make_moons(1000, noise=0.2, random_state=64_033_001)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPClassifier(random_state=64_033_001).fit(X, y)
+    found = revelu.extract(model.predict, dim_in=2, seed=64_033_001)
+    assert found.status is Status.RECOVERED
+    fresh = np.random.default_rng(5).standard_normal((100_000, 2))
+    np.testing.assert_array_equal(labels_of(found, fresh), model.predict(fresh))
+    assert found.ledger.n_queries <= 70_000

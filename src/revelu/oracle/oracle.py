@@ -16,6 +16,7 @@ from revelu.oracle.asking import Answer, ask_batches, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
+from revelu.oracle.labels import LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
@@ -70,6 +71,8 @@ class Oracle:
     ----------
     is_waiting : bool
         Whether a question is with the target.
+    tally : LabelTally
+        Of all answers, as the target gave them: whether they are labels.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
 
@@ -122,6 +125,7 @@ class Oracle:
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
+        self.tally = LabelTally()
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = 0
         self._phase = "recover"
@@ -378,6 +382,7 @@ class Oracle:
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
+        self.tally.add(Y)
         Y = nearest_float32(Y) if self.takes_float32 else Y
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 

@@ -297,8 +297,8 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
     return np.where(off.min(axis=1) < s / 2.0, nearest, -1)
 
 
-def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
-    """How often walks pass hyperplanes ``V (m, d + 1)`` without a bend there."""
+def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> IntArray:
+    """How often walks pass each of hyperplanes ``V (m, d + 1)`` without a bend there, (m,)."""
     d, facets = walks.U.shape[1], walks.facets
     with np.errstate(divide="ignore", invalid="ignore"):
         t = -(facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
@@ -306,7 +306,7 @@ def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> int:
     unseen = pace.room * (facets.off + facets.err * walks.good)[:, None]
     with np.errstate(invalid="ignore"):
         is_seen = unseen < pace.slightest * (good - t)
-    return int(((t > s) & (t < good - s) & is_seen).sum())
+    return np.asarray(((t > s) & (t < good - s) & is_seen).sum(axis=0))
 
 
 def cross_known(

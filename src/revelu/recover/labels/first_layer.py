@@ -333,12 +333,22 @@ class FirstLayer:
         """Those of the first layer."""
         return self.survey.rows.take(np.arange(self.n_found))
 
-    def sort(self) -> int:
-        """Decide on rows that are new; return how many are of the first layer."""
+    def sort(self, some: FloatArray | None = None) -> int:
+        """Decide on rows that are new; return how many are of the first layer.
+
+        Parameters
+        ----------
+        some : ndarray, shape (k, d + 1), optional
+            Only those that are among these are decided on.
+        """
         found, rest = self.rows, self.survey.rows.take(np.arange(self.n_found, self.n_rows))
         rest = rest.take(~_is_among(rest.V, np.vstack([self.above, found.V]), self.depth.same))
+        is_held = np.full(len(rest), True)
+        if some is not None:
+            is_held = _is_among(rest.V, some, self.depth.same)
+        others, rest = rest.take(~is_held), rest.take(is_held)
         if not len(rest):
-            self.survey.rows = found
+            self.survey.rows = found.join(others)
             return 0
         share, n = share_bent(self.pool, rest.V, self.precision, self.depth)
         enough, bent = n >= self.depth.fewest, share >= 1.0 - self.depth.most_straight
@@ -346,7 +356,7 @@ class FirstLayer:
         self.above = np.vstack([self.above, rest.V[above]])
         found = found.join(rest.take(first))
         self.n_found = len(found)
-        self.survey.rows = found.join(rest.take(~first & ~above))
+        self.survey.rows = found.join(rest.take(~first & ~above)).join(others)
         return int(first.sum())
 
     @property

@@ -16,7 +16,7 @@ inequalities as well.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linprog
@@ -128,7 +128,10 @@ class Plane:
         lines = find_lines(self.polygons, self.bends, tuning)
         taken = [line.on for line in lines]
         left = np.setdiff1d(np.arange(len(self.bends)), np.concatenate([[], *taken]).astype(int))
-        self.pairs = find_pairs(self.polygons, self.bends, left, tuning)
+        # Three bends of which one is told to few digits may be on a line by chance.
+        loose = find_lines(self.polygons, self.bends, replace(tuning, precise=np.inf))
+        some = [line for line in loose if np.isin(line.on, left).all()]
+        self.shared = [*some, *find_pairs(self.polygons, self.bends, left, tuning)]
         self.intervals = {int(i): find_intervals(self.polygons, self.bends, int(i)) for i in left}
         first = Choice(tuple(lines), ())
         for choice in self._choices(first, frozenset(self.intervals)):
@@ -148,14 +151,21 @@ class Plane:
         if not left:
             yield choice
             return
-        pairs = {i: [p for p in self.pairs if i in p.on and left.issuperset(p.on)] for i in left}
-        i = min(left, key=lambda i: (len(self.intervals[i]) + len(pairs[i]), i))
+        shared = {i: [s for s in self.shared if i in s.on and left.issuperset(s.on)] for i in left}
+        i = min(left, key=lambda i: (len(self.intervals[i]) + len(shared[i]), i))
+        with_more = [line for line in shared[i] if len(line.on) > 2]
+        for line in with_more:
+            yield from self._choices(*self._with(line, choice, left))
         for interval in self.intervals[i]:
             more = Choice(choice.lines, (*choice.alone, (i, interval)))
             yield from self._choices(more, left - {i})
-        for pair in pairs[i]:
-            more = Choice((*choice.lines, pair), choice.alone)
-            yield from self._choices(more, left.difference(pair.on.tolist()))
+        for line in shared[i][len(with_more) :]:
+            yield from self._choices(*self._with(line, choice, left))
+
+    @staticmethod
+    def _with(line: Line, choice: Choice, left: frozenset[int]) -> tuple[Choice, frozenset[int]]:
+        """Take a line into a choice; the bends that are left then."""
+        return Choice((*choice.lines, line), choice.alone), left.difference(line.on.tolist())
 
     def _at_vertices(self, choice: Choice) -> FloatArray:
         """Equations of slopes and of columns of lines, in units of their errors, (n, unknowns)."""

@@ -224,7 +224,8 @@ class LabelSearch(Search):
             self.oracle, self.survey, self.pool, tuning.precision, tuning.depth, begin
         )
         if not self.deeper.are_several():
-            self.deeper, self.survey.n_silent = None, 0
+            self.deeper = None
+            self.survey.forget_passed()
             return None
         candidate = self._whole(self.deeper.propose())
         said = _END.format(n=n, of=of)

@@ -106,6 +106,8 @@ class Survey:
         Bends behind which nothing was measured yet.
     n_met, n_silent : int
         How often walks ended at the hyperplane of a known neuron, and how often they passed one.
+    passed : ndarray, shape (k, d + 1)
+        Rows whose hyperplanes they passed.
     domain : Everywhere
         Where all inputs are.
     farther : float
@@ -127,6 +129,7 @@ class Survey:
     farther: float = field(default=1.0, init=False)
     n_met: int = field(default=0, init=False)
     n_silent: int = field(default=0, init=False)
+    passed: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))
@@ -135,6 +138,7 @@ class Survey:
         self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
         self.unmatched = Bends(self.facets, self.facets, nothing)
         self.n_walked, self.headings = np.empty(0), nothing
+        self.forget_passed()
 
     @property
     def hyperplanes_end(self) -> bool:
@@ -154,6 +158,10 @@ class Survey:
     def is_busy(self) -> bool:
         """Whether bends wait that may show more neurons."""
         return self.waiting is not None and len(self.waiting) > self.n_measured
+
+    def forget_passed(self) -> None:
+        """Count anew where walks pass hyperplanes."""
+        self.n_silent, self.passed = 0, np.empty((0, self.dim + 1))
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
@@ -199,8 +207,10 @@ class Survey:
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
         reach = self.domain.reach(walks.facets.X, walks.U)
         walks = replace(walks, good=np.minimum(walks.good, reach))
-        told = self.rows.err <= self.effort.least_told
-        self.n_silent += n_passed(walks, self.rows.V[told], self.pace)
+        told = self.rows.V[self.rows.err <= self.effort.least_told]
+        passed = n_passed(walks, told, self.pace)
+        self.n_silent += int(passed.sum())
+        self.passed = np.vstack([self.passed, told[passed > 0]])
         # Where a facet ends at a wall of the domain, nothing is to be seen.
         s = step_lengths(walks.facets.X, self.pace)
         walks = walks.take(np.isfinite(walks.bad) & (walks.bad + s < reach))

@@ -65,9 +65,12 @@ class TwoLayers:
         self.first = FirstLayer(self.survey, self.pool, self.precision, self.depth)
 
     def are_several(self) -> bool:
-        """Whether there are rows whose hyperplanes end; if there are not, all rows stay."""
+        """Whether there are rows whose hyperplanes end; if there are not, all rows stay.
+
+        Only those are held against borders that walks have passed: others show no end.
+        """
         rows = self.survey.rows
-        self.first.sort()
+        self.first.sort(self.survey.passed)
         if len(self.first.above) >= self.depth.fewest_above:
             return True
         self.survey.rows = rows

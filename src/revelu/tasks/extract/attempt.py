@@ -94,7 +94,8 @@ def attempt(
         status = _verified(candidate, certificate, verdict.status)
         tried = Attempt(method, candidate, status, certificate, n_before)
         disagreement = _disagreement(seen, certificate)
-        if verdict.status is not Status.UNVERIFIED or not len(disagreement.X):
+        is_over = verdict.status is not Status.UNVERIFIED or oracle.tally.are_labels
+        if is_over or not len(disagreement.X):
             return tried
         with oracle.phase("repair"):
             repaired = search.repair(disagreement)

@@ -57,6 +57,7 @@ def recover(
             continue
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
         in_vain = any(a.why is Why.REFUTED for a in chain) or _is_off_in_tails(chain[-1])
+        in_vain = in_vain or job.oracle.tally.are_labels
         if ended or in_vain or start >= min(a.method.max_starts for a in chain):
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
@@ -81,7 +82,8 @@ def _run(
         tried = attempt(job, noise, method, phase, paid)
         attempts.append(tried)
         paid = tried.candidate.paid | paid
-        method = _next(known, tried)
+        # Answers that have turned out to be labels have no slopes to go by.
+        method = None if job.oracle.tally.are_labels else _next(known, tried)
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts

@@ -41,6 +41,9 @@ _CERTAIN = (
     "rows with a single 1 were taken for labels; probabilities that are certain wherever they are "
     "asked look alike, and show more where they are not (--like DATA)"
 )
+_BOXED = (
+    "the answers are labels, which are asked for everywhere; inside a box they are not supported"
+)
 _ANOTHER = "another seed or a larger budget may help"
 
 
@@ -202,7 +205,7 @@ def _run(
 
     def run(noise: NoiseFloor | Refusal) -> Recovery:
         if method == "auto" and answers_labels(job, noise):
-            found = extract_labels(job)
+            found = _from_labels(job)
             if isinstance(noise, Refusal):
                 found = replace(found, warnings=(*found.warnings, _CERTAIN))
             return found
@@ -217,6 +220,9 @@ def _run(
         methods = select_methods(noise, job.oracle, method)
         _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
         recovery, candidate = recover(job, noise, methods)
+        if method == "auto" and job.oracle.tally.are_labels:
+            # All answers at first were one label, which a constant gives as well.
+            return _from_labels(job)
         # Answers of a journal do not tell what they were; those that are asked for later do.
         if (refused := text_refusal(job.oracle.target)) is not None:
             return _refused(job, method, refused)
@@ -229,6 +235,13 @@ def _run(
         return in_own_slopes(job, recovery, noise)
 
     return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
+
+
+def _from_labels(job: CertifyingJob) -> Recovery:
+    """Go by labels, which are asked for everywhere."""
+    if job.oracle.box is not None:
+        return _refused(job, FromLabels.name, Refusal(Status.UNVERIFIED, _BOXED))
+    return extract_labels(job)
 
 
 def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
