@@ -29,9 +29,10 @@ class Slicing:
     Attributes
     ----------
     many_inputs : int or None
-        Targets of fewer inputs are searched in all coordinates, and so are all where it is None.
+        Targets of fewer inputs are searched in all coordinates first, and in the span where that
+        finds nothing; None: never in the span.
     most_directions : float
-        So are those that look at a larger share of all directions,
+        In all coordinates, too, are searched those that look at a larger share of directions,
     largest_angle : float
         and those whose span is told to fewer digits, in radians.
     n_empty_looks : int
@@ -45,7 +46,7 @@ class Slicing:
     n_empty_looks: int = 32
 
     def takes(self, d: int) -> bool:
-        """Whether a target has inputs enough."""
+        """Whether a target of ``d`` inputs is searched in the span first."""
         return self.many_inputs is not None and d >= self.many_inputs
 
 

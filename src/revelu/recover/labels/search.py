@@ -120,13 +120,20 @@ class LabelSearch(Search):
     def propose(self) -> Candidate:
         """Search until a network explains all border points, or there is a reason to end."""
         try:
-            if self.domain is EVERYWHERE and self.method.slicing.takes(self.oracle.dim_in):
-                found = self._propose_in_span()
-                if found is not None:
-                    return found
-            return self._propose_everywhere()
+            slicing, d = self.method.slicing, self.oracle.dim_in
+            may_slice = slicing.many_inputs is not None and self.domain is EVERYWHERE and d > 2
+            is_of_many = may_slice and slicing.takes(d)
+            found = self._propose_in_span() if is_of_many else None
+            if found is not None:
+                return found
+            found = self._propose_everywhere()
+            # Borders of two or three neurons alone may bend too rarely to be followed.
+            is_open = found.network is None and found.why is Why.UNRESOLVED
+            if is_open and may_slice and not is_of_many and len(self.classes) > 1:
+                found = self._propose_in_span() or found
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
+        return found
 
     def _propose_in_span(self) -> Candidate | None:
         """Look in the span of the first layer; None where that finds neither network nor reason."""
