@@ -49,7 +49,7 @@ def test_two_neurons_of_four_inputs(seed):
 
 
 class _Blind(in_span.SpanSearch):
-    """A search for a span that never looks at the last input at first."""
+    """A search for a span that ends at five directions, unless it is shown another."""
 
     def look_around(self):
         return [] if self.rank >= 5 else super().look_around()
