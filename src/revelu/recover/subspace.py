@@ -38,6 +38,6 @@ class Subspace:
     def in_all_coordinates(self, network: Network) -> Network:
         """Return the network of all inputs that what is outside the subspace does not move."""
         B = self.basis / self.scale
-        (W, A), skip = network.weights, network.skip
+        (W, *above), skip = network.weights, network.skip
         skip = None if skip is None else (skip[0] @ B, skip[1])
-        return Network([W @ B, A], network.biases, skip)
+        return Network([W @ B, *above], network.biases, skip)

@@ -13,7 +13,9 @@
 6. Where borders go on straight at hyperplanes that bend others, there is a first layer below:
    ``two_layers`` takes over, and has another search of this kind ask for what is above it.
 
-With two inputs all borders are polygons, and ``two_inputs`` traces them as a whole instead.
+With two inputs all borders are polygons, and ``two_inputs`` traces them as a whole instead.  With
+many inputs, and fewer neurons, ``in_span`` has another search of this kind look in the span of the
+first layer, and where that ends without a network all coordinates are searched.
 """
 
 import logging
@@ -31,6 +33,7 @@ from revelu.recover.labels.columns import Columns, Spectrum, allowances, distanc
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
+from revelu.recover.labels.in_span import Inside, InSpan, Slicing
 from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import (
     Polish,
@@ -73,6 +76,7 @@ class LabelSearch(Search):
     told: Told | None = field(default=None, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
     flat: TwoInputs | None = field(default=None, init=False)
+    in_span: InSpan | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.pool = Pool(self._ask, self.oracle.dim_in, self.rng, domain=self.domain)
@@ -99,22 +103,62 @@ class LabelSearch(Search):
     @property
     def noise_of_places(self) -> float:
         """How precisely labels tell borders, relative to an input's size; 0 where float64 does."""
+        if self.inside is not None:
+            return self.inside.noise_of_places
         return 0.0 if self.told is None else self.told.places
 
     @property
     def classes(self) -> FloatArray:
         """The labels that the outputs of a candidate stand for, ascending."""
-        return self.pool.classes
+        return self.pool.classes if self.inside is None else self.inside.classes
+
+    @property
+    def inside(self) -> Inside | None:
+        """The search in the first layer's span, where there is one."""
+        return None if self.in_span is None else self.in_span.inside
 
     def propose(self) -> Candidate:
         """Search until a network explains all border points, or there is a reason to end."""
         try:
-            ended = self._begin()
-            if ended is None and self.flat is not None:
-                return self.flat.propose(self.borders)
-            return self._go_on() if ended is None else ended
+            slicing, d = self.method.slicing, self.oracle.dim_in
+            may_slice = slicing.many_inputs is not None and self.domain is EVERYWHERE and d > 2
+            is_of_many = may_slice and slicing.takes(d)
+            found = self._propose_in_span() if is_of_many else None
+            if found is not None:
+                return found
+            found = self._propose_everywhere()
+            # Borders of two or three neurons alone may bend too rarely to be followed.
+            is_open = found.network is None and found.why is Why.UNRESOLVED
+            if is_open and may_slice and not is_of_many and len(self.classes) > 1:
+                found = self._propose_in_span() or found
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
+        return found
+
+    def _propose_in_span(self) -> Candidate | None:
+        """Look in the span of the first layer; None where that finds neither network nor reason."""
+        tuning = self.method
+
+        def begin(oracle: Oracle) -> LabelSearch:
+            method = replace(tuning, slicing=replace(tuning.slicing, many_inputs=None))
+            return LabelSearch(method, oracle, self.noise, self.rng, self.tell)
+
+        self.in_span = InSpan(self.oracle, self.rng, self.tell, tuning.slicing, begin)
+        return self._or_none(self.in_span.propose())
+
+    def _or_none(self, found: Candidate | None) -> Candidate | None:
+        """What was found in the span, unless all coordinates are to be searched."""
+        is_open = found is None or (found.network is None and found.why is Why.UNRESOLVED)
+        if is_open:
+            self.in_span = None
+        return None if is_open else found
+
+    def _propose_everywhere(self) -> Candidate:
+        """Search in all coordinates."""
+        ended = self._begin()
+        if ended is None and self.flat is not None:
+            return self.flat.propose(self.borders)
+        return self._go_on() if ended is None else ended
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Go on from borders beside inputs whose fresh labels disagree."""
@@ -125,6 +169,8 @@ class LabelSearch(Search):
         if self.n_repairs > self.method.max_repairs:
             return None
         try:
+            if self.in_span is not None:
+                return self._or_none(self.in_span.repair(seen)) or self._propose_everywhere()
             if self.flat is not None:
                 return self.flat.repair(seen)
             self.pool.add(seen.X)
@@ -515,7 +561,7 @@ class FromLabels(Method):
     max_repairs : int
         Times that it goes on where fresh labels disagree.
     precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
-    two_inputs
+    two_inputs, slicing
         What tunes the steps.
     """
 
@@ -549,6 +595,7 @@ class FromLabels(Method):
     polish: Polish = Polish()  # noqa: RUF009
     depth: Depth = Depth()  # noqa: RUF009
     two_inputs: Planar = Planar()  # noqa: RUF009
+    slicing: Slicing = Slicing()  # noqa: RUF009
 
     def at(self, told: Told, d: int) -> "FromLabels":
         """Return what serves where labels of ``d`` inputs tell few digits."""

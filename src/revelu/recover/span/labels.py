@@ -43,9 +43,15 @@ class Labels:
     n_empty_looks : int
         Looks around, of eight places each, that must find nothing to add: of all places fewer
         than 17.1% would then, at 95% confidence (0.829^16 = 0.05).
+    largest_angle : float
+        The search ends where the span is farther off, in radians,
+    most_directions : float
+        or is a larger share of the inputs: others are no use then.
     """
 
     n_empty_looks: int = 2
+    largest_angle: float = float("inf")
+    most_directions: float = 1.0
 
     def find(
         self, oracle: Oracle, rng: np.random.Generator, tell: Tell, watch: Watch | None = None
@@ -62,7 +68,7 @@ class Labels:
         """
         search = Search(oracle, rng, watch)
         try:
-            why, note = self._run(search, tell)
+            why, note = self.run(search, tell)
         except LimitReachedError as error:
             why, note = Why.LIMIT, str(error)
         return SpanCandidate(
@@ -73,12 +79,17 @@ class Labels:
             figures={"borders": search.n_borders, "smooth": search.smooth},
         )
 
-    def _run(self, search: Search, tell: Tell) -> tuple[Why, str]:
+    def run(self, search: Search, tell: Tell) -> tuple[Why, str]:
+        """Go on with a search until nothing is left to add; say why it ended.
+
+        A search that was ended, and has learnt more since, may be gone on with.
+        """
         # 1. Inputs on both sides of a border.
-        why, note = search.see_two_labels()
+        why, note = (Why.EXPLAINED, "") if search.rank else search.see_two_labels()
         n_empty = n_failed = 0
-        while why is Why.EXPLAINED and search.rank < search.oracle.dim_in:
-            if search.is_blurred:
+        most = self.most_directions * search.oracle.dim_in
+        while why is Why.EXPLAINED and search.rank < most:
+            if search.is_blurred or search.angle > self.largest_angle:
                 return Why.UNRESOLVED, _HIDDEN.format(angle=search.angle)
             # 2. Places on borders that a move inside the complement shifts.
             places = search.look_around()
