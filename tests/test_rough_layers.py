@@ -15,7 +15,7 @@ from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
-from revelu.recover.deep.rough_spare import SpareNeurons
+from revelu.recover.deep.rough_spare import SpareNeurons, without_least
 from revelu.recover.deep.rough_walks import signs_by_most
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.wide_rows import WideRows
@@ -343,3 +343,22 @@ def test_neurons_that_are_missing_grow_where_a_network_is_wrong(seed):
 
 def growth_error(network, truth):
     return np.abs(errors(network, truth)).mean()
+
+
+def test_the_least_neuron_is_a_copy_rather_than_one_that_is_faint_and_alone():
+    # Copies whose large weights cancel move those above them most, one by one.
+    rng = np.random.default_rng(0)
+    plain = zoo.random_network([6, 5, 4, 2], seed=0)
+    W, V = plain.weights[0].copy(), plain.weights[1].copy()
+    V[:, 0] *= 1e-4
+    copy, large = W[1] + 1e-10 * rng.standard_normal(6), 1e4 * rng.standard_normal(4)
+    V[:, 1] += large
+    weights = [np.vstack([W, copy]), np.hstack([V, -large[:, None]]), plain.weights[2]]
+    biases = [np.append(plain.biases[0], plain.biases[0][1]), *plain.biases[1:]]
+    wide, X = Network(weights, biases), rng.standard_normal((500, 6))
+    smaller = without_least(wide, X)
+    assert smaller.architecture == (6, 5, 4, 2)
+    # What the copies differ by, 1e-10 at weights of 1e4, is all that is lost.
+    assert np.abs(smaller(X) - wide(X)).max() <= 1e-4
+    nearest = np.linalg.norm(smaller.weights[0][None] - W[:, None], axis=2).min(axis=1)
+    assert nearest.max() <= 1e-8

@@ -125,12 +125,32 @@ class SpareNeurons:
 
 
 def without_least(network: Network, X: FloatArray) -> Network:
-    """Take out the neuron of the first layer that moves those above it least, at ``X (n, d)``."""
-    sizes = network.activations(X)[1].std(axis=0)
+    """Take out the neuron of the first layer that others replace best, at ``X (n, d)``.
+
+    Those above it then take in what the others and a constant explain of it, so that copies of one
+    neuron that cancel each other, however large their weights, go before what is faint and alone.
+
+    Notes
+    -----
+    Source: Hassibi, Stork 1993 (optimal brain surgeon), for all that a neuron gives at once.
+    """
+    H = np.column_stack([network.activations(X)[1], np.ones(len(X))])
+    sizes, m = np.sqrt((H**2).mean(axis=0)), H.shape[1] - 1
+    H = H / np.where(sizes > 0.0, sizes, 1.0)
+    _, s, vt = np.linalg.svd(H, full_matrices=False)
+    # (H^T H)^-1 has on its diagonal one over the squared part of each column outside the others'
+    # span; singular values below rounding count as rounding.
+    s = np.maximum(s, s[0] * np.finfo(float).eps)
+    outside = 1.0 / np.linalg.norm(vt / s[:, None], axis=0)[:m]
+    least = int(np.argmin(outside * sizes[:m] * np.linalg.norm(network.weights[1], axis=0)))
+    others = np.delete(np.arange(m + 1), least)
+    taken_over = np.linalg.lstsq(H[:, others], H[:, least])[0] * sizes[least]
+    taken_over /= np.where(sizes[others] > 0.0, sizes[others], 1.0)
+    change = np.outer(network.weights[1][:, least], taken_over)
+    kept = others[:-1]
     weights, biases = list(network.weights), list(network.biases)
-    kept = np.ones(len(sizes), dtype=bool)
-    kept[np.argmin(sizes * np.linalg.norm(weights[1], axis=0))] = False
-    weights[0], biases[0], weights[1] = weights[0][kept], biases[0][kept], weights[1][:, kept]
+    weights[0], biases[0] = weights[0][kept], biases[0][kept]
+    weights[1], biases[1] = weights[1][:, kept] + change[:, :-1], biases[1] + change[:, -1]
     skip = network.skip and (network.skip[0][:, kept], network.skip[1])
     return Network(weights, biases, skip=skip)
 
