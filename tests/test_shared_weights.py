@@ -108,6 +108,24 @@ def test_filters_of_leaky_units_come_back(name):
         assert found.network.describe() == truth.describe()
 
 
+@pytest.mark.parametrize("of_channels", [True, False])
+@pytest.mark.parametrize("pool", ["", "max", "average"])
+def test_leaky_filters_are_written_and_read(pool, of_channels, tmp_path):
+    slopes = np.linspace(-0.5, 0.5, 4 * 36)
+    drawn = (-0.4, 0.3, 0.1, 0.2)
+    truth = leaky_model(drawn, seed=3, **({"pool": pool} if pool else {}))
+    if not of_channels:
+        truth = LayeredNetwork([truth.layers[0], Prelu(slopes), *truth.layers[2:]])
+    X = np.random.default_rng(0).standard_normal((20, 64))
+    for suffix in ("onnx", "npz"):
+        path = str(tmp_path / f"leaky.{suffix}")
+        truth.save(path)
+        assert np.abs(revelu.load(path)(X) - truth(X)).max() <= 1e-5
+    # Another runtime reads the file, too.
+    answers = revelu.open_oracle(str(tmp_path / "leaky.onnx"))(X)
+    assert np.abs(answers - truth(X)).max() <= 1e-5
+
+
 def test_a_tie_of_leaky_units_shows_slope_bias_and_filter():
     rng = np.random.default_rng(1)
     w, b = rng.standard_normal((2, 3, 3)), 0.4

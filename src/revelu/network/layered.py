@@ -297,21 +297,25 @@ def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:
     """The layers as ONNX has them; images are flattened before the first dense one."""
     nodes: list[Node] = []
     is_flat = isinstance(layers[0], Dense)
+    image: ImageShape | None = None
     for layer in layers:
         match layer:
             case Convolution():
                 dilations, pads = list(layer.dilations), list(layer.pads)
                 said = {"strides": list(layer.strides), "pads": pads, "dilations": dilations}
                 nodes.append(Node("Conv", layer.arrays, said))
+                image = layer.shape_out
             case Relu():
                 nodes.append(Node("Relu"))
             case Prelu():
-                nodes.append(_of_slopes(layer.slopes, dtype))
+                nodes.append(_of_slopes(layer.slopes, image, dtype))
             case Pooling():
                 kind = "MaxPool" if layer.kind == "max" else "AveragePool"
                 said = {"kernel_shape": list(layer.size), "strides": list(layer.strides)}
                 nodes.append(Node(kind, (), said))
+                image = layer.shape_out
             case Dense():
+                image = None
                 if not is_flat:
                     nodes.append(Node("Flatten", (), {"axis": 1}))
                     is_flat = True
@@ -319,11 +323,16 @@ def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:
     return nodes
 
 
-def _of_slopes(slopes: FloatArray, dtype: np.dtype) -> Node:
+def _of_slopes(slopes: FloatArray, image: ImageShape | None, dtype: np.dtype) -> Node:
     """LeakyRelu where one slope is all there is, whose attribute is a float32; else PRelu."""
     alpha = np.float32(slopes[0]) if len(slopes) else np.float32(0.0)
     if len(slopes) and (slopes.astype(dtype) == alpha).all():
         return Node("LeakyRelu", (), {"alpha": float(alpha)})
+    if image is not None:
+        # ONNX takes them in the shape of what they multiply: one a channel, or one a pixel.
+        slopes = slopes.reshape(image)
+        of_channels = slopes[:, :1, :1]
+        return Node("PRelu", (of_channels if (slopes == of_channels).all() else slopes,))
     return Node("PRelu", (slopes[:1] if (slopes == slopes[0]).all() else slopes,))
 
 
