@@ -6,7 +6,7 @@ import pytest
 import revelu
 from revelu.adapters import open_oracle
 from revelu.network import LayeredNetwork, zoo
-from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
 from revelu.oracle import Float32, Oracle, Rounded, degrade, measure_noise
 from revelu.tasks.diagnose.kind import KindSearch
 
@@ -32,15 +32,33 @@ def layers(unit, widths, seed):
     return ask
 
 
-def convolution(seed, pool=""):
+def filters(pool, slopes=None):
+    return {
+        "number": 3,
+        "window": [3, 3],
+        "strides": [1, 1],
+        "slopes": slopes,
+        "pooling": pool or None,
+        "pooling_window": [2, 2] if pool else None,
+    }
+
+
+def convolution(seed, pool="", slope=None, above=0):
     rng = np.random.default_rng(seed)
     conv = Convolution(
         rng.standard_normal((3, 1, 3, 3)) / 3.0, 0.3 * rng.standard_normal(3), (1, 10, 10)
     )
     pooled = [Pooling(pool, conv.shape_out, (2, 2), (2, 2))] if pool else []
     n = pooled[0].size_out if pool else conv.size_out
+    units = Relu() if slope is None else Prelu(np.full(conv.size_out, slope))
+    below = [conv, units, *pooled]
+    if above:
+        shape = (pooled[0] if pool else conv).shape_out
+        upper = rng.standard_normal((above, 3, 3, 3)) / 5.0
+        below += [Convolution(upper, 0.3 * rng.standard_normal(above), shape), Relu()]
+        n = below[-2].size_out
     top = Dense(rng.standard_normal((5, n)) / n**0.5, rng.standard_normal(5))
-    return LayeredNetwork([conv, Relu(), *pooled, top])
+    return LayeredNetwork([*below, top])
 
 
 def kind_of(target, d, seed=0, *, most, image=None):
@@ -88,7 +106,7 @@ def test_filters_of_an_image_are_named(pool, seed):
     kind = kind_of(convolution(seed, pool), 100, seed, most=2_000, image="10x10x1")
     # Three filters may be too few to count layers by: then none are named.
     if kind.structure == "convolution":
-        assert kind.filters == {"window": [3, 3], "strides": [1, 1], "pooling": pool or None}
+        assert kind.filters == filters(pool)
     assert kind.extract_with == "--image 10x10x1"
     assert kind.hidden_layers != "several"
 
@@ -96,6 +114,45 @@ def test_filters_of_an_image_are_named(pool, seed):
 def test_filters_are_found_of_most_images():
     kinds = [kind_of(convolution(s), 100, s, most=2_000, image="10x10x1") for s in range(5)]
     assert sum(kind.structure == "convolution" for kind in kinds) >= 4
+
+
+@pytest.mark.parametrize("pool", ["", "average"])
+def test_images_are_seen_and_priced_where_the_target_does_not_tell(pool):
+    target = convolution(1, pool)
+    kind = kind_of(target.__call__, 100, 1, most=1_500)
+    assert kind.image == (1, 10, 10)
+    assert (kind.hidden_layers, kind.units) == ("one", "relu")
+    assert kind.filters == filters(pool)
+    spent = revelu.extract(target.__call__, dim_in=100, seed=1, checks=300).ledger.n_recovery
+    assert 0.7 * spent <= kind.extract_queries <= 1.4 * spent
+
+
+@pytest.mark.parametrize("pool", ["", "max", "average"])
+def test_leaky_filters_show_their_slopes(pool):
+    kind = kind_of(convolution(2, pool, slope=0.2).__call__, 100, 2, most=4_000)
+    assert (kind.units, kind.structure) == ("leaky", "convolution")
+    assert np.abs(np.array(kind.filters["slopes"]) - 0.2).max() <= 1e-6
+    assert kind.filters == filters(pool, kind.filters["slopes"])
+
+
+@pytest.mark.parametrize("pool", ["", "max"])
+def test_filters_below_other_neurons_are_named(pool):
+    kinds = [
+        kind_of(convolution(s, pool, above=2), 100, s, most=4_000, image="10x10x1")
+        for s in range(3)
+    ]
+    found = [kind for kind in kinds if kind.structure == "convolution"]
+    assert len(found) >= 2
+    for kind in found:
+        assert kind.filters == filters(pool)
+        assert (kind.hidden_layers, kind.extract_queries) == ("several", None)
+
+
+def test_filters_are_not_told_from_what_lies_above_in_float32():
+    target = Oracle(degrade(convolution(2, above=2), Float32()), 100, image=(1, 10, 10))
+    kind = kind_of(target, 100, 2, most=600)
+    assert (kind.structure, kind.filters) == ("unknown", None)
+    assert kind.extract_with == "--image 10x10x1"
 
 
 @pytest.mark.parametrize(("widths", "structure"), [((36, 20, 3), "dense"), ((36, 20, 9, 3), None)])

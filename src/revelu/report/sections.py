@@ -359,15 +359,29 @@ def _of_kind(kind: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     said = [f"{kind['function']} function"]
     said += [f"{heading}: {kind[name]}" for name, heading in named.items()]
     if (filters := kind["filters"]) is not None:
-        window, strides = ("x".join(map(str, filters[name])) for name in ("window", "strides"))
-        said.append(
-            f"filters of {window}, stride {strides}, pooling {filters['pooling'] or 'none'}"
-        )
+        said.append(_of_filters(filters))
     seen = f"{'; '.join(kind['evidence'])} ({kind['queries']:,} queries)"
     rows = [("kind", "; ".join(said)), ("told by", seen)]
     if kind["extract_with"] is None:
         return [*rows, ("next", "no method recovers such a function")]
-    return [*rows, ("next", f"revelu extract TARGET {kind['extract_with']}".rstrip())]
+    following = f"revelu extract TARGET {kind['extract_with']}".rstrip()
+    if (n := kind["extract_queries"]) is not None:
+        following += f" (some {n:,} queries, and the certificate's)"
+    return [*rows, ("next", following)]
+
+
+def _of_filters(filters: Mapping[str, Any]) -> str:
+    """Filters, and what pools them."""
+
+    def size(name: str) -> str:
+        return "unknown" if filters[name] is None else "x".join(map(str, filters[name]))
+
+    said = f"{filters['number']} filters of {size('window')}, stride {size('strides')}"
+    if filters["slopes"] is not None:
+        said += f", slopes {', '.join(f'{slope:.3g}' for slope in filters['slopes'])}"
+    if (pooling := filters["pooling"]) is None:
+        return f"{said}, pooling none"
+    return f"{said}, pooling {pooling} of {size('pooling_window')}"
 
 
 def notes_on_rows(account: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

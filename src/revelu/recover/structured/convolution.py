@@ -16,6 +16,7 @@ of a dense network of the same function.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,8 @@ from revelu.network.layers import Convolution, Pooling
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.structured.below import Below
+from revelu.recover.structured.corner import Corner, Layers
+from revelu.recover.structured.density import Density
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.joint_fit import JointFit
@@ -65,6 +68,8 @@ class StructureSearch(Search):
         What kept the pixels tried from showing filters.
     last_line : (Seen, list of Row), optional
         What a pixel's line has shown last.
+    lines_below : PixelLines
+        Those that were last asked for filters below other neurons.
     below : Below or None
         Layers below those that are fitted.
     is_stacked : bool
@@ -75,9 +80,10 @@ class StructureSearch(Search):
     image: Image = field(init=False)
     asked: FloatArray = field(init=False)
     answers: FloatArray = field(init=False)
-    found: tuple[Convolution, FloatArray | None, Pooling | None] = field(init=False)
+    found: Layers = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
     last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
+    lines_below: PixelLines = field(init=False)
     below: Below | None = field(default=None, init=False)
     is_stacked: bool = field(default=False, init=False)
 
@@ -111,18 +117,68 @@ class StructureSearch(Search):
             return Candidate(None, Why.NOT_SHARED, obstacles=(str(error),))
         if network is not None:
             return Candidate(network, Why.EXPLAINED)
+        return self._not_shared(is_local=is_local)
+
+    def _not_shared(self, *, is_local: bool) -> Candidate:
+        """No network; where there are filters nevertheless, and how large a dense one would be."""
         why = "; ".join(dict.fromkeys(self.why_not)) or "no pixel shows filters"
-        return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {why}",))
+        said = f"no shared weights: {why}"
+        if not (is_local or self.is_stacked) or not self.noise.is_exact:
+            return Candidate(None, Why.NOT_SHARED, obstacles=(said,))
+        try:
+            n = self.method.density.n_parameters(self.oracle, self.noise, self.rng)
+        except LimitReachedError as error:
+            return Candidate(None, Why.LIMIT, obstacles=(said, str(error)))
+        is_small = n <= self.method.most_dense
+        price = (
+            f"pixels act together with near ones alone, and a dense network of the same function "
+            f"has some {n:,} parameters or more"
+        )
+        if is_small:
+            self.tell(f"{price}, for a query or more each")
+            return Candidate(None, Why.NOT_SHARED, obstacles=(said,))
+        price += ": methods for dense ones, a query or more for each, were not tried"
+        return Candidate(None, Why.UNRESOLVED, obstacles=(said, price))
 
-    def layers_at_corner(self) -> tuple[bool, tuple[Convolution, Pooling | None] | None]:
-        """Whether no neuron sees a corner and pixels far from it, and the filters that it shows.
+    def at_corner(self, *, is_single: bool, is_stacked: bool) -> Corner:
+        """What the corner shows; nothing is fitted, so that it costs little.
 
-        Dense layers above are not asked for: this says what a target is, and costs little.
+        Parameters
+        ----------
+        is_single, is_stacked : bool
+            Whether to look for filters that outputs read, and for some below other neurons.
         """
-        lines, corner = self.method.lines, self._pixels()[0]
-        if lines.act_together(self.oracle, self.noise, self.image, self.rng):
-            return False, None
-        return True, self._filters_at(corner)
+        lines, pixel = self.method.lines, self._pixels()[0]
+        is_local = not lines.act_together(self.oracle, self.noise, self.image, self.rng)
+        if is_local and is_single:
+            found = self._filters_at(pixel)
+            if found is not None and self._all_recur(*found):
+                single = (found[0], None, found[1])
+                return Corner(is_local, (single,), n_answers=self._n_answers(*single))
+        below = self._below(pixel, is_local=is_local) if is_stacked else None
+        if below is not None:
+            return Corner(is_local, ((below.conv, None, below.pool),), is_stacked=True)
+        leaky = tuple(self._leaky_at(pixel)) if is_local else ()
+        return Corner(is_local, leaky, n_answers=self._n_answers(*leaky[0]) if leaky else None)
+
+    def _all_recur(self, conv: Convolution, pool: Pooling | None) -> bool:
+        """Whether every filter is at other places: rows of neurons above filters are at one."""
+        kernels, biases = conv.kernels, conv.biases
+        # Dilated kernels are looked at with their zeros.
+        full = np.zeros((*kernels.shape[:2], *conv.extent))
+        full[:, :, :: conv.dilations[0], :: conv.dilations[1]] = kernels
+        places = Places(self.oracle, self.noise, self.image, full, biases, self.rng)
+        ring = 1 if pool is None or pool.kind != "max" else max(pool.size) - 1
+        n = int(np.prod(conv.places))
+        for f in range(len(kernels)):
+            drawn = self.rng.permutation(np.arange(1, n))[: self.method.n_places]
+            at = np.column_stack(np.unravel_index(drawn, conv.places))
+            origins = at * np.array(conv.strides) - np.array(conv.pads[:2])
+            where = [(int(i), int(j)) for i, j in origins]
+            if not places.columns(f, where, conv.strides, ring=ring)[1].any():
+                self.why_not.append("some neurons' weights do not recur")
+                return False
+        return True
 
     def _single(self, pixel: int) -> LayeredNetwork | None:
         """Layers of a single convolution, if they explain fresh answers."""
@@ -131,31 +187,27 @@ class StructureSearch(Search):
 
     def _leaky(self, pixel: int) -> LayeredNetwork | None:
         """As :meth:`_single`, of leaky units."""
-        if not self.noise.is_exact:
-            return None
-        method, rtol = self.method, self.method.digits * self.noise.half_digits
-        lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
-        for found in method.leaky.find(lines, method.geometry, rtol, self.last_line):
+        for found in self._leaky_at(pixel):
             network = self._explained(*self._fitted(*found))
             if network is not None:
                 return network
         return None
 
+    def _leaky_at(self, pixel: int) -> Sequence[Layers]:
+        """Filters of leaky units that a pixel shows, their slopes, and what may pool them."""
+        if not self.noise.is_exact:
+            return ()
+        method, rtol = self.method, self.method.digits * self.noise.half_digits
+        lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
+        return method.leaky.find(lines, method.geometry, rtol, self.last_line)
+
     def _stacked(self, pixel: int, *, is_local: bool) -> LayeredNetwork | None:
         """A convolution and a hidden layer above, if they explain fresh answers."""
-        if not self.noise.is_exact:
+        below = self._below(pixel, is_local=is_local)
+        if below is None:
             return None
-        self.tell("looking for filters below other neurons")
         method, rtol = self.method, self.method.digits * self.noise.half_digits
-        for _ in range(method.max_lines):
-            lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
-            below = method.lowest.find(lines, method.geometry, rtol, is_local=is_local)
-            if below is not None:
-                break
-            if not lines.has_filters:
-                return None
-        else:
-            return None
+        lines = self.lines_below
         self.is_stacked = True
         log.info("filters below others: %s, %s", below.conv.kernels.shape, below.pool)
         self.tell("looking for neurons above the filters")
@@ -166,6 +218,20 @@ class StructureSearch(Search):
                     return network
         self.below = None
         self.why_not.append("neurons above the filters are not understood")
+        return None
+
+    def _below(self, pixel: int, *, is_local: bool) -> Below | None:
+        """Filters below other neurons, as the lines along a pixel show them."""
+        if not self.noise.is_exact:
+            return None
+        self.tell("looking for filters below other neurons")
+        method, rtol = self.method, self.method.digits * self.noise.half_digits
+        for _ in range(method.max_lines):
+            lines = PixelLines(self.oracle, self.noise, self.image, self.rng, method.lines, pixel)
+            self.lines_below = lines
+            below = method.lowest.find(lines, method.geometry, rtol, is_local=is_local)
+            if below is not None or not lines.has_filters:
+                return below
         return None
 
     def _explained(self, network: LayeredNetwork, left: float) -> LayeredNetwork | None:
@@ -294,14 +360,18 @@ class StructureSearch(Search):
     ) -> tuple[LayeredNetwork, float]:
         """Ask as many answers as there are features, and a few more, and fit all of it to them."""
         self.tell("fitting filters and the dense layer")
+        self._ask(self._n_answers(conv, slopes, pool))
+        self._show_all(conv, pool)
+        return self._fit(conv, slopes, pool)
+
+    def _n_answers(self, conv: Convolution, slopes: FloatArray | None, pool: Pooling | None) -> int:
+        """As many answers as there are features, and a few more."""
         method, exact = self.method, self.noise.is_exact
         n_features = (conv.size_out if pool is None else pool.size_out) + 1
         n_shared = conv.kernels.size + len(conv.biases) + (0 if slopes is None else len(slopes))
         spare = method.spare if exact else method.spare_if_rounded
         equations = method.equations * n_shared / len(self.noise.scale)
-        self._ask(n_features + int(np.ceil(max(spare * n_features, equations, method.fewest))))
-        self._show_all(conv, pool)
-        return self._fit(conv, slopes, pool)
+        return n_features + int(np.ceil(max(spare * n_features, equations, method.fewest)))
 
     def _show_all(self, conv: Convolution, pool: Pooling | None) -> None:
         """Ask where features above known layers are on that hardly any answer shows."""
@@ -391,6 +461,12 @@ class SharedWeights(Method):
         it is fitted to so many times as many answers,
     max_repairs : int
         so many times.
+    n_places : int
+        Places at which each filter is looked for where nothing is to be fitted.
+    density : Density
+    most_dense : int
+        Where pixels act together with near ones alone and no filters are found, methods for dense
+        networks are left to try if one of the same function has no more parameters.
     """
 
     name = "shared_weights"
@@ -421,12 +497,22 @@ class SharedWeights(Method):
     nearly: float = 1e-4
     more: float = 2.0
     max_repairs: int = 2
+    n_places: int = 4
+    density: Density = Density()  # noqa: RUF009 - frozen
+    most_dense: int = 32_768
 
-    def layers_at_corner(
-        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator
-    ) -> tuple[bool, tuple[Convolution, Pooling | None] | None]:
-        """As :meth:`StructureSearch.layers_at_corner`, of a target that is an image's."""
-        return StructureSearch(self, oracle, noise, rng).layers_at_corner()
+    def at_corner(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        *,
+        is_single: bool,
+        is_stacked: bool,
+    ) -> Corner:
+        """As :meth:`StructureSearch.at_corner`, of a target that is an image's."""
+        search = StructureSearch(self, oracle, noise, rng)
+        return search.at_corner(is_single=is_single, is_stacked=is_stacked)
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inputs must be an image, and answers have no domain's coordinates."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network.layers import Pooling
+from revelu.network.layers import ImageShape
 from revelu.numerics.subset_sum import expected_coincidences, find_binary_solutions
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.kinks import KinkSearch
@@ -21,6 +21,8 @@ from revelu.probe.smoothness import Smoothness
 from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recover.structured import Image, PixelNoise, SharedWeights
+from revelu.recover.structured.corner import Corner, Layers
+from revelu.tasks.images import found_image, in_words
 from revelu.types import FloatArray
 
 UNKNOWN = "unknown"
@@ -43,14 +45,21 @@ class Kind:
     hidden_layers : str
         ``one``, ``several`` or ``unknown``.
     units : str
-        ``relu``, ``absolute`` (|z|), ``clipped`` (such as ReLU6 and hard tanh), ``both sides``
-        (units pass a signal at both sides of their hyperplanes: leaky ones, maxima of two, or ReLUs
-        beside an affine map, which one hidden layer does not tell apart) or ``unknown``.
+        ``relu``, ``absolute`` (|z|), ``clipped`` (such as ReLU6 and hard tanh), ``leaky`` (filters
+        show their slopes), ``both sides`` (units pass a signal at both sides of their hyperplanes:
+        leaky ones, maxima of two, or ReLUs beside an affine map, which one hidden layer does not
+        tell apart) or ``unknown``.
     structure : str
         ``convolution``, ``dense`` or ``unknown``.
+    image : (int, int, int) or None
+        Channels, height and width of inputs that are images, told or seen.
     filters : mapping or None
-        ``window`` (height, width), ``strides`` and ``pooling`` (``max``, ``average``, or None where
-        there is none) of a convolution.
+        Of a convolution ``number``, ``window`` (height, width), ``strides``, ``slopes`` of leaky
+        units or None, ``pooling`` (``max``, ``average``, or None where there is none) and
+        ``pooling_window``; strides and windows are None where answers leave them open.
+    extract_queries : int or None
+        About what recovery takes, the certificate not counted; None where that is not known
+        before.
     extract_with : str or None
         Options of ``revelu extract`` that such a target takes, empty where it takes none; None
         where no method recovers it.
@@ -64,7 +73,9 @@ class Kind:
     hidden_layers: str = UNKNOWN
     units: str = UNKNOWN
     structure: str = UNKNOWN
+    image: ImageShape | None = None
     filters: Mapping[str, Any] | None = None
+    extract_queries: int | None = None
     extract_with: str | None = ""
     evidence: tuple[str, ...] = ()
     n_queries: int = 0
@@ -79,6 +90,7 @@ class Kind:
             "absolute": "absolute values",
             "clipped": "clipped units",
             "both sides": "units that pass both sides",
+            "leaky": "leaky units",
         }
         parts = (self.function, self.structure, self.hidden_layers, self.units)
         known = [named.get(part, part) for part in parts if part != UNKNOWN]
@@ -91,7 +103,9 @@ class Kind:
             "hidden_layers": self.hidden_layers,
             "units": self.units,
             "structure": self.structure,
+            "image": None if self.image is None else list(self.image),
             "filters": None if self.filters is None else dict(self.filters),
+            "extract_queries": self.extract_queries,
             "extract_with": self.extract_with,
             "evidence": list(self.evidence),
             "queries": self.n_queries,
@@ -131,6 +145,8 @@ class KindSearch:
         times that the answers have to change along it, to say anything.
     far : float
         From where on, in its own length, the ends of a line are what they are at infinity.
+    n_lines : int
+        More lines along a corner's pixel, until one has kinks.
     """
 
     oracle: Oracle
@@ -150,11 +166,13 @@ class KindSearch:
     sigmas: float = 8.0
     plain: float = 50.0
     far: float = 1e3
+    n_lines: int = 2
 
     def __post_init__(self) -> None:
         self.kind: dict[str, Any] = {}
         self.evidence: list[str] = []
         self.may_be_maxima = False
+        self.n_for_grid = 0
         self.is_cut = False
 
     def run(self) -> Kind:
@@ -168,11 +186,8 @@ class KindSearch:
         return Kind(**self.kind, evidence=tuple(self.evidence), n_queries=n)
 
     def _look(self) -> None:
-        is_hidden = self.noise.law == "float64" and not self.noise.is_exact
-        if self.oracle.image is not None and is_hidden and not self.noise.of_log_ratios:
-            # Many neurons hide the floor from general directions.
-            image = Image(self.oracle.image)
-            self.noise = PixelNoise().measured(self.oracle, self.noise, image, self.rng)
+        if self.oracle.image is not None:
+            self._along_pixels(self.oracle.image)
         law = Law.of(self.noise)
         if law is Law.LABELS:
             self.kind |= {"function": "steps", "extract_with": "--labels"}
@@ -180,12 +195,33 @@ class KindSearch:
         elif self.smoothness.is_smooth(self.oracle, self.noise, self.oracle.dim_in, self.rng):
             self.kind |= {"function": "smooth", "extract_with": None}
             self.evidence.append(_SMOOTH)
-        elif law is Law.FLOAT64:
-            self._along_a_line()
-        elif law is Law.FLOAT32:
-            self._on_segments()
         else:
-            self.evidence.append(f"answers that are {self.noise.law} have too few digits to tell")
+            self._look_for_pieces()
+
+    def _look_for_pieces(self) -> None:
+        """What the pieces of a function that is not smooth tell."""
+        before = self.oracle.n_queries
+        shape = found_image(self.oracle, self.noise, self.rng)
+        self.n_for_grid = self.oracle.n_queries - before
+        if shape is not None:
+            self.oracle.take_for_images(shape)
+            self.evidence.append(in_words(shape))
+            self._along_pixels(shape)
+        self.kind["image"] = self.oracle.image
+        match Law.of(self.noise):
+            case Law.FLOAT64:
+                self._along_a_line()
+            case Law.FLOAT32:
+                self._on_segments()
+            case _:
+                law = self.noise.law
+                self.evidence.append(f"answers that are {law} have too few digits to tell")
+
+    def _along_pixels(self, shape: ImageShape) -> None:
+        """Measure the floor where few neurons see: many hide it from general directions."""
+        is_hidden = self.noise.law == "float64" and not self.noise.is_exact
+        if is_hidden and not self.noise.of_log_ratios:
+            self.noise = PixelNoise().measured(self.oracle, self.noise, Image(shape), self.rng)
 
     def _on_segments(self) -> None:
         """Whether answers of few digits belong to affine pieces."""
@@ -202,11 +238,21 @@ class KindSearch:
             self.kind["function"] = "piecewise linear"
         self.evidence.append(
             f"{n} of {self.n_segments} short segments are affine; float32 answers have too few "
-            "digits to tell more"
+            "digits to tell layers and units"
         )
+        if self.oracle.image is not None:
+            self._tell_structure()
 
     def _along_a_line(self) -> None:
-        scan = self._scan()
+        scan = self._scan(self._line())
+        if self.oracle.image is not None:
+            for _ in range(self.n_lines):
+                if scan is None or len(scan.kinks):
+                    break
+                # What reads a corner's filters may be off along all of its pixel's line.
+                scan = self._scan(self._line())
+            if scan is not None and not len(scan.kinks):
+                scan = self._scan(random_line(self.rng, self.oracle.dim_in))
         if scan is None:
             return
         if not len(scan.kinks):
@@ -225,9 +271,8 @@ class KindSearch:
             self._tell_units(scan, followed)
         self._tell_structure()
 
-    def _scan(self) -> LineScan | None:
+    def _scan(self, line: Line) -> LineScan | None:
         """A line as far as it has few pieces; None where that shows none."""
-        line = self._line()
         lo, hi = reach(self.oracle, line)
         for bound in self.intervals:
             search = KinkSearch(
@@ -345,27 +390,81 @@ class KindSearch:
             )
             return
         channels, height, width = image
-        is_local, found = SharedWeights().layers_at_corner(oracle, self.noise, self.rng)
-        if is_local:
+        before, layers = oracle.n_queries, self.kind.get("hidden_layers")
+        # In float32 answers neurons above filters pass for filters.
+        is_exact = self.noise.is_exact
+        corner = SharedWeights().at_corner(
+            oracle,
+            self.noise,
+            self.rng,
+            is_single=layers != "several",
+            is_stacked=is_exact,
+        )
+        found = [one for one in corner.layers if self._may_be(one, corner)]
+        if not found and corner.is_local and layers == "one":
+            # Few of its neurons were followed, and all of them alike.
+            del self.kind["hidden_layers"]
+            self.kind.pop("units", None)
+        if corner.is_local or found:
             self.kind["extract_with"] = f"--image {height}x{width}x{channels}"
-        is_one = self.kind.get("hidden_layers") == "one"
-        if found is not None and (is_one or (self.may_be_maxima and _takes_largest(found[1]))):
-            conv, pool = found
-            self.kind["structure"] = "convolution"
-            self.kind["filters"] = {
-                "window": list(conv.kernels.shape[2:]),
-                "strides": list(conv.strides),
-                "pooling": None if pool is None else pool.kind,
-            }
-            self.evidence.append("a corner's neurons recur at other places of the image")
-        elif is_local:
+        if found:
+            spent = self.n_for_grid + oracle.n_queries - before
+            self._tell_filters(found, spent, corner)
+        elif corner.is_local:
             self.evidence.append("no neuron sees pixels that are far apart: there may be filters")
-        elif is_one:
+            if is_exact:
+                self._tell_price()
+        elif layers == "one":
             self.kind["structure"] = "dense"
             self.evidence.append("neurons of the only hidden layer see pixels that are far apart")
         else:
             self.evidence.append("neurons see pixels that are far apart, in some layer")
 
+    def _may_be(self, layers: Layers, corner: Corner) -> bool:
+        """Whether what else was seen allows layers.
 
-def _takes_largest(pool: Pooling | None) -> bool:
-    return pool is not None and pool.kind == "max"
+        One hidden layer that goes straight on somewhere takes the largest of something; of leaky
+        units it may bend by another amount there, too.
+        """
+        _, slopes, pool = layers
+        is_max = pool is not None and pool.kind == "max"
+        if corner.is_stacked or (is_max and slopes is not None):
+            return True
+        is_several = self.kind.get("hidden_layers") == "several"
+        return not is_several and (is_max or not self.may_be_maxima)
+
+    def _tell_filters(self, found: list[Layers], spent: int, corner: Corner) -> None:
+        """Which filters there are, and what extracting them takes."""
+        (conv, slopes, pool), strides = found[0], {one[0].strides for one in found}
+        windows = {None if one[2] is None else one[2].size for one in found}
+        self.kind["structure"] = "convolution"
+        self.kind["filters"] = {
+            "number": len(conv.kernels),
+            "window": list(conv.kernels.shape[2:]),
+            "strides": list(conv.strides) if len(strides) == 1 else None,
+            "slopes": None if slopes is None else [float(slope) for slope in slopes],
+            "pooling": None if pool is None else pool.kind,
+            "pooling_window": list(pool.size) if pool is not None and len(windows) == 1 else None,
+        }
+        if slopes is not None:
+            self.kind |= {"units": "leaky", "hidden_layers": "one"}
+            self.evidence.append("the filters pass both sides, with a slope each")
+        self.evidence.append("a corner's neurons recur at other places of the image")
+        if corner.is_stacked:
+            self.kind["hidden_layers"] = "several"
+            self.kind.pop("units", None)
+            self.evidence.append(
+                "other neurons lie above the filters; what finding them takes is not known before"
+            )
+        elif corner.n_answers is not None:
+            self.kind["extract_queries"] = spent + corner.n_answers
+
+    def _tell_price(self) -> None:
+        """How large a dense network would be, where no filters were seen."""
+        method = SharedWeights()
+        n = method.density.n_parameters(self.oracle, self.noise, self.rng)
+        then = "come next" if n <= method.most_dense else "are not tried"
+        self.evidence.append(
+            f"a dense network of the same function has some {n:,} parameters or more; where no "
+            f"filters are found, methods for dense ones, a query or more for each, {then}"
+        )

@@ -13,9 +13,8 @@ from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
-from revelu.recover.method import Law
 from revelu.recover.shallow import OneHidden
-from revelu.recover.structured import Image, ImageGrid, PixelNoise, SharedWeights
+from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.chain import recover
@@ -31,6 +30,7 @@ from revelu.tasks.extract.precision import (
 )
 from revelu.tasks.extract.slopes import in_own_slopes
 from revelu.tasks.extract.where import run_where_it_bends
+from revelu.tasks.images import found_image, in_words
 from revelu.tasks.job import Refusal, given_inputs, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import in_units
@@ -260,29 +260,18 @@ def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
 
 def _found_image(job: CertifyingJob, noise: NoiseFloor) -> str:
     """Look whether inputs are images that the target does not call so; say what was found."""
-    oracle, is_float64 = job.oracle, noise.law == "float64"
-    is_rough = Law.of(noise) not in SharedWeights.answers and not is_float64
-    is_told = oracle.image is not None or oracle.domain is not None or oracle.box is not None
-    is_small = oracle.dim_in < ImageGrid.fewest
-    if is_told or is_rough or is_small or noise.of_log_ratios:
-        return ""
     # The seeds of searches stay what they are without this look.
     rng = np.random.default_rng(job.seeds)
     try:
-        with oracle.phase("recover"):
-            if is_float64 and not noise.is_exact:
-                row = Image((1, 1, oracle.dim_in))
-                noise = PixelNoise().measured(oracle, noise, row, rng)
-            shape = ImageGrid().find(oracle, noise, rng)
+        with job.oracle.phase("recover"):
+            shape = found_image(job.oracle, noise, rng)
     except (LimitReachedError, TargetError):
         return ""
     if shape is None:
         return ""
-    oracle.take_for_images(shape)
-    channels, height, width = shape
-    said = f"inputs act together as the pixels of {height}x{width}x{channels} images do"
-    log.info("%s", said)
-    return said
+    job.oracle.take_for_images(shape)
+    log.info("%s", in_words(shape))
+    return in_words(shape)
 
 
 def _foretell(job: CertifyingJob, expected: Forecast | None) -> None:
