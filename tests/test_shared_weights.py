@@ -172,7 +172,22 @@ def test_shapes_are_told_by_what_acts_together(name):
     before = oracle.n_queries
     found = ImageGrid().find(oracle, noise, np.random.default_rng(2))
     assert found == SHAPES[name]["shape"]
-    assert oracle.n_queries - before <= 400
+    assert oracle.n_queries - before <= 450
+
+
+@pytest.mark.parametrize("pool", ["", "max"])
+def test_shapes_are_not_taken_from_the_little_that_one_point_shows(pool):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        below = image_model((1, 12, 12), (3, 3, 3), pool=pool, seed=seed).layers[:-1]
+        shape = (below[2] if pool else below[0]).shape_out
+        upper = Convolution(rng.standard_normal((4, 3, 3, 3)) / 5.0, np.zeros(4), shape)
+        A = rng.standard_normal((10, upper.size_out))
+        target = LayeredNetwork([*below, upper, Relu(), Dense(A, np.zeros(10))])
+        oracle = Oracle(target, 144)
+        found = ImageGrid().find(oracle, measure_noise(oracle, seed), rng)
+        assert found in {(1, 12, 12), None}
+        assert oracle.n_queries <= 1500
 
 
 @pytest.mark.parametrize("widths", [(64, 16, 3), (36, 40, 1), (100, 20, 20, 5)])

@@ -376,7 +376,7 @@ def _of_filters(filters: Mapping[str, Any]) -> str:
     def size(name: str) -> str:
         return "unknown" if filters[name] is None else "x".join(map(str, filters[name]))
 
-    said = f"{filters['number']} filters of {size('window')}, stride {size('strides')}"
+    said = f"{filters['number']} filters or more of {size('window')}, stride {size('strides')}"
     if filters["slopes"] is not None:
         said += f", slopes {', '.join(f'{slope:.3g}' for slope in filters['slopes'])}"
     if (pooling := filters["pooling"]) is None:

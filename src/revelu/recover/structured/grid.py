@@ -42,6 +42,10 @@ class ImageGrid:
     filled : float
         Share of the window's inputs that have to act together with the first one: where layers lie
         above filters, not all do at every point.
+    n_tries : int
+        Points at which inputs that do are looked for, until no others do,
+    n_agreeing : int
+        or the shape stays what it is for so many points.
     most_channels : int
     """
 
@@ -51,7 +55,8 @@ class ImageGrid:
     n_pairs: int = 4
     local: float = 0.75
     filled: float = 0.5
-    n_tries: int = 2
+    n_tries: int = 6
+    n_agreeing: int = 3
     most_channels: int = 4
     most_blocks: int = 400
 
@@ -74,14 +79,25 @@ class ImageGrid:
         for _ in range(self.n_pairs):
             if self._act(oracle, noise, rng, [last])[0]:
                 return None
-        seen = np.zeros(d, dtype=bool)
+        seen, left = np.zeros(d, dtype=bool), np.arange(1, d, dtype=np.intp)
+        found: list[ImageShape | None] = []
         for _ in range(self.n_tries):
-            more = self._seen(oracle, noise, rng)
+            more = self._seen(oracle, noise, rng, left)
             if more is None:
-                return None
+                if not seen.any():
+                    return None
+                continue
             seen |= more
-            shape = self._shape(seen)
-            if shape is not None:
+            found.append(shape := self._shape(seen))
+            if shape is None:
+                left = np.arange(1, d, dtype=np.intp)
+                continue
+            # Of layers above filters a point may show little, which other shapes fit as well.
+            left = _outside(seen.reshape(shape))
+            n_same = sum(one == shape for one in found[-self.n_agreeing :])
+            is_agreed = n_same == self.n_agreeing and np.count_nonzero(seen) > self.n_agreeing
+            acting = (self._act(oracle, noise, rng, [left])[0] for _ in range(self.n_pairs))
+            if is_agreed or not any(acting):
                 return shape
         return None
 
@@ -106,13 +122,13 @@ class ImageGrid:
         return np.asarray((apart > 3.0 * SIGMAS * error).any(axis=1))
 
     def _seen(
-        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator
+        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, among: IntArray
     ) -> BoolArray | None:
-        """Which inputs act together with the first one, (d,), by halving blocks.
+        """Which of some inputs act together with the first one, (d,), by halving blocks.
 
         None where none does, or more than a window has.
         """
-        blocks = [np.arange(1, oracle.dim_in, dtype=np.intp)]
+        blocks = [among]
         seen = np.zeros(oracle.dim_in, dtype=bool)
         while blocks and len(blocks) <= self.most_blocks:
             acting = self._act(oracle, noise, rng, blocks)
@@ -154,6 +170,14 @@ class ImageGrid:
         step = steps.pop() if len(steps) == 1 else 1
         n = channels * ((rows - 1) // step + 1) * ((columns - 1) // step + 1)
         return float(np.count_nonzero(seen) / n)
+
+
+def _outside(seen: BoolArray) -> IntArray:
+    """Inputs outside the least window around those seen, which are an image's."""
+    rows, columns = (np.flatnonzero(seen.any(axis=(0, 2 - axis)))[-1] + 1 for axis in (0, 1))
+    is_outside = np.ones(seen.shape, dtype=bool)
+    is_outside[:, :rows, :columns] = False
+    return np.flatnonzero(is_outside)
 
 
 def _shapes(d: int, most_channels: int) -> Iterator[ImageShape]:

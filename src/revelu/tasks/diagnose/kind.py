@@ -54,7 +54,8 @@ class Kind:
     image : (int, int, int) or None
         Channels, height and width of inputs that are images, told or seen.
     filters : mapping or None
-        Of a convolution ``number``, ``window`` (height, width), ``strides``, ``slopes`` of leaky
+        Of a convolution ``number`` (at least so many: those that a corner's pixel shows, none
+        whose weight there is 0), ``window`` (height, width), ``strides``, ``slopes`` of leaky
         units or None, ``pooling`` (``max``, ``average``, or None where there is none) and
         ``pooling_window``; strides and windows are None where answers leave them open.
     extract_queries : int or None
@@ -397,7 +398,7 @@ class KindSearch:
             oracle,
             self.noise,
             self.rng,
-            is_single=layers != "several",
+            is_single=is_exact and layers != "several",
             is_stacked=is_exact,
         )
         found = [one for one in corner.layers if self._may_be(one, corner)]
