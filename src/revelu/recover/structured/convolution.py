@@ -74,6 +74,8 @@ class StructureSearch(Search):
         Layers below those that are fitted.
     is_stacked : bool
         Filters were found below other neurons.
+    n_left_open : int
+        Kinks of the last line along a pixel without a row, and filters without a sign.
     """
 
     method: "SharedWeights"
@@ -86,6 +88,7 @@ class StructureSearch(Search):
     lines_below: PixelLines = field(init=False)
     below: Below | None = field(default=None, init=False)
     is_stacked: bool = field(default=False, init=False)
+    n_left_open: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         shape = self.oracle.image
@@ -269,12 +272,25 @@ class StructureSearch(Search):
         )
 
     def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
-        """Filters that a pixel shows, and the layers around them."""
+        """Filters that a pixel shows, and the layers around them; the most of a few lines."""
+        best = None
+        for _ in range(self.method.max_lines):
+            found = self._filters_on_line(pixel)
+            if found is not None and (best is None or len(found[0].kernels) > len(best[0].kernels)):
+                best = found
+            # Kinks near each other have no rows, and of windows a line may tell some signs alone.
+            if found is None or not self.n_left_open:
+                break
+        return best
+
+    def _filters_on_line(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
+        """As :meth:`_filters_at`, of one line."""
         method, oracle, noise, image = self.method, self.oracle, self.noise, self.image
         line = self._line(pixel)
         if line is None:
             return None
         self.last_line = seen, rows = line
+        self.n_left_open = len(seen.kinks) - len(rows)
         rtol = method.digits * noise.half_digits
         filters = find_filters(rows, image, rtol)
         known = self._with_signs(seen, rows, filters, rtol)
@@ -353,6 +369,7 @@ class StructureSearch(Search):
         if not found:
             self.why_not.append("the signs of filters are left open")
             return None
+        self.n_left_open += len(filters) - len(found)
         return found, 1
 
     def _fitted(
