@@ -47,11 +47,30 @@ def keep(mark: str, text: str) -> None:
     write_tables(RESULTS / f"{mark}.json", mark, text)
 
 
-def keep_rows(mark: str, text: str) -> None:
-    """Replace the rows of a kept table that begin with the same cell; others stay."""
-    new = {line.split("|")[1]: line for line in text.splitlines()}
-    lines = (new.get(line.split("|")[1], line) for line in kept(mark).splitlines())
-    keep(mark, "\n".join(lines))
+def keep_rows(mark: str, text: str, n_cells: int = 1) -> None:
+    """Replace the rows of a kept table that begin with the same cells; others stay."""
+    new = _rows_of(text, n_cells)
+    keep(mark, "\n".join(new.get(_head(line, n_cells), line) for line in kept(mark).splitlines()))
+
+
+def add_rows(mark: str, text: str, n_cells: int = 1) -> None:
+    """As :func:`keep_rows`; rows that the kept table does not have yet follow its last one."""
+    known = _rows_of(kept(mark), n_cells)
+    keep_rows(mark, text, n_cells)
+    lines = kept(mark).splitlines()
+    end = max(i for i, line in enumerate(lines) if line.startswith("|")) + 1
+    new = [line for head, line in _rows_of(text, n_cells).items() if head not in known]
+    keep(mark, "\n".join([*lines[:end], *new, *lines[end:]]))
+
+
+def _rows_of(text: str, n_cells: int) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return {_head(line, n_cells): line for line in lines}
+
+
+def _head(line: str, n_cells: int) -> str:
+    """The first cells of a row; nothing of what is none."""
+    return "|".join(line.split("|")[1 : 1 + n_cells]) if line.startswith("|") else ""
 
 
 def _read(path: Path) -> str:

