@@ -222,6 +222,7 @@ def _rows() -> tuple[Row, ...]:
         ),
         *_leaky_rows(),
         *_untold_rows(),
+        Row("28x28, 8 of 5x5, float32", **LARGE, needed="4 of 5", float32=True),
     )
 
 
