@@ -366,7 +366,7 @@ def _of_kind(kind: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         return [*rows, ("next", "no method recovers such a function")]
     following = f"revelu extract TARGET {kind['extract_with']}".rstrip()
     if (n := kind["extract_queries"]) is not None:
-        following += f" (some {n:,} queries, and the certificate's)"
+        following += f" (some {n:,} queries or more, and the certificate's)"
     return [*rows, ("next", following)]
 
 

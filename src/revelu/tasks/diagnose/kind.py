@@ -59,8 +59,8 @@ class Kind:
         units or None, ``pooling`` (``max``, ``average``, or None where there is none) and
         ``pooling_window``; strides and windows are None where answers leave them open.
     extract_queries : int or None
-        About what recovery takes, the certificate not counted; None where that is not known
-        before.
+        About what recovery takes, more where a corner does not show all filters, the certificate
+        not counted; None where that is not known before.
     extract_with : str or None
         Options of ``revelu extract`` that such a target takes, empty where it takes none; None
         where no method recovers it.
@@ -452,10 +452,13 @@ class KindSearch:
             self.evidence.append("the filters pass both sides, with a slope each")
         self.evidence.append("a corner's neurons recur at other places of the image")
         if corner.is_stacked:
-            self.kind["hidden_layers"] = "several"
+            # A filter that was missed at other places looks like a neuron above the others.
+            is_open = self.kind.get("hidden_layers") == "one"
+            self.kind["hidden_layers"] = UNKNOWN if is_open else "several"
             self.kind.pop("units", None)
             self.evidence.append(
-                "other neurons lie above the filters; what finding them takes is not known before"
+                "neurons that see more seem to lie above the filters; what finding them takes is "
+                "not known before"
             )
         elif corner.n_answers is not None:
             self.kind["extract_queries"] = spent + corner.n_answers
