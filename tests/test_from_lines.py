@@ -7,12 +7,13 @@ import revelu
 from revelu.network import add_networks, zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.fit.from_lines import network_of
+from revelu.recover.fit.from_lines import FromLines, network_of
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.missing import Missing
 from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.fit.sightings import Kinks, Sightings
+from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
@@ -42,11 +43,11 @@ def nrmse(found, truth):
 @pytest.mark.parametrize(
     ("widths", "queries"),
     [
-        ([10, 16, 1], 6.0),
-        ([6, 12, 1], 8.0),
-        ([20, 40, 1], 5.0),
-        ([12, 16, 3], 4.0),
-        ([64, 32, 10], 1.2),
+        ([10, 16, 1], 4.2),
+        ([6, 12, 1], 4.2),
+        ([20, 40, 1], 4.0),
+        ([12, 16, 3], 2.5),
+        ([64, 32, 10], 0.9),
     ],
     ids=str,
 )
@@ -119,6 +120,19 @@ def test_lines_make_the_rows_exact_that_they_meet(seed):
 
     assert np.median(errors(known.rows)) < 0.05 * np.median(errors(known.first))
     assert oracle.n_queries < 6 * 6 * 24 * 2
+
+
+@pytest.mark.parametrize(
+    ("n_met", "n_unseen"),
+    [(76, 1.05), (50, 12.0), (40, 20.0)],
+)
+def test_spare_neurons_are_tried_where_they_are_as_many_as_two_lines_have_not_seen(n_met, n_unseen):
+    # Of 80 known neurons the line meets n_met, and 20 new ones: 20 (80 / n_met - 1) are unseen.
+    how = FromLines()
+    trials = how._trials(100, 80, 20, n_met, Sizes(10, 1))
+    n_spare = int(how.spare * 100)
+    assert [trial.n_spare for trial in trials] == ([0, n_spare] if n_unseen <= n_spare else [])
+    assert all(trial.equations == how.equations for trial in trials)
 
 
 def test_neurons_that_held_ones_lack_are_found_at_once():

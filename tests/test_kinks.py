@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import revelu
 from revelu.network import zoo
 from revelu.probe import kinks
-from revelu.probe.kinks import KinkSearch, find_kinks
+from revelu.probe.kinks import KinkSearch, _angle, find_kinks
 from revelu.probe.line import random_line
 
 EPS = np.finfo(float).eps
@@ -152,3 +152,30 @@ def test_a_search_without_end_says_nothing_of_the_class(monkeypatch):
     assert recovery.status is revelu.Status.UNVERIFIED
     assert recovery.network is None
     assert "rounds" in recovery.evidence[0]
+
+
+@pytest.mark.parametrize("widths", [(10, 40, 1), (6, 24, 1)])
+def test_bends_that_a_short_piece_goes_past_are_seen_inside_wide_pieces(widths):
+    n_invented, n_queries = [], []
+    for wide in (np.inf, 1.5):
+        invented, asked = 0, 0
+        for seed in range(10):
+            network = zoo.random_network(list(widths), seed=seed)
+            ask = Counting(lambda X, f=network: f(X).astype(np.float32).astype(float))
+            rng = np.random.default_rng([seed, 7])
+            line = random_line(rng, widths[0])
+            scale = network(rng.standard_normal((500, widths[0]))).std(axis=0)
+            scan = find_kinks(ask, line, 1.5e-7, scale, rng, side=3.0, wide=wide)
+            apart = np.arctan(scan.kinks)[:, None] - np.arctan(true_kinks(network, line))
+            invented += int((np.abs(apart).min(axis=1) > 1e-3).sum())
+            asked += ask.n_queries
+        n_invented.append(invented)
+        n_queries.append(asked)
+    # A kink at which nothing bends is what two pieces make of bends that they go past.
+    assert n_invented[1] < n_invented[0] / 2
+    assert n_queries[1] < 1.05 * n_queries[0]
+    lengths = [_angle(piece.ts[0], piece.ts[-1]) for piece in scan.pieces]
+    for piece, length in zip(scan.pieces, lengths, strict=True):
+        shares = [_angle(piece.ts[0], t) / length for t in piece.ts[1:-1]]
+        is_wide = length > 1.5 * np.median(lengths)
+        assert not is_wide or any(0.1 < share < 0.9 for share in shares)

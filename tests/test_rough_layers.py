@@ -77,6 +77,22 @@ def test_hyperplanes_of_one_hidden_layer_do_not_end(widths, seed):
     assert not Crossings().some_end(oracle, noise, rows, rng)
 
 
+def test_a_few_rows_of_no_neuron_are_no_second_layer():
+    # Every seventh row; of 32 drawn from 80 a fifth are such by chance, one time of eight.
+    target = InFloat32(zoo.random_network([40, 80, 10], seed=1))
+    (W, A), b = target.truth.weights, target.truth.biases[0]
+    W = W.copy()
+    oracle, of_none = Oracle(target, 40), np.arange(68, 80)
+    wrong = np.random.default_rng(5).standard_normal((len(of_none), 40)) / np.sqrt(40)
+    W[of_none] = wrong * np.linalg.norm(W, axis=1).mean()
+    rows = Rows(W, b, A.T, np.full(80, 1e-3), np.zeros((80, 40)))
+    noise = measure_noise(oracle, 0)
+    before = oracle.n_queries
+    for seed in range(40):
+        assert not Crossings().some_end(oracle, noise, rows, np.random.default_rng(seed))
+    assert oracle.n_queries - before <= 40 * 64 * 4 * 4
+
+
 @pytest.mark.parametrize(("widths", "seed"), [([10, 10, 10, 1], 2), ([64, 24, 16, 10], 1)], ids=str)
 def test_rough_rows_are_the_first_layer_with_its_signs(widths, seed):
     target = InFloat32(zoo.random_network(widths, seed=seed))

@@ -1,5 +1,7 @@
 """Recovery against the truth, with a query budget beside every shape."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -165,6 +167,38 @@ def test_blocks_cover_what_can_be_measured_once(m, k, some_are_empty, seed):
         if block.is_solvable:
             assert single[block.start : block.stop].all()
             assert block.stop - block.start <= max(1, k - 2)
+
+
+@given(st.integers(0, 14), st.integers(1, 9), st.integers(0, 10**6))
+def test_blocks_are_filled_with_kinks_of_known_neurons(m, k, seed):
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((m, k))
+    columns /= np.linalg.norm(columns, axis=1)[:, None]
+    half_gaps, single, known = (
+        rng.uniform(0.02, 0.2, m + 1),
+        rng.random(m) < 0.8,
+        rng.random(m) < 0.5,
+    )
+    _, blocks = choose_blocks(columns, half_gaps, single, 0.01, is_known=known)
+    for block in blocks:
+        if block.is_solvable:
+            assert single[block.start : block.stop].all()
+            assert (~known[block.start : block.stop]).sum() <= max(1, k - 2)
+
+
+def test_known_kinks_between_new_ones_cost_no_piece():
+    columns, half_gaps, single = np.ones((9, 1)), np.full(10, 0.1), np.ones(9, dtype=bool)
+    known = np.ones(9, dtype=bool)
+    known[[0, 4, 8]] = False
+    pieces = []
+    for is_known in (None, known):
+        first, blocks = choose_blocks(columns, half_gaps, single, 0.01, is_known=is_known)
+        assert all(block.is_solvable for block in blocks)
+        pieces.append({first, *(block.stop for block in blocks)})
+    assert [len(measured) for measured in pieces] == [10, 4]
+    # Each new kink is alone between two of them.
+    edges = sorted(pieces[1])
+    assert [(~known[a:b]).sum() for a, b in pairwise(edges)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -85,7 +85,7 @@ class Crossings:
     noise: float = 1.5
     region: Region = field(default_factory=Everywhere)
     n_tests: int = 4
-    n_rows: tuple[int, ...] = (8, 16, 32)
+    n_rows: tuple[int, ...] = (8, 16, 32, 64)
     few_ended: float = 0.07
     many_ended: float = 0.4
     ended: float = 0.2
