@@ -47,11 +47,22 @@ def keep(mark: str, text: str) -> None:
     write_tables(RESULTS / f"{mark}.json", mark, text)
 
 
-def keep_rows(mark: str, text: str) -> None:
-    """Replace the rows of a kept table that begin with the same cell; others stay."""
-    new = {line.split("|")[1]: line for line in text.splitlines()}
-    lines = (new.get(line.split("|")[1], line) for line in kept(mark).splitlines())
+def keep_rows(mark: str, text: str, n_cells: int = 1) -> None:
+    """Replace the rows of a kept table that begin with the same cells; all else stays.
+
+    Parameters
+    ----------
+    n_cells : int
+        How many cells name a row.
+    """
+    new = {_named(line, n_cells): line for line in text.splitlines() if line.startswith("|")}
+    lines = (new.get(_named(line, n_cells), line) for line in kept(mark).splitlines())
     keep(mark, "\n".join(lines))
+
+
+def _named(line: str, n_cells: int) -> tuple[str, ...]:
+    """The first cells of a table's line; none of a line of prose."""
+    return tuple(line.split("|")[1 : 1 + n_cells])
 
 
 def _read(path: Path) -> str:
