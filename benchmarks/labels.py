@@ -180,13 +180,24 @@ def error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | No
     if truth is None or not found.classes or found.network is None or truth.n_hidden != 1:
         return None
     places = [int(label) for label in found.classes]
-    V, A, c = in_one_scale(truth, places)
+    V, A, c = in_one_scale(without_distant(truth), places)
     U, B, e = in_one_scale(found.network, None)
     if U.shape != V.shape or A.shape != B.shape:
         return None
     order = np.abs(V[:, None] - U[None]).max(axis=2).argmin(axis=1)
     a, b = np.append(A, c), np.append(B[:, order], e)
     return float(max(np.abs(V - U[order]).max(), np.abs(a - b * (a @ b) / (b @ b)).max()))
+
+
+def without_distant(network: revelu.Network, farthest: float = 1e3) -> revelu.Network:
+    """Leave out neurons that training has let die, whose hyperplanes no input comes near.
+
+    What is left of their weights, some 1e-6, adds a constant where they are on.
+    """
+    (W, A), (b, c) = network.weights, network.biases
+    distant = np.abs(b) > farthest * np.linalg.norm(W, axis=1)
+    constant = A[:, distant] @ np.maximum(b[distant], 0.0)
+    return revelu.Network([W[~distant], A[:, ~distant]], [b[~distant], c + constant])
 
 
 def first_error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | None:
