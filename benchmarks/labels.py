@@ -56,7 +56,7 @@ ROWS = (
     Row("3-8-1, the sign", "random", 10, (3, 8, 1)),
     Row("4-8-1, the sign", "random", 10, (4, 8, 1)),
     Row("2-12-3", "random", 10, (2, 12, 3)),
-    Row("64-32-10", "random", 10, (64, 32, 10), 1e-9, 400, 120),
+    Row("64-32-10, random", "random", 10, (64, 32, 10), 1e-9, 400, 120),
     Row("64-32-10 trained on digits", "digits", 10, (64, 32, 10), 1e-9, 400, 120),
     Row("784-32-10 trained on MNIST", "mnist", 3, (784, 32, 10), None, 300, 1800),
     *(Row(f"MLPClassifier on {name}, predict", name, 4) for name in DATA),

@@ -541,6 +541,15 @@ def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
     assert found.ledger.n_queries <= 70_000
 
 
+def test_inputs_rounded_to_float16_are_not_called_a_tree():
+    labels = degrade(zoo.random_network([10, 8, 4], seed=7), Labels())
+    found = revelu.extract(
+        lambda X: labels(X.astype(np.float16).astype(np.float64)), dim_in=10, seed=1, budget=60_000
+    )
+    assert found.status is Status.UNVERIFIED
+    assert any("float16" in said for said in found.evidence)
+
+
 @pytest.mark.parametrize("wrong_by", [0.0, 20.0, -20.0])
 def test_labels_tell_entries_that_borders_leave_open(wrong_by):
     """Whatever an idle entry was at first, the network has the label of every input asked."""
