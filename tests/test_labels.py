@@ -25,7 +25,9 @@ from revelu.oracle import Labels, Oracle, degrade
 from revelu.oracle.labels import LabelTally, are_labels, as_labels
 from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.borders import Pool
+from revelu.recover.labels.columns import Columns, Idle
 from revelu.recover.labels.facets import Facets, Precision
+from revelu.recover.labels.idle import settled
 from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import Polish, predicted_borders, refine
 from revelu.recover.labels.rows import Matching, find_rows
@@ -537,3 +539,32 @@ def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
     fresh = np.random.default_rng(5).standard_normal((100_000, 2))
     np.testing.assert_array_equal(labels_of(found, fresh), model.predict(fresh))
     assert found.ledger.n_queries <= 70_000
+
+
+def test_inputs_rounded_to_float16_are_not_called_a_tree():
+    labels = degrade(zoo.random_network([10, 8, 4], seed=7), Labels())
+    found = revelu.extract(
+        lambda X: labels(X.astype(np.float16).astype(np.float64)), dim_in=10, seed=1, budget=60_000
+    )
+    assert found.status is Status.UNVERIFIED
+    assert any("float16" in said for said in found.evidence)
+
+
+@pytest.mark.parametrize("wrong_by", [0.0, 20.0, -20.0])
+def test_labels_tell_entries_that_borders_leave_open(wrong_by):
+    """Whatever an idle entry was at first, the network has the label of every input asked."""
+    truth = zoo.random_network([6, 8, 4], seed=5)
+    (W, A), (b, c) = truth.weights, truth.biases
+    X = np.random.default_rng(6).standard_normal((2000, 6))
+    labels = truth(X).argmax(axis=1)
+    entry = np.zeros((1, 4, 8))
+    entry[0, 2, 3] = 1.0
+    idle = Idle(entry, np.zeros((1, 4, 6)), np.zeros((1, 4)))
+    columns = Columns(
+        A + wrong_by * entry[0], np.zeros((4, 6)), c, idle, 1, np.zeros(0, bool), 0.0, 1.0
+    )
+    V = np.column_stack([W, b])
+    told = settled(columns, V, X, labels)
+    assert (told.network(V)(X).argmax(axis=1) == labels).all()
+    assert abs(told.A[2, 3] - A[2, 3]) < 0.1
+    assert wrong_by or told is columns

@@ -63,14 +63,31 @@ class Spectrum:
 
 
 @dataclass(frozen=True, eq=False)
+class Idle:
+    """What null vectors that are idle add to an output layer.
+
+    Attributes
+    ----------
+    A, G, c : ndarray, shapes (t, k, m), (t, k, d) and (t, k)
+    """
+
+    A: FloatArray
+    G: FloatArray
+    c: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+
+@dataclass(frozen=True, eq=False)
 class Columns:
     """What equations say of the output layer.
 
     Attributes
     ----------
     A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
-    idle : ndarray, shape (t, k, m)
-        What idle null vectors add to A.
+    idle : Idle
+        What idle null vectors add to them.
     n_scales : int
         Null vectors that are not idle: one, unless points are missing, or classes share no border.
     lonely : ndarray of bool, shape (n,)
@@ -82,7 +99,7 @@ class Columns:
     A: FloatArray
     G: FloatArray
     c: FloatArray
-    idle: FloatArray
+    idle: Idle
     n_scales: int
     lonely: BoolArray
     smallest: float
@@ -151,7 +168,7 @@ def fit_columns(
         A @ best,
         G @ best,
         c @ best,
-        np.moveaxis(A @ mix[n_scales:].T, -1, 0),
+        Idle(*(np.moveaxis(part @ mix[n_scales:].T, -1, 0) for part in (A, G, c))),
         n_scales,
         _lonely(S @ mix[1:n_scales].T, spectrum),
         float(sizes[-q]),

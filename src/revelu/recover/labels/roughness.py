@@ -25,6 +25,12 @@ _PARALLEL = (
     "a tree, or several, not a network"
 )
 
+_ROUNDED = (
+    "all {n} pieces of borders that were measured are parallel to axes, where inputs round to "
+    "another float16: labels of a target that rounds its inputs to so few digits do not tell its "
+    "weights yet"
+)
+
 
 @dataclass(frozen=True)
 class Roughness:
@@ -84,7 +90,21 @@ def objection(facets: Facets, roughness: Roughness) -> tuple[Why, str] | None:
     is_parallel = np.sort(size, axis=1)[:, :-1].max(initial=0.0) < 1e-6
     if len(facets) < roughness.fewest or axes < 2 or not is_parallel:
         return None
+    if _are_of_float16(facets):
+        return Why.UNRESOLVED, _ROUNDED.format(n=len(facets))
     return Why.DISCONTINUOUS, _PARALLEL.format(n=len(facets), axes=axes)
+
+
+def _are_of_float16(facets: Facets, room: float = 64.0) -> bool:
+    """Whether all pieces, which are parallel to axes, are where inputs round to another float16.
+
+    The thresholds of a tree are there by chance alone, which one in thousands is.
+    """
+    x = np.take_along_axis(facets.X, np.abs(facets.N).argmax(axis=1)[:, None], axis=1)[:, 0]
+    off = room * facets.off
+    with np.errstate(over="ignore"):
+        below, above = (x - off).astype(np.float16), (x + off).astype(np.float16)
+    return bool((below != above).all())
 
 
 def restlessness(

@@ -33,6 +33,7 @@ from revelu.recover.labels.columns import Columns, Spectrum, allowances, distanc
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
+from revelu.recover.labels.idle import settled
 from revelu.recover.labels.in_span import Inside, InSpan, Slicing
 from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import (
@@ -72,6 +73,7 @@ class LabelSearch(Search):
     survey: Survey = field(init=False)
     borders: Borders = field(init=False)
     n_farther: int = field(default=0, init=False)
+    n_denied: int = field(default=0, init=False)
     is_refined: bool = field(default=False, init=False)
     told: Told | None = field(default=None, init=False)
     deeper: TwoLayers | None = field(default=None, init=False)
@@ -253,6 +255,8 @@ class LabelSearch(Search):
             candidate = self._explain()
             if candidate is not None:
                 return candidate
+            if self.n_denied > self.method.max_denied:
+                return self._ended(Why.UNRESOLVED, _DENIED.format(n=len(self.survey.rows)))
         return self._ended(Why.UNRESOLVED, _MISSING.format(n=len(self.survey.rows)))
 
     def _go_deeper(self) -> Candidate | None:
@@ -318,20 +322,25 @@ class LabelSearch(Search):
             self._look_at(rest)
             return None
         if not len(self.survey.rows):
-            return self._polished(columns.network(self.survey.rows.V))
+            return self._polished(self._network(columns, self.survey.rows.V))
         if self.domain is not EVERYWHERE and not self.is_refined:
             self.survey.rows, self.is_refined = self._refined_rows(), True
             columns, _ = self._columns(skip=True)
         signs = find_signs(self.survey.rows.V, columns, self.method.turning)
         if signs.rows is None and not signs.are_refuted:
-            return self._polished(columns.network(self.survey.rows.V))
+            return self._polished(self._network(columns, self.survey.rows.V))
         if signs.rows is None:
             is_last = self.n_farther == self.method.n_farther
             self._look_farther()
             return self._unsigned(columns) if is_last else None
         self.survey.farther, self.n_farther = 1.0, 0
         columns, _ = self._columns(skip=False, V=signs.rows)
-        return self._polished(columns.network(signs.rows))
+        return self._polished(self._network(columns, signs.rows))
+
+    def _network(self, columns: Columns, V: FloatArray) -> Network:
+        """The network of an output layer, whose idle part the labels asked have told."""
+        labels = np.searchsorted(self.pool.classes, self.pool.labels)
+        return settled(columns, V, self.pool.X, labels).network(V)
 
     def _refine_rough_rows(self) -> None:
         """Tell rows to more digits whose bends have told them to few; leave out what is none.
@@ -489,6 +498,7 @@ class LabelSearch(Search):
             if (~met).mean() <= most_wrong and not n_idle:
                 break
         if (~met).mean() > most_wrong:
+            self.n_denied += 1
             self._learn_from(expected.take(np.flatnonzero(~met)[: self.method.n_wrong]))
             return None
         return network.then(np.array([[-1.0, 1.0]])) if len(classes) == 2 else network
@@ -558,8 +568,9 @@ class FromLabels(Method):
     rough, least_bent : float, float
         Where labels tell few digits, rows known to so many times what normals are told to are
         measured again; they are neurons where such a share of borders bends at them.
-    max_repairs : int
-        Times that it goes on where fresh labels disagree.
+    max_denied, max_repairs : int, int
+        Times that it goes on where borders that a network predicts are others, and where fresh
+        labels disagree.
     precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
     two_inputs, slicing
         What tunes the steps.
@@ -583,6 +594,7 @@ class FromLabels(Method):
     room_of_rest: float = 8.0
     rough: float = 10.0
     least_bent: float = 0.5
+    max_denied: int = 12
     max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: Pace = Pace()  # noqa: RUF009
@@ -646,6 +658,10 @@ _SIGNS_OPEN = (
     "the signs of neurons are not told: there are more choices than can be searched, so an affine "
     "skip stands for them, and for any neuron that is on at every border seen; the labels are the "
     "same"
+)
+_DENIED = (
+    "{n} neurons explain the borders that were seen, and others are predicted that are not there: "
+    "what the borders leave open was not found"
 )
 _MISSING = (
     "{n} neurons bend the borders, and do not explain them: others are missing, or there are none"

@@ -73,7 +73,7 @@ def find_signs(V: FloatArray, columns: Columns, turning: Turning) -> Signs:
     m, d = len(V), V.shape[1] - 1
     T = (columns.A[:, :, None] * V[None, :, :d]).transpose(0, 2, 1).reshape(-1, m)
     y = -columns.G.ravel()
-    taken_up = _idle_skips(V, columns.idle, turning.faint)
+    taken_up = _idle_skips(V, columns.idle.A, turning.faint)
     if len(taken_up):
         Q, sizes, _ = np.linalg.svd(taken_up.T, full_matrices=False)
         Q = Q[:, : int((sizes > turning.faint * sizes[0]).sum())]
