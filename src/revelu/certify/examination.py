@@ -112,6 +112,11 @@ class Examination:
         growth[self.is_drawn | (self.box is not None)] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
         tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
+        if self.noise.drawn_anew is not None:
+            # Noise of probabilities is the same wherever they are asked.
+            seen = np.where(self.is_seen[:, None], self.Y, 0.0)
+            own = self.agreement.random_factor * self.noise.sigma(seen)
+            return np.where(self.is_seen[:, None], own, tolerance)
         if self.noise.grid is None:
             return np.asarray(tolerance)
         own = self.agreement.grid_units * self.noise.grid.spacing(self.Y)
@@ -139,13 +144,19 @@ class Examination:
         ratio = np.where(self.errors == 0.0, 0.0, ratio).max(axis=1)
         unseen = ~self.is_seen
         if unseen.any():
-            ratio[unseen] = _saturated_ratio(
-                self.predicted[unseen],
-                self.answered[unseen],
-                self.tolerance[unseen].max(axis=1),
-                self.smallest,
-            )
+            ratio[unseen] = self._ratio_of_saturated(unseen)
         return np.where(self.is_foreign, np.inf, ratio)
+
+    def _ratio_of_saturated(self, which: BoolArray) -> FloatArray:
+        """NaN or infinite, where log-ratios cannot be compared, shape (n,)."""
+        predicted, answered, smallest = self.predicted[which], self.answered[which], self.smallest
+        if self.noise.drawn_anew is None:
+            # A probability changes by less than its logits do, so their tolerance is enough.
+            tolerance = self.tolerance[which].max(axis=1, keepdims=True)
+        else:
+            tolerance = self.agreement.random_factor * self.noise.drawn_anew
+            smallest = smallest + tolerance
+        return _saturated_ratio(predicted, answered, tolerance, smallest)
 
     @property
     def is_compared(self) -> BoolArray:
@@ -278,11 +289,11 @@ def _saturated_ratio(
     """NaN where the network is saturated as the target is, in the same class, else infinite.
 
     A target saturated where the network's smallest probability is over ``smallest`` by more
-    than ``margin``, in logarithms, is another function.  A probability changes by less than its
-    logits do, so their tolerance is more than enough.
+    than ``margin``, in logarithms, is another function, and so is one whose
+    probabilities are apart by more than ``tolerance (n, k + 1)``, or (n, 1).
     """
     full = np.column_stack([logits, np.zeros(len(logits))])
     log_p = full - logsumexp(full, axis=1)[:, None]
     as_saturated = (log_p <= np.log(smallest) + margin).any(axis=1)
-    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
+    as_probable = (np.abs(np.exp(log_p) - probabilities) <= tolerance).all(axis=1)
     return np.where(as_saturated & as_probable, np.nan, np.inf)
