@@ -68,16 +68,12 @@ class Standard:
     def excess(self, examination: Examination) -> FloatArray:
         """By which factor errors at the inputs drawn exceed the answers' own, shape (k,).
 
-        Of an output with all its digits nothing is asked here: its tolerance is strict.  Where
-        noise is of probabilities, each error counts in units of its answer's.
+        Of an output with all its digits nothing is asked here: its tolerance is strict.
         """
-        own, chosen = examination.own_errors, examination.is_drawn & examination.is_seen
-        errors = examination.errors[chosen]
+        own = examination.own_errors
+        errors = examination.errors[examination.is_drawn & examination.is_seen]
         if not len(errors):
             return np.zeros(len(own))
-        if examination.noise.drawn_anew is not None:
-            each = errors / examination.noise.sigma(examination.Y[chosen])
-            return np.asarray(np.sqrt((each**2).mean(axis=0)))
         rms = np.sqrt((errors**2).mean(axis=0))
         asked = ~examination.noise.has_all_digits(examination.spread) & (own > 0)
         return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))

@@ -15,7 +15,7 @@ from revelu.certify.checks import (
 )
 from revelu.certify.tolerances import Agreement
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle, log_ratios
+from revelu.oracle import NoiseFloor, Oracle, log_ratios, softmax
 from revelu.types import BoolArray, FloatArray
 
 
@@ -29,7 +29,8 @@ class Examination:
     answered : ndarray, shape (n, k)
         As the target gives them; of probabilities ``k`` is one more than below.
     predicted : ndarray, shape (n, k)
-        By the network; log-ratios, where the target gives probabilities.
+        By the network; log-ratios, where the target gives probabilities, and probabilities where
+        these are noisy.
     is_drawn : ndarray of bool, shape (n,)
         Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
         The others are structural: hyperplanes, and tails or corners.
@@ -109,14 +110,11 @@ class Examination:
         """The largest |error| that counts as agreement, shape (n, k)."""
         # The terms of an answer, and its errors, grow with |x| beyond the radius of N(0, I).
         growth = np.maximum(np.sqrt((1.0 + (self.X**2).mean(axis=1)) / 2.0), 1.0)
-        growth[self.is_drawn | (self.box is not None)] = 1.0
+        # Noise that is added to shares does not.
+        is_flat = self.box is not None or (self.noise.are_shares and self.noise.law == "random")
+        growth[self.is_drawn | is_flat] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
         tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
-        if self.noise.drawn_anew is not None:
-            # Noise of probabilities is the same wherever they are asked.
-            seen = np.where(self.is_seen[:, None], self.Y, 0.0)
-            own = self.agreement.random_factor * self.noise.sigma(seen)
-            return np.where(self.is_seen[:, None], own, tolerance)
         if self.noise.grid is None:
             return np.asarray(tolerance)
         own = self.agreement.grid_units * self.noise.grid.spacing(self.Y)
@@ -144,19 +142,13 @@ class Examination:
         ratio = np.where(self.errors == 0.0, 0.0, ratio).max(axis=1)
         unseen = ~self.is_seen
         if unseen.any():
-            ratio[unseen] = self._ratio_of_saturated(unseen)
+            ratio[unseen] = _saturated_ratio(
+                self.predicted[unseen],
+                self.answered[unseen],
+                self.tolerance[unseen].max(axis=1),
+                self.smallest,
+            )
         return np.where(self.is_foreign, np.inf, ratio)
-
-    def _ratio_of_saturated(self, which: BoolArray) -> FloatArray:
-        """NaN or infinite, where log-ratios cannot be compared, shape (n,)."""
-        predicted, answered, smallest = self.predicted[which], self.answered[which], self.smallest
-        if self.noise.drawn_anew is None:
-            # A probability changes by less than its logits do, so their tolerance is enough.
-            tolerance = self.tolerance[which].max(axis=1, keepdims=True)
-        else:
-            tolerance = self.agreement.random_factor * self.noise.drawn_anew
-            smallest = smallest + tolerance
-        return _saturated_ratio(predicted, answered, tolerance, smallest)
 
     @property
     def is_compared(self) -> BoolArray:
@@ -185,7 +177,11 @@ class Examination:
 
     def by(self, network: Network) -> "Examination":
         """Return the same answers, held against another network's predictions."""
-        return replace(self, predicted=predictions(network, self.X))
+        n = self.answered.shape[1]
+        predicted = predictions(network, self.X)
+        # Of noisy probabilities it is these that are compared.
+        is_softmax = self.predicted.shape[1] == n > network.dim_out
+        return replace(self, predicted=_probabilities(predicted) if is_softmax else predicted)
 
     def __add__(self, other: "Examination") -> "Examination":
         return replace(
@@ -254,9 +250,9 @@ def examine_given(
     return Examination(
         X,
         answered,
-        predictions(network, X),
+        predictions(network, X, noise),
         np.zeros(len(X), dtype=bool),
-        noise,
+        noise.of_answers,
         oracle.smallest_probability,
         box=oracle.box,
         words="" if oracle.domain is None else oracle.domain.words,
@@ -264,10 +260,19 @@ def examine_given(
     )
 
 
-def predictions(network: Network, X: FloatArray) -> FloatArray:
-    """Evaluate a network; what overflows is infinite or NaN, which no check passes."""
+def predictions(network: Network, X: FloatArray, noise: NoiseFloor | None = None) -> FloatArray:
+    """Evaluate a network; what overflows is infinite or NaN, which no check passes.
+
+    Where ``noise`` is that of probabilities, these are predicted.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        return network(X)
+        Y = network(X)
+    return Y if noise is None or noise.drawn_anew is None else _probabilities(Y)
+
+
+def _probabilities(log_ratios: FloatArray) -> FloatArray:
+    """Probabilities of which these are the log-ratios against the last, (n, k) -> (n, k + 1)."""
+    return softmax(np.column_stack([log_ratios, np.zeros(len(log_ratios))]))
 
 
 def _sides(
@@ -289,11 +294,11 @@ def _saturated_ratio(
     """NaN where the network is saturated as the target is, in the same class, else infinite.
 
     A target saturated where the network's smallest probability is over ``smallest`` by more
-    than ``margin``, in logarithms, is another function, and so is one whose
-    probabilities are apart by more than ``tolerance (n, k + 1)``, or (n, 1).
+    than ``margin``, in logarithms, is another function.  A probability changes by less than its
+    logits do, so their tolerance is more than enough.
     """
     full = np.column_stack([logits, np.zeros(len(logits))])
     log_p = full - logsumexp(full, axis=1)[:, None]
     as_saturated = (log_p <= np.log(smallest) + margin).any(axis=1)
-    as_probable = (np.abs(np.exp(log_p) - probabilities) <= tolerance).all(axis=1)
+    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
     return np.where(as_saturated & as_probable, np.nan, np.inf)

@@ -1,6 +1,6 @@
 """The noise floor of a target's answers: the unit of every tolerance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,6 +99,22 @@ class NoiseFloor:
         """Whether log-ratios err by what the probabilities themselves do, each by its own."""
         is_rounded = self.law == "rounded" and self.numbers.grid is not None
         return self.of_log_ratios and (is_rounded or self.drawn_anew is not None)
+
+    @property
+    def of_answers(self) -> "NoiseFloor":
+        """The floor of noisy probabilities themselves; of all other answers this one."""
+        if self.drawn_anew is None:
+            return self
+        n = len(self.drawn_anew)
+        return replace(
+            self,
+            nu=self.drawn_anew * np.sqrt(2.0),
+            scale=np.full(n, 0.5),
+            spread=np.zeros(n),
+            of_log_ratios=False,
+            are_shares=True,
+            drawn_anew=None,
+        )
 
     def _of_probabilities(self, P: FloatArray) -> FloatArray:
         """Standard errors of probabilities, shape (n, k + 1)."""
