@@ -260,7 +260,8 @@ def measure_noise(
     # Rows with a single 1 are probabilities as well, where they are certain.
     if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
-        smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
+        smallest = smallest_with_digits(Y, numbers.format, numbers.rounding)
+        oracle.smallest_probability = smallest
         apart = float(np.abs(answered_again - answered[again]).max())
         if numbers.grid is None and apart > repeats.rounding(numbers, oracle.dim_in):
             return _of_noisy_probabilities(oracle, stencils, rng, X, answered, numbers, apart)
