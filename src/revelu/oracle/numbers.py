@@ -42,7 +42,7 @@ class Numbers:
         if self.grid is None or self.grid.digits is None:
             return 0.0
         # Half a unit of the last digit, of a number that begins with 1.
-        return 0.5 * float(self.grid.base) ** (1.0 - self.grid.digits)
+        return float(0.5 * self.grid.base ** (1.0 - self.grid.digits))
 
     def hold(self, Y: FloatArray) -> BoolArray:
         """Tell which rows of answers, (n, k) -> (n,), are such numbers."""

@@ -34,7 +34,15 @@ from revelu.probe.kinks import find_kinks
 from revelu.probe.region import Region
 from revelu.recover.fit.from_lines import HyperplanesEndError, NoRowsError
 from revelu.recover.fit.price import Price
-from revelu.recover.fit.search import complete, explain, is_explained, is_near, refine, refine_as_weighed, sharpen
+from revelu.recover.fit.search import (
+    complete,
+    explain,
+    is_explained,
+    is_near,
+    refine,
+    refine_as_weighed,
+    sharpen,
+)
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Search, Why
@@ -337,7 +345,7 @@ class FitSearch(Search):
             self.best = refine_as_weighed(self.best, samples)
 
     def _tempered(self, samples: Samples) -> Samples:
-        """Samples whose errors differ by less than they do, where they do by orders of magnitude."""
+        """Samples whose errors differ less, where they differ by orders of magnitude."""
         if self.noise.drawn_anew is None:
             return samples.evenly()
         even = self.method.tempered * samples.evenly().sigma
@@ -529,9 +537,8 @@ class FitSearch(Search):
         X = self.oracle.in_float32(X)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
-        least = self.method.min_answered
-        if self.noise.drawn_anew is not None:
-            least = self.method.min_told
+        is_noisy = self.noise.drawn_anew is not None
+        least = self.method.min_told if is_noisy else self.method.min_answered
         if answered.sum() < least * len(X):
             raise SaturatedError(
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
