@@ -9,8 +9,8 @@ from scipy.special import expit
 import revelu
 from revelu.adapters.demos import demo_path
 from revelu.certify import certify, examine
-from revelu.network import zoo
-from revelu.oracle import Float32, Noisy, Oracle, Rounded, degrade, measure_noise
+from revelu.network import to_log_ratios, zoo
+from revelu.oracle import Float32, Noisy, Normalised, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.numbers import are_written_float32
 from revelu.recover.fit.search import is_explained, refine, sharpen
@@ -280,6 +280,69 @@ def test_of_two_classes_the_digits_end_where_one_is_1_less_the_other():
     found = -recovery.network(X)[:, 0] / 10.0
     assert np.sqrt(((found - truth(X)[:, 0]) ** 2).mean() / truth(X).var()) < 1e-6
     assert recovery.ledger.n_recovery < 12 * truth.n_parameters
+
+
+def noisy_probabilities(truth, sigma, seed=1):
+    """Probabilities with noise of one size, that still sum to 1."""
+    return degrade(lambda X: probabilities_of(truth(X)), Noisy(sigma, seed=seed), Normalised())
+
+
+@pytest.mark.parametrize("sigma", [4e-5, 4e-3])
+def test_each_log_ratio_of_noisy_probabilities_has_its_own_error(sigma):
+    truth = zoo.scaled(zoo.random_network([10, 16, 3], seed=5), 1.0, 3.0)
+    oracle = Oracle(noisy_probabilities(truth, sigma), 10)
+    noise = measure_noise(oracle, 0)
+    assert oracle.n_queries <= 204
+    np.testing.assert_allclose(noise.drawn_anew, sigma, rtol=0.3)
+    X = np.random.default_rng(1).standard_normal((3000, 10))
+    Y, z = oracle(X), truth(X)
+    told = np.isfinite(Y).all(axis=1)
+    own = noise.sigma(Y[told])
+    errors = (Y - (z[:, :-1] - z[:, -1:]))[told] / own
+    assert np.ptp(np.log(own)) > np.log(10.0)
+    assert 0.7 < np.sqrt((errors**2).mean()) < 1.4
+
+
+@pytest.mark.parametrize(
+    ("size", "sigma", "error", "queries"), [(3.0, 4e-5, 1e-3, 16.0), (1.0, 4e-3, 0.05, 16.0)]
+)
+def test_noisy_probabilities_show_the_network(size, sigma, error, queries):
+    truth = zoo.scaled(zoo.random_network([10, 12, 3], seed=5), 1.0, size)
+    recovery = revelu.extract(noisy_probabilities(truth, sigma), dim_in=10, seed=0)
+    found = recovery.network or recovery.rejected
+    X = np.random.default_rng(3).standard_normal((4000, 10))
+    P = probabilities_of(truth(X))
+    assert np.sqrt(((probabilities_of(found(X)) - P) ** 2).mean() / P.var()) < error
+    assert recovery.ledger.n_recovery < queries * truth.n_parameters
+
+
+def test_a_network_within_the_noise_of_probabilities_passes_and_others_do_not():
+    truth, sigma = zoo.random_network([8, 10, 3], seed=2), 1e-3
+    oracle = Oracle(noisy_probabilities(truth, sigma), 8)
+    noise = measure_noise(oracle, 1)
+    right = to_log_ratios(truth)
+    wrong = right.then(1.1 * np.eye(2))
+    for network, passes in ((right, True), (wrong, False)):
+        seen = examine(network, oracle, noise, 400, np.random.default_rng(0))
+        assert seen.is_compared.all()
+        assert seen.passed is passes
+        assert seen.by(right).passed
+        assert certify(seen).passed is passes
+
+
+def test_rounded_probabilities_of_two_classes_end_where_differences_have_no_digits():
+    truth = zoo.random_network([12, 10, 1], seed=4)
+
+    def target(X):
+        p = expit(20.0 * truth(X))
+        return np.hstack([1.0 - p, p])
+
+    recovery = revelu.extract(degrade(target, Rounded(3)), dim_in=12, seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    X = np.random.default_rng(3).standard_normal((4000, 12))
+    found = -recovery.network(X)[:, 0] / 20.0
+    assert np.sqrt(((found - truth(X)[:, 0]) ** 2).mean() / truth(X).var()) < 1e-3
+    assert recovery.ledger.n_recovery < 20 * truth.n_parameters
 
 
 def test_a_float32_classifier_that_is_mostly_saturated_ends():

@@ -15,7 +15,7 @@ from revelu.certify.checks import (
 )
 from revelu.certify.tolerances import Agreement
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle, log_ratios
+from revelu.oracle import NoiseFloor, Oracle, log_ratios, softmax
 from revelu.types import BoolArray, FloatArray
 
 
@@ -29,7 +29,8 @@ class Examination:
     answered : ndarray, shape (n, k)
         As the target gives them; of probabilities ``k`` is one more than below.
     predicted : ndarray, shape (n, k)
-        By the network; log-ratios, where the target gives probabilities.
+        By the network; log-ratios, where the target gives probabilities, and probabilities where
+        these are noisy.
     is_drawn : ndarray of bool, shape (n,)
         Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
         The others are structural: hyperplanes, and tails or corners.
@@ -109,7 +110,9 @@ class Examination:
         """The largest |error| that counts as agreement, shape (n, k)."""
         # The terms of an answer, and its errors, grow with |x| beyond the radius of N(0, I).
         growth = np.maximum(np.sqrt((1.0 + (self.X**2).mean(axis=1)) / 2.0), 1.0)
-        growth[self.is_drawn | (self.box is not None)] = 1.0
+        # Noise that is added to shares does not.
+        is_flat = self.box is not None or (self.noise.are_shares and self.noise.law == "random")
+        growth[self.is_drawn | is_flat] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
         tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
         if self.noise.grid is None:
@@ -174,7 +177,11 @@ class Examination:
 
     def by(self, network: Network) -> "Examination":
         """Return the same answers, held against another network's predictions."""
-        return replace(self, predicted=predictions(network, self.X))
+        n = self.answered.shape[1]
+        predicted = predictions(network, self.X)
+        # Of noisy probabilities it is these that are compared.
+        is_softmax = self.predicted.shape[1] == n > network.dim_out
+        return replace(self, predicted=_probabilities(predicted) if is_softmax else predicted)
 
     def __add__(self, other: "Examination") -> "Examination":
         return replace(
@@ -243,9 +250,9 @@ def examine_given(
     return Examination(
         X,
         answered,
-        predictions(network, X),
+        predictions(network, X, noise),
         np.zeros(len(X), dtype=bool),
-        noise,
+        noise.of_answers,
         oracle.smallest_probability,
         box=oracle.box,
         words="" if oracle.domain is None else oracle.domain.words,
@@ -253,10 +260,19 @@ def examine_given(
     )
 
 
-def predictions(network: Network, X: FloatArray) -> FloatArray:
-    """Evaluate a network; what overflows is infinite or NaN, which no check passes."""
+def predictions(network: Network, X: FloatArray, noise: NoiseFloor | None = None) -> FloatArray:
+    """Evaluate a network; what overflows is infinite or NaN, which no check passes.
+
+    Where ``noise`` is that of probabilities, these are predicted.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        return network(X)
+        Y = network(X)
+    return Y if noise is None or noise.drawn_anew is None else _probabilities(Y)
+
+
+def _probabilities(log_ratios: FloatArray) -> FloatArray:
+    """Probabilities of which these are the log-ratios against the last, (n, k) -> (n, k + 1)."""
+    return softmax(np.column_stack([log_ratios, np.zeros(len(log_ratios))]))
 
 
 def _sides(

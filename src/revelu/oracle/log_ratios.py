@@ -43,7 +43,7 @@ def are_probabilities(
 
 
 def smallest_with_digits(
-    Y: FloatArray, number: np.finfo[np.floating], small: float = 2.0**-4
+    Y: FloatArray, number: np.finfo[np.floating], rounding: float = 0.0, small: float = 2.0**-4
 ) -> FloatArray:
     """Tell below which size the probabilities of each class have lost their digits, shape (k,).
 
@@ -52,6 +52,8 @@ def smallest_with_digits(
     Y : ndarray, shape (n, k)
     number : numpy.finfo
         The format of the answers.
+    rounding : float
+        By which share of a number rounding to few digits moves it at most.
     small : float
         Only numbers smaller than this are looked at: next to 1 all are such differences.
     """
@@ -64,6 +66,10 @@ def smallest_with_digits(
         # to where half a spacing next to 1, of float64, is half a spacing of the float32 number.
         elif _are_differences(column, _EPS, small * _EPS / float(number.eps), Y.shape[1] == 2):
             found[j] = max(found[j], _EPS / float(number.eps))
+        # Rounded numbers do not show what they are differences of, which of two classes either may
+        # be: where half a spacing next to 1, of float64, is half a unit of rounding.
+        elif rounding > 0.0 and Y.shape[1] == 2:
+            found[j] = max(found[j], 0.5 * _EPS / rounding)
     return found
 
 

@@ -1,13 +1,18 @@
 """The noise floor of a target's answers: the unit of every tolerance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
-from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, log_ratios, smallest_with_digits
+from revelu.oracle.log_ratios import (
+    SMALLEST_DIFFERENCE,
+    log_ratios,
+    smallest_with_digits,
+    softmax,
+)
 from revelu.oracle.numbers import (
     Numbers,
     are_written_float32,
@@ -51,6 +56,8 @@ class NoiseFloor:
         Whether they lie between 0 and 1, and are not the probabilities of all classes.
     of_labels : bool
         Whether the answers are names of classes, as numbers.
+    drawn_anew : ndarray, shape (k + 1,), or None
+        Of probabilities, the standard error of each class's where it is noise that is drawn anew.
     """
 
     law: str
@@ -63,6 +70,7 @@ class NoiseFloor:
     of_log_ratios: bool = False
     are_shares: bool = False
     of_labels: bool = False
+    drawn_anew: FloatArray | None = None
 
     @property
     def grid(self) -> Grid | None:
@@ -77,11 +85,42 @@ class NoiseFloor:
         ----------
         Y : ndarray, shape (n, k)
         """
+        if self.differs_by_answer:
+            P = softmax(np.column_stack([Y, np.zeros(len(Y))]))
+            return _of_log_ratios(P, self._of_probabilities(P))
         if self.grid is None:
             return self.errors
         # The target's own arithmetic is the floor where a spacing is tiny.
         floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
+
+    @property
+    def differs_by_answer(self) -> bool:
+        """Whether log-ratios err by what the probabilities themselves do, each by its own."""
+        is_rounded = self.law == "rounded" and self.numbers.grid is not None
+        return self.of_log_ratios and (is_rounded or self.drawn_anew is not None)
+
+    @property
+    def of_answers(self) -> "NoiseFloor":
+        """The floor of noisy probabilities themselves; of all other answers this one."""
+        if self.drawn_anew is None:
+            return self
+        n = len(self.drawn_anew)
+        return replace(
+            self,
+            nu=self.drawn_anew * np.sqrt(2.0),
+            scale=np.full(n, 0.5),
+            spread=np.zeros(n),
+            of_log_ratios=False,
+            are_shares=True,
+            drawn_anew=None,
+        )
+
+    def _of_probabilities(self, P: FloatArray) -> FloatArray:
+        """Standard errors of probabilities, shape (n, k + 1)."""
+        if self.drawn_anew is not None or self.numbers.grid is None:
+            return np.broadcast_to(np.asarray(self.drawn_anew), P.shape)
+        return self.numbers.grid.rounding_error(P)
 
     @staticmethod
     def growth(X: FloatArray) -> FloatArray:
@@ -221,15 +260,15 @@ def measure_noise(
     # Rows with a single 1 are probabilities as well, where they are certain.
     if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
         oracle.takes_log_ratios = True
-        smallest = oracle.smallest_probability = smallest_with_digits(Y, numbers.format)
+        smallest = smallest_with_digits(Y, numbers.format, numbers.rounding)
+        oracle.smallest_probability = smallest
+        apart = float(np.abs(answered_again - answered[again]).max())
+        if numbers.grid is None and apart > repeats.rounding(numbers, oracle.dim_in):
+            return _of_noisy_probabilities(oracle, stencils, rng, X, answered, numbers, apart)
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
-        raise SaturatedError(
-            f"{oracle.name} is saturated: at every input seen some class has a probability "
-            f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
-            "or say by a domain where it decides (--like DATA)"
-        )
+        raise _saturated(oracle, smallest)
     growth = _growth(stencils, X, oracle.box)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
@@ -268,6 +307,102 @@ def measure_noise(
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
         of_labels=of_labels,
     )
+
+
+def _saturated(oracle: Oracle, smallest: FloatArray) -> SaturatedError:
+    return SaturatedError(
+        f"{oracle.name} is saturated: at every input seen some class has a probability "
+        f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
+        "or say by a domain where it decides (--like DATA)"
+    )
+
+
+def _of_noisy_probabilities(
+    oracle: Oracle,
+    stencils: Stencils,
+    rng: np.random.Generator,
+    X: FloatArray,
+    answered: FloatArray,
+    numbers: Numbers,
+    repeat_difference: float,
+    *,
+    told: float = 8.0,
+) -> NoiseFloor:
+    """The floor of log-ratios where probabilities have noise that is drawn anew.
+
+    Noise of one size for every probability is ``sigma / p`` of its logarithm: each answer has an
+    error of its own, and small probabilities say nothing.
+
+    Parameters
+    ----------
+    X, answered : ndarray, shape (n, d) and (n, k + 1)
+        The first stencils.
+    repeat_difference : float
+        Largest difference of two answers to one row.
+    told : float
+        What a probability is told from its noise by, in standard errors: of smaller ones the
+        logarithm is no longer linear in the noise, whose square moves it by ``1 / (2 told)``
+        of its own error.
+    """
+    more, radii = stencils.more, np.repeat(stencils.radii, stencils.n_points)
+    if oracle.remaining is None or oracle.remaining >= len(more.radii) * more.n_points:
+        others = more.inputs(rng, oracle.dim_in, oracle.box)
+        with oracle.phase("noise"), oracle.as_answered():
+            answered = np.vstack([answered, oracle(others)])
+        X, radii = np.vstack([X, others]), np.append(radii, np.ones(len(others)))
+    errors = _scatter_of_probabilities(stencils, answered[radii < stencils.near])
+    smallest = np.maximum(smallest_with_digits(answered, numbers.format), told * errors)
+    oracle.smallest_probability = smallest
+    Y = log_ratios(answered, smallest)
+    told_apart = np.isfinite(Y).all(axis=1)
+    if not told_apart.any():
+        raise _saturated(oracle, smallest)
+    growth = NoiseFloor.growth(X) if oracle.box is None else np.full(len(X), np.sqrt(2.0))
+    growth, Y, P = growth[told_apart, None], Y[told_apart], answered[told_apart]
+    scale = np.sqrt(((Y / growth) ** 2).mean(axis=0))
+    unit = np.where(scale > 0, scale, 1.0)
+    error = np.sqrt(((_of_log_ratios(P, errors) / growth) ** 2).mean(axis=0))
+    gaussian = radii[told_apart] == 1.0
+    return NoiseFloor(
+        law="random",
+        nu=error / unit,
+        scale=scale,
+        spread=(Y[gaussian] if gaussian.any() else Y).std(axis=0),
+        curved=0.0,
+        repeat_difference=repeat_difference,
+        numbers=numbers,
+        of_log_ratios=True,
+        drawn_anew=errors,
+    )
+
+
+def _scatter_of_probabilities(
+    stencils: Stencils, answered: FloatArray, above: float = 4.0
+) -> FloatArray:
+    """Standard error of each class's probability, from stencils ``(n, k + 1)`` of radius 1.
+
+    Those whose probability is over ``above`` errors: smaller ones are clipped at 0, and err less.
+    """
+    P = answered.reshape(-1, stencils.n_points, answered.shape[1])
+    scatter, sizes = stencils.scatter(P), P.mean(axis=1)
+    errors = stencils.pooled(scatter)
+    counted = np.where(sizes > above * errors, scatter, 0.0)
+    n_counted = (sizes > above * errors).sum(axis=0)
+    mean_square = (counted**2).sum(axis=0) / np.maximum(n_counted, 1)
+    return np.asarray(np.maximum(errors, np.sqrt(mean_square)))
+
+
+def _of_log_ratios(P: FloatArray, errors: FloatArray) -> FloatArray:
+    """Standard errors of ``log(p_i / p_last)``, (n, k): those of the two probabilities' logarithms.
+
+    Parameters
+    ----------
+    P : ndarray, shape (n, k + 1)
+    errors : ndarray, shape (k + 1,) or (n, k + 1)
+        Of the probabilities.
+    """
+    relative = errors / np.where(P > 0, P, 1.0)
+    return np.asarray(np.hypot(relative[:, :-1], relative[:, -1:]))
 
 
 def _asked_twice(
@@ -355,7 +490,6 @@ def _rounding_error(
     """
     error = grid.rounding_error(answered)
     if Y.shape != answered.shape:
-        relative = error / np.where(answered > 0, answered, 1.0)
-        error = np.hypot(relative[:, :-1], relative[:, -1:])
+        error = _of_log_ratios(answered, error)
     finite = np.isfinite(Y).all(axis=1)
     return np.asarray(np.sqrt(np.mean((error / growth[:, None])[finite] ** 2, axis=0)))

@@ -36,6 +36,14 @@ class Numbers:
         """Spacing of the numbers next to 1, but for a grid of decimals."""
         return float(self.format.eps)
 
+    @property
+    def rounding(self) -> float:
+        """By which share of an answer rounding moves it at most; 0 where that is not known."""
+        if self.grid is None or self.grid.digits is None:
+            return 0.0
+        # Half a unit of the last digit, of a number that begins with 1.
+        return float(0.5 * self.grid.base ** (1.0 - self.grid.digits))
+
     def hold(self, Y: FloatArray) -> BoolArray:
         """Tell which rows of answers, (n, k) -> (n,), are such numbers."""
         if self.grid is not None:

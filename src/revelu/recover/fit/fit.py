@@ -27,7 +27,12 @@ class Fit(Method):
         The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
         of rounded answers, whose error is known.
     min_answered : float
-        Saturated answers say nothing; where a smaller share is left, so is the search.
+        Saturated answers say nothing; where a smaller share is left, so is the search,
+    min_told : float
+        and where a smaller share of noisy probabilities is told from their noise.
+    tempered : float
+        The share of the even error that is added to that of each log-ratio in searches: errors
+        that differ by orders of magnitude make more minima.
     first_width : int
         Neurons that the first samples could determine, or a quarter of the inputs.
     span_margin : float
@@ -106,6 +111,8 @@ class Fit(Method):
     limit: float = 1.5
     grid_limit: float = 1.2
     min_answered: float = 0.25
+    min_told: float = 0.05
+    tempered: float = 0.1
     first_width: int = 4
     span_margin: float = 1.25
     no_interpolation: float = 2.0

@@ -33,7 +33,16 @@ from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.region import Region
 from revelu.recover.fit.from_lines import HyperplanesEndError, NoRowsError
-from revelu.recover.fit.search import complete, explain, is_explained, is_near, refine, sharpen
+from revelu.recover.fit.price import Price
+from revelu.recover.fit.search import (
+    complete,
+    explain,
+    is_explained,
+    is_near,
+    refine,
+    refine_as_weighed,
+    sharpen,
+)
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Search, Why
@@ -256,13 +265,13 @@ class FitSearch(Search):
         left: list[tuple[int, float]] = []
         while True:
             self._explain(samples, start)
-            even = samples.evenly()
-            spread = max(even.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
-            left.append((sizes.width(n), even.cost(self._best()) / spread))
-            invented = is_explained(self._best(), samples, self.limit)
+            weighed = self._weighed(samples)
+            spread = max(weighed.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
+            left.append((sizes.width(n), weighed.cost(self._best()) / spread))
+            invented = self._is_explained(samples)
             if invented:
                 samples = samples.joined(self._ask(sizes.n_held_out(n)))
-                if is_explained(self._best(), samples, self.limit):
+                if self._is_explained(samples):
                     return samples
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if len(left) == self.method.n_before_smooth and not self._is_coarse():
@@ -330,7 +339,25 @@ class FitSearch(Search):
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
         self.tell(f"fitting up to {width} neurons to {len(samples.X):,} answers")
-        self.best = explain(self.rng, samples, self.limit, start)
+        sizes = self._sizes()
+        self.best = explain(self.rng, self._tempered(samples), self.limit, start, sizes=sizes)
+        if self.noise.drawn_anew is not None:
+            self.best = refine_as_weighed(self.best, samples)
+
+    def _tempered(self, samples: Samples) -> Samples:
+        """Samples whose errors differ less, where they differ by orders of magnitude."""
+        if self.noise.drawn_anew is None:
+            return samples.evenly()
+        even = self.method.tempered * samples.evenly().sigma
+        return replace(samples, sigma=np.hypot(samples.sigma, even))
+
+    def _weighed(self, samples: Samples) -> Samples:
+        """All answers alike, but for log-ratios, whose noise is known and differs by far."""
+        return samples.evenly() if self.noise.drawn_anew is None else samples
+
+    def _is_explained(self, samples: Samples) -> bool:
+        """Whether what the best network leaves is noise."""
+        return Price(self.limit).is_explained(self._best(), self._weighed(samples))
 
     def _look_along_a_line(self) -> None:
         """Count the kinks of a line, where answers have digits for that.
@@ -367,7 +394,7 @@ class FitSearch(Search):
 
     def _finish(self, samples: Samples) -> Samples:
         """Steps 4 and 5, for a network that explains its samples; what it is fitted to."""
-        if not is_explained(self._best(), samples, self.limit):
+        if not self._is_explained(samples):
             return samples
         in_coarse_slice = self.subspace is not None and not self._is_fine()
         if in_coarse_slice:
@@ -380,7 +407,7 @@ class FitSearch(Search):
             self.best = self._refined(samples)
         else:
             samples = self._in_all_coordinates(self.subspace)
-            if not (in_coarse_slice or is_explained(self._best(), samples, self.limit)):
+            if not (in_coarse_slice or self._is_explained(samples)):
                 self.tell("looking for what lies outside the span")
                 self._explain(samples, self._best())
                 notes = self._drop_rest(samples)
@@ -390,7 +417,8 @@ class FitSearch(Search):
 
     def _refined(self, samples: Samples) -> Network:
         """The last fit, where errors differ step by step."""
-        if samples.sigma.ndim == 1 or samples.Y.shape[1] > 1:
+        several = samples.Y.shape[1] > 1 and self.noise.drawn_anew is None
+        if samples.sigma.ndim == 1 or several:
             return refine(self._best(), samples).network
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
@@ -479,11 +507,18 @@ class FitSearch(Search):
 
     def _sizes(self) -> Sizes:
         d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
-        return Sizes(d, self.oracle.dim_out)
+        # Log-ratios of few digits take more equations in the end than neuron by neuron spares.
+        slow = 0.0 if self.noise.of_log_ratios else Sizes.slow
+        return Sizes(d, self.oracle.dim_out, slow=slow)
 
     def _ask(self, n: int) -> Samples:
-        """Gaussian queries, in the coordinates of the subspace."""
-        return self._ask_at(self._region.points(self.rng, n, self._sizes().d))
+        """Gaussian queries that are answered, in the coordinates of the subspace."""
+        samples = self._ask_at(self._region.points(self.rng, n, self._sizes().d))
+        if self.noise.drawn_anew is None or len(samples.X) == n:
+            return samples
+        # Of noisy probabilities many say nothing.
+        more = int(np.ceil(n * (n - len(samples.X)) / len(samples.X)))
+        return samples.joined(self._ask_at(self._region.points(self.rng, more, self._sizes().d)))
 
     def _ask_at(self, Z: FloatArray) -> Samples:
         """Ask at inputs, or at coordinates of the subspace."""
@@ -502,7 +537,9 @@ class FitSearch(Search):
         X = self.oracle.in_float32(X)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
-        if answered.sum() < self.method.min_answered * len(X):
+        is_noisy = self.noise.drawn_anew is not None
+        least = self.method.min_told if is_noisy else self.method.min_answered
+        if answered.sum() < least * len(X):
             raise SaturatedError(
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
             )

@@ -23,12 +23,13 @@ def explain(
     limit: float,
     start: Network | None = None,
     *,
+    sizes: Sizes | None = None,
     n_spare: int = 8,
 ) -> Network:
-    """Find the smallest network that explains samples, all answers weighing alike.
+    """Find the smallest network that explains samples, as they weigh.
 
     Weights that differ by orders of magnitude, as the errors of rounded answers do, make
-    more minima.
+    more minima: let these weigh alike.
 
     Parameters
     ----------
@@ -44,12 +45,12 @@ def explain(
     Network
         With an affine rest; :func:`is_explained` tells whether it explains the samples.
     """
-    samples, n = samples.evenly(), len(samples.X)
+    n = len(samples.X)
     price = Price(limit, known=True)
     affine = affine_fit(samples)
     if price.is_explained(affine, samples):
         return affine
-    sizes = Sizes(samples.X.shape[1], samples.Y.shape[1])
+    sizes = sizes or Sizes(samples.X.shape[1], samples.Y.shape[1])
     # Where neurons are known, some beside them are missing.
     width = max(sizes.width(n), 0 if start is None else start.architecture[1] + n_spare)
     smallest = Smallest(
@@ -94,6 +95,11 @@ def refine(network: Network, samples: Samples, *, max_steps: int = 40) -> Fit:
     if not is_dense:
         return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-9))
     return fit(found.network, samples, Stop(max_steps), damping=Damping(1e-6))
+
+
+def refine_as_weighed(network: Network, samples: Samples, *, max_steps: int = 40) -> Network:
+    """Fit all parameters, each answer weighing by its own error, from a network near it."""
+    return fit(network, samples, Stop(max_steps), damping=Damping(1e-6)).network
 
 
 def complete(rng: np.random.Generator, network: Network, samples: Samples) -> Network:
