@@ -290,9 +290,7 @@ def measure_noise(
         measured = _pooled(oracle, stencils, rng, near, anyway=False)
     nu = _relative_error(numbers, measured / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
-        # The logarithm of p errs by eps / p where p is 1 minus something.
-        is_difference = bool((smallest == SMALLEST_DIFFERENCE).any())
-        nu = np.maximum(nu, numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0) / unit)
+        nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
     return NoiseFloor(
@@ -307,6 +305,13 @@ def measure_noise(
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
         of_labels=of_labels,
     )
+
+
+def _least_of_log_ratios(numbers: Numbers, smallest: FloatArray) -> float:
+    """What logarithms of probabilities err by at least."""
+    # The logarithm of p errs by eps / p where p is 1 minus something.
+    is_difference = bool((smallest == SMALLEST_DIFFERENCE).any())
+    return numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0)
 
 
 def _saturated(oracle: Oracle, smallest: FloatArray) -> SaturatedError:
