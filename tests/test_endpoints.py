@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 import revelu
 from conftest import one_object
 from revelu.adapters.endpoints.opening import open_endpoint
+from revelu.adapters.endpoints.places import places_of_numbers
 from revelu.adapters.endpoints.presets import preset_of
 from revelu.adapters.endpoints.template import Template
+from revelu.adapters.http_client import Client, Reply
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import FormatError, InputError, TargetError
@@ -236,6 +238,11 @@ def test_one_hot_answers_are_numbers():
             '{"prediction": [[1, 2]], "took": 3}',
             r"several things, .* such as answer '\$.prediction'",
         ),
+        (
+            '{"model": "m", "took": 1.5, "result": [{"label": 1, "scores": {"a": 0.2, "b": 0.8}}]}',
+            r"several things, .* such as answer '\$\.result\[\*\]\.scores'",
+        ),
+        ('{"model": "m", "state": "ok"}', r"such as answer '\$.model'"),
         ('{"prediction": [[NaN, 1]]}', "answered nan in output 0"),
         ('{"prediction": [["inf", 1]]}', "answered inf in output 0"),
         (f'{{"prediction": [[1{"0" * 400}]]}}', "too large"),
@@ -267,6 +274,92 @@ def test_paths_to_something_else_are_named(server, answer, words):
     with pytest.raises(TargetError, match=words):
         opened(server, answer=answer)(X)
     assert server.n_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("result.scores", "}; a path begins with $; numbers are at $.result[*].scores, $.took"),
+        ("$.result[*].score", "}; did you mean scores for score?; numbers are at $.result[*].sc"),
+        ("$.prediction", "}; numbers are at $.result[*].scores, $.took"),
+    ],
+)
+def test_paths_that_lead_nowhere_say_where_numbers_are(answer, words):
+    def write(Y):
+        rows = [{"scores": {"a": y[0], "b": y[1]}, "said": "yes"} for y in Y.tolist()]
+        return {"model": "m", "result": rows, "took": 0.3}
+
+    with running(JsonServer(NETWORK, write=write)) as server:
+        with pytest.raises(TargetError) as caught:
+            opened(server, answer=answer)(X)
+        assert words in str(caught.value)
+        # What is proposed is what was meant.
+        named = opened(server, answer="$.result[*].scores")
+        alike(named(X), NETWORK(X))
+
+
+@pytest.mark.parametrize(
+    ("document", "paths"),
+    [
+        ({"predictions": [[1.5], [2.0]], "id": 3}, ["$.predictions", "$.id"]),
+        ({"label": [1, 0], "p": [[0.2, 0.8], [0.1, 0.9]]}, ["$.p", "$.label"]),
+        ({"odd name": 1.5, "took": 0.2}, ["$['odd name']", "$.took"]),
+        ({"data": {"out": [{"v": 1.5}]}, "took": 1}, ["$.data.out", "$.took"]),
+        ({"model": "m", "is_on": True, "none": None, "empty": []}, []),
+    ],
+)
+def test_places_of_numbers_are_found_the_likeliest_first(document, paths):
+    assert places_of_numbers(document) == paths
+
+
+def checked_fields(n):
+    """What FastAPI answers to fields that do not fit."""
+    fields = [{"loc": ["body", "rows", i], "msg": "Input should be a list"} for i in range(n)]
+    return {"detail": fields}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("status 500", "answers 500: not now; it was given rows of 6 numbers: does the model take"),
+        ("status 400", "answers 400: not now; it was given rows of 6 numbers: does the model take"),
+        ("status 404", r"answers 404: not now; is the path of the address right\?$"),
+        ("status 503", "answers 503: not now$"),
+        ("status 422", "answers 422: not now$"),
+        (None, r"answers 422: body\.rows\.0: Input should be a list \(and 12 more\)$"),
+    ],
+)
+def test_first_requests_that_fail_say_what_to_look_at(server, monkeypatch, fault, words):
+    if fault is None:
+        body = json.dumps(checked_fields(13)).encode()
+        monkeypatch.setattr(Client, "request", lambda *_, **__: Reply(422, {}, body))
+    server.script = [fault] * 6
+    with pytest.raises(TargetError, match=words):
+        opened(server)(X)
+
+
+def test_later_requests_that_fail_do_not_doubt_what_did(server):
+    target = opened(server)
+    target(X)
+    server.script = ["status 400"]
+    with pytest.raises(TargetError, match=r"answers 400: not now$"):
+        target(X)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:1/predict", "; is the server running, and the port right?"),
+        ("http://host.invalid/predict", "; is the name of the host right?"),
+    ],
+)
+def test_addresses_without_a_server_say_what_to_look_at(monkeypatch, url, words):
+    monkeypatch.setenv("NO_PROXY", "*")
+    endpoint = revelu.Endpoint(url, ROWS)
+    with pytest.raises(TargetError) as caught:
+        open_endpoint(endpoint, 6)(X)
+    assert "no connection" in str(caught.value)
+    assert str(caught.value).endswith(words)
 
 
 def test_path_may_lead_to_one_output(server):

@@ -17,6 +17,7 @@ import safetensors.numpy
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
 import revelu
@@ -358,11 +359,13 @@ def run_python(folder, code):
         ("torch", "network.save('m.pt')"),
         ("torch", "import revelu.adapters.torch_modules"),
         ("joblib", "revelu.open_oracle('m.joblib', trust=True)"),
+        ("sklearn", "revelu.open_oracle('fitted.joblib', trust=True)"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path, package, act):
     zoo.random_network([2, 1], seed=0).save(tmp_path / "n.safetensors")
     (tmp_path / "m.joblib").touch()
+    joblib.dump(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "fitted.joblib")
     code = f"""
 import sys
 sys.modules[{package!r}] = None

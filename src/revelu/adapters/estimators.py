@@ -206,8 +206,22 @@ def _placed(scaler: Any) -> tuple[FloatArray, FloatArray] | None:
 
 def load_estimator(path: Path) -> Any:
     """Unpickle a model, which executes whatever the file says."""
-    joblib = import_extra("joblib", f"{path.suffix} files need scikit-learn", "sklearn")
-    return unpickled(path, "joblib", joblib.load, "scikit-learn model", is_estimator)
+    need = f"{path.suffix} files need scikit-learn"
+    joblib = import_extra("joblib", need, "sklearn")
+
+    def load(file: Path) -> Any:
+        try:
+            return joblib.load(file)
+        except ModuleNotFoundError as error:
+            # joblib may be there without what it reads.
+            match (error.name or "").partition(".")[0]:
+                case "sklearn":
+                    import_extra("sklearn", need, "sklearn")
+                case "pandas":
+                    import_extra("pandas", f"{path} needs pandas", "pandas")
+            raise
+
+    return unpickled(path, "joblib", load, "scikit-learn model", is_estimator)
 
 
 def load_skops(path: Path, *, trust: bool) -> Any:

@@ -5,8 +5,10 @@ Nothing goes to another host than the one in the address.
 
 import email.utils
 import ipaddress
+import json
 import logging
 import re
+import socket
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -74,6 +76,19 @@ class TooLargeError(TargetError):
     """The server takes no request of this size."""
 
 
+class FailingError(TargetError):
+    """The server answers a status of failure, however often it is asked.
+
+    Parameters
+    ----------
+    status : int
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class _PassingError(Exception):
     """What may be over when asked again.
 
@@ -81,11 +96,13 @@ class _PassingError(Exception):
     ----------
     pause : float, optional
         Seconds that the server asks to wait.
+    status : int, optional
+        That it answers.
     """
 
-    def __init__(self, reason: str, pause: float | None = None) -> None:
+    def __init__(self, reason: str, pause: float | None = None, status: int | None = None) -> None:
         super().__init__(reason)
-        self.pause = pause
+        self.pause, self.status = pause, status
 
 
 class Client:
@@ -194,6 +211,8 @@ class Client:
             If there is no such reply.
         TooLargeError
             If the server says that the request is too large.
+        FailingError
+            If it fails each time.
         """
         httpx, stamina = self._libraries()
 
@@ -214,17 +233,21 @@ class Client:
                     try:
                         return self._once(method, url, query, content, headers or {})
                     except httpx.ConnectError as error:
+                        reason = f"no connection: {shown(error)}{_what_to_look_at(error)}"
                         if not patient:
-                            raise TargetError(f"{url}: no connection: {shown(error)}") from None
-                        raise _PassingError(f"no connection: {shown(error)}") from None
+                            raise TargetError(f"{url}: {reason}") from None
+                        raise _PassingError(reason) from None
                     except httpx.RequestError as error:
                         reason = shown(error) or type(error).__name__
                         raise _PassingError(f"the connection failed: {reason}") from None
                     except (httpx.InvalidURL, UnicodeError) as error:
                         raise InputError(f"{url}: is no address: {shown(error)}") from None
         except _PassingError as error:
-            hint = "" if error.pause is None else f" and asks for a pause of {error.pause:g} s"
-            raise TargetError(f"{url}: {error}{hint}") from None
+            hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
+            said = f"{url}: {error}{hint}"
+            if error.status is not None:
+                raise FailingError(said, error.status) from None
+            raise TargetError(said) from None
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     def _once(
@@ -310,7 +333,46 @@ def error_of(reply: Reply) -> str:
         said = next((found[key] for key in ("error", "message", "detail") if found.get(key)), "")
     except ProtocolError:
         said = page_title(reply.content) or reply.content.decode(errors="replace")
+    if isinstance(said, list) and said:
+        more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+        return f"{shown(_complaint(said[0]))}{more}"
     return shown(said) or "it does not say why"
+
+
+def first_complaint(content: bytes) -> bytes:
+    """Return an answer that lists what is wrong with its first complaint alone."""
+    try:
+        found = read_object(content)
+    except ProtocolError:
+        return content
+    cut = {
+        name: [part[0], f"and {len(part) - 1} more"]
+        if isinstance(part, list) and len(part) > 1
+        else part
+        for name, part in found.items()
+    }
+    return content if cut == found else json.dumps(cut).encode()
+
+
+def _complaint(said: Any) -> Any:
+    """What is wrong and where, of a complaint as FastAPI writes it; others as they are."""
+    if isinstance(said, dict) and said.get("msg"):
+        where = said.get("loc")
+        parts = where if isinstance(where, list) else []
+        return ": ".join(filter(None, [".".join(map(str, parts)), str(said["msg"])]))
+    return said
+
+
+def _what_to_look_at(error: BaseException) -> str:
+    """What may be wrong where there is no connection."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "; is the name of the host right?"
+        if isinstance(cause, ConnectionRefusedError):
+            return "; is the server running, and the port right?"
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def page_title(content: bytes) -> str:
@@ -330,7 +392,7 @@ def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
         reason = f"answers {reply.status}: {error_of(reply)}"
-        raise _PassingError(reason, _pause(reply.headers.get("retry-after")))
+        raise _PassingError(reason, _pause(reply.headers.get("retry-after")), reply.status)
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")
     if reply.status in {401, 403}:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.credentials import shown
+from revelu.adapters.endpoints.places import hint, places_of_numbers
 from revelu.adapters.http_client import page_title
 from revelu.adapters.json_text import read_document
 from revelu.errors import InputError, ReveluError
@@ -119,9 +120,11 @@ class Answers:
         if self._query is None:
             if isinstance(document, dict):
                 if len(document) != 1:
+                    first = next(iter(document), "prediction")
+                    path = next(iter(places_of_numbers(document)), f"$.{first}")
                     raise AnswerError(
                         f"answers several things, {_short(document)}: name the one to take, "
-                        f"such as answer '$.{next(iter(document), 'prediction')}'"
+                        f"such as answer '{shown(path)}'"
                     )
                 ((name, document),) = document.items()
                 if name.lower() in _ERRORS:
@@ -135,7 +138,8 @@ class Answers:
         except Exception as error:  # noqa: BLE001 - a library's, on whatever arrives
             raise AnswerError(f"cannot be searched for {self.path}: {shown(error)}") from None
         if not matches:
-            raise AnswerError(f"has nothing at {self.path}; it answers {_short(document)}")
+            said = f"; {hint(self.path or '', document)}".removesuffix("; ")
+            raise AnswerError(f"has nothing at {self.path}; it answers {_short(document)}{said}")
         return matches
 
     def _slowly(self, rows: list[Any]) -> FloatArray:

@@ -7,11 +7,15 @@ import numpy as np
 
 from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
-from revelu.adapters.http_client import Client, error_of
+from revelu.adapters.http_client import Client, FailingError, error_of
 from revelu.adapters.portions import Portions, joined
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
+
+# Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
+# check of fields says itself what is wrong.
+_NOT_OF_ROWS = {401, 403, 405, 408, 413, 422, 429, 502, 503, 504}
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
@@ -117,11 +121,15 @@ class EndpointTarget:
         """
         query, content = self._template.filled(X)
         for attempt in range(1, self._attempts + 1):
-            reply = self.client.request(
-                self._template.method, self.url, content, _HEADERS, query=query
-            )
+            try:
+                reply = self.client.request(
+                    self._template.method, self.url, content, _HEADERS, query=query
+                )
+            except FailingError as error:
+                raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
+                reason = f"{error_of(reply)}{self._what_to_look_at(reply.status)}"
+                raise TargetError(f"{self.url} answers {reply.status}: {reason}")
             try:
                 Y = self._answers.read(reply.content, len(X))
             except AnswerError as error:
@@ -132,6 +140,14 @@ class EndpointTarget:
                 self._has_answered = True
                 return Y
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    def _what_to_look_at(self, status: int) -> str:
+        """What may be wrong with the first request; later ones are like those that did."""
+        if self._has_answered or status in _NOT_OF_ROWS:
+            return ""
+        if status == 404:
+            return "; is the path of the address right?"
+        return f"; it was given rows of {self.dim_in} numbers: does the model take so many?"
 
 
 def _facts(endpoint: Endpoint) -> dict[str, str]:
