@@ -150,7 +150,36 @@ TWO = {**MIDDLE, "outputs": 10, "above": 4}
 
 
 def _rows() -> tuple[Row, ...]:
-    few = {"needed": "9 of 10"}
+    """All; what a row's seeds are hangs on its place."""
+    return (
+        *_pooled_rows(),
+        *_layout_rows(),
+        Row(
+            "8x8, 4 of 3x3, digits, float32",
+            **SMALL,
+            needed="4 of 5",
+            trained="digits",
+            float32=True,
+        ),
+        Row("12x12, 3 of 3x3, float32", **MIDDLE, needed="4 of 5", float32=True),
+        Row("28x28, 8 of 5x5", **LARGE, needed="5 of 5", queries=8500, seconds=40),
+        Row(
+            "28x28, 8 of 5x5, MNIST",
+            **LARGE,
+            needed="5 of 5",
+            trained="mnist",
+            queries=8500,
+            seconds=40,
+        ),
+        *_stacked_rows(),
+        *_leaky_rows(),
+        *_untold_rows(),
+        Row("28x28, 8 of 5x5, float32", **LARGE, needed="4 of 5", float32=True),
+    )
+
+
+def _pooled_rows() -> tuple[Row, ...]:
+    """Of one convolution, the large ones pooled."""
     return (
         Row("8x8, 4 of 3x3, digits", **SMALL, needed="10 of 10", trained="digits", queries=1200),
         Row("12x12, 3 of 3x3", **MIDDLE, needed="10 of 10", queries=1200),
@@ -172,6 +201,13 @@ def _rows() -> tuple[Row, ...]:
             queries=8000,
             seconds=15,
         ),
+    )
+
+
+def _layout_rows() -> tuple[Row, ...]:
+    """Of one convolution laid out in other ways, of filters well known, and of several channels."""
+    few = {"needed": "9 of 10"}
+    return (
         Row("padding 1", **SMALL, **few, pad=1),
         Row("stride 2", **WIDE, **few, stride=2),
         Row("dilation 2", **WIDE, **few, dilation=2),
@@ -181,23 +217,12 @@ def _rows() -> tuple[Row, ...]:
         Row("Sobel, Laplace, random", **SMALL, **few, known=True),
         Row("16x16x3, 6 of 3x3", (3, 16, 16), 6, (3, 3), 10, "5 of 5"),
         Row("64x2 series, 6 of 7, max", (2, 1, 64), 6, (1, 7), 5, "5 of 5", pool="max"),
-        Row(
-            "8x8, 4 of 3x3, digits, float32",
-            **SMALL,
-            needed="4 of 5",
-            trained="digits",
-            float32=True,
-        ),
-        Row("12x12, 3 of 3x3, float32", **MIDDLE, needed="4 of 5", float32=True),
-        Row("28x28, 8 of 5x5", **LARGE, needed="5 of 5", queries=8500, seconds=40),
-        Row(
-            "28x28, 8 of 5x5, MNIST",
-            **LARGE,
-            needed="5 of 5",
-            trained="mnist",
-            queries=8500,
-            seconds=40,
-        ),
+    )
+
+
+def _stacked_rows() -> tuple[Row, ...]:
+    """Of filters below others, or below a dense hidden layer."""
+    return (
         Row("12x12, 3 of 3x3, 4 of 3x3", **TWO, needed="4 of 5", queries=13_000),
         Row(
             "20x20, 4 of 3x3, 6 of 3x3",
@@ -220,9 +245,6 @@ def _rows() -> tuple[Row, ...]:
             pool="max",
             hidden=32,
         ),
-        *_leaky_rows(),
-        *_untold_rows(),
-        Row("28x28, 8 of 5x5, float32", **LARGE, needed="4 of 5", float32=True),
     )
 
 

@@ -66,6 +66,8 @@ class StructureSearch(Search):
         As they were last fitted: filters, the slopes of leaky units, and what pools them.
     why_not : list of str
         What kept the pixels tried from showing filters.
+    shown : (Convolution, Pooling or None), optional
+        Filters that the pixel tried last has shown, and what pools them.
     last_line : (Seen, list of Row), optional
         What a pixel's line has shown last.
     lines_below : PixelLines
@@ -84,6 +86,7 @@ class StructureSearch(Search):
     answers: FloatArray = field(init=False)
     found: Layers = field(init=False)
     why_not: list[str] = field(default_factory=list, init=False)
+    shown: tuple[Convolution, Pooling | None] | None = field(default=None, init=False)
     last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
     lines_below: PixelLines = field(init=False)
     below: Below | None = field(default=None, init=False)
@@ -105,13 +108,17 @@ class StructureSearch(Search):
             is_local = not lines.act_together(self.oracle, self.noise, self.image, self.rng)
             if is_local:
                 network = self._single(corner)
+            # Filters that recur and leave answers unexplained are not all: some are zero at the
+            # corner, and its neighbours show them, for less than the searches below would ask.
+            is_short = network is None and self.shown is not None and self._all_recur(*self.shown)
+            if is_short:
+                network = self._single(*others)
             if network is None and is_local:
                 network = self._leaky(corner)
             if network is None:
                 network = self._stacked(corner, is_local=is_local)
-            if is_local and not self.is_stacked:
-                for pixel in others:
-                    network = network or self._single(pixel)
+            if network is None and is_local and not (is_short or self.is_stacked):
+                network = self._single(*others)
             if not is_local and not self.is_stacked:
                 self.why_not = ["neurons see pixels that are far apart"]
         except LimitReachedError as error:
@@ -183,10 +190,16 @@ class StructureSearch(Search):
                 return False
         return True
 
-    def _single(self, pixel: int) -> LayeredNetwork | None:
-        """Layers of a single convolution, if they explain fresh answers."""
-        found = self._filters_at(pixel)
-        return None if found is None else self._explained(*self._fitted(found[0], None, found[1]))
+    def _single(self, *pixels: int) -> LayeredNetwork | None:
+        """Layers of a single convolution, if what a pixel shows of them explains fresh answers."""
+        for pixel in pixels:
+            self.shown = self._filters_at(pixel)
+            if self.shown is not None:
+                conv, pool = self.shown
+                network = self._explained(*self._fitted(conv, None, pool))
+                if network is not None:
+                    return network
+        return None
 
     def _leaky(self, pixel: int) -> LayeredNetwork | None:
         """As :meth:`_single`, of leaky units."""
@@ -435,8 +448,18 @@ class StructureSearch(Search):
         weights, below = 1.0 / self.noise.growth(self.asked), self.below
         X = self.asked if below is None else below.features(self.asked).reshape(len(weights), -1)
         fit = JointFit(conv, slopes, pool, X, self.answers, weights, self.rng)
-        left = fit.run(self._relative_error() * self.method.settled)
-        self.found = fit.conv, fit.slopes, pool
+        own = self._relative_error() * self.method.settled
+        # The errors of rounded answers hide the last ones of filters, and a step costs no query.
+        enough = own if self.noise.is_exact else 0.0
+        left = fit.run(enough)
+        # A filter that adds less to the answers than their errors are is a kink of rounding.
+        is_real = fit.shares() > own
+        if left <= own and is_real.any() and not is_real.all():
+            fewer = fit.only(is_real)
+            left_then = fewer.run(enough)
+            if left_then <= own:
+                fit, left = fewer, left_then
+        self.found = fit.conv, fit.slopes, fit.pool
         return LayeredNetwork([*(() if below is None else below.layers), *fit.layers()]), left
 
 

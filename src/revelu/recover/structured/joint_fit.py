@@ -9,14 +9,15 @@ on theta alone (variable projection; Golub and Pereyra 1973): with ``Q`` orthono
 so that a few answers more than there are features determine the filters as well.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
 
 from revelu.errors import InputError
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
-from revelu.types import FloatArray
+from revelu.numerics.confidence import SIGMAS
+from revelu.types import BoolArray, FloatArray
 
 __all__ = ["JointFit"]
 
@@ -81,10 +82,28 @@ class JointFit:
                 break
             left = self._solve()
             if left > 0.5 * before[3]:
-                if left > before[3]:
+                # Roots of means of so many squares differ by this much by chance.
+                if left > before[3] * (1.0 + SIGMAS / np.sqrt(self._left.size)):
                     self.conv, self.slopes, self.A, left = before
                 break
         return left
+
+    def shares(self) -> FloatArray:
+        """Root mean square of what each filter adds, relative to the answers, (filters,)."""
+        P, F = self._features()[:, :-1], len(self.conv.biases)
+        A = self.A[:-1].reshape(F, -1, self.A.shape[1])
+        added = P.reshape(len(P), F, -1).transpose(1, 0, 2) @ A  # (filters, n, k)
+        size = np.sqrt(((self.Y * self.weights[:, None]) ** 2).mean())
+        return np.asarray(np.sqrt((added**2).mean(axis=(1, 2))) / size)
+
+    def only(self, is_kept: BoolArray) -> "JointFit":
+        """The same fit of some of the filters, (filters,)."""
+        conv, slopes = self.conv, self.slopes
+        conv = conv.with_filters(conv.kernels[is_kept], conv.biases[is_kept])
+        pool = self.pool
+        pool = None if pool is None else replace(pool, shape=conv.shape_out)
+        slopes = None if slopes is None else slopes[is_kept]
+        return replace(self, conv=conv, slopes=slopes, pool=pool)
 
     @property
     def dense(self) -> Dense:
