@@ -106,6 +106,29 @@ def test_a_smooth_function_ends_without_a_verdict(function):
     assert ask.n_queries < 2000
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_hundreds_of_kinks_are_pieces_in_float32(seed):
+    # Most pieces of such a line are proved when it looks whether they are flat.
+    network = zoo.random_network([5, 128, 128, 1], seed=seed)
+    weights, biases = (
+        [a.astype(np.float32) for a in part] for part in (network.weights, network.biases)
+    )
+
+    def target(X):
+        H = X.astype(np.float32)
+        for W, b in zip(weights[:-1], biases[:-1], strict=True):
+            H = np.maximum(H @ W.T + b, 0)
+        return (H @ weights[-1].T + biases[-1]).astype(np.float64)
+
+    rng = np.random.default_rng(seed)
+    scale = target(rng.standard_normal((200, 5))).std(axis=0)
+    counting = Counting(target)
+    scan = find_kinks(counting, random_line(rng, 5), 4e-7, scale, rng, side=3.0)
+    assert scan.complete
+    assert len(scan.kinks) > 192
+    assert counting.n_queries <= 8 * len(scan.kinks)
+
+
 def test_a_search_that_ran_out_of_rounds_tells_what_it_saw(monkeypatch):
     monkeypatch.setattr(kinks, "KinkSearch", partial(KinkSearch, max_rounds=4))
     scan, _, _ = search(zoo.random_network([8, 30, 2], seed=1), 8, 2, 3)

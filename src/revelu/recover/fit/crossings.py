@@ -29,6 +29,8 @@ class Crossed:
         ``(x, 1)`` where it bends,
     errors : ndarray, shape (m, n)
         and how far off the hyperplane that may be.
+    bends : ndarray, shape (m, n)
+        How much, in units of what the row's line has shown.
     """
 
     is_kink: BoolArray
@@ -36,6 +38,7 @@ class Crossed:
     is_blank: BoolArray
     points: FloatArray
     errors: FloatArray
+    bends: FloatArray
 
     @property
     def goes_on(self) -> BoolArray:
@@ -76,6 +79,13 @@ class Crossings:
     ended : float
         Share of all that were crossed, and two at least, that has to end: in one hidden layer of
         100 neurons 7% did at most, and a third and more in two.
+    same_bend : float
+        A neuron below the output bends the function alike wherever it does, up to this factor;
+    own, n_told : float, int
+        or no more than this share of so many bends, at least, has to be the row's own.  Where
+        hyperplanes are dense lines across one that has ended meet another, which says that it goes
+        on; but of one hidden layer of 100 neurons on four inputs half of the bends were the row's
+        own at least, and a fifth at most of two layers of 64 or 128.
     """
 
     margin: float = 6.0
@@ -89,6 +99,9 @@ class Crossings:
     few_ended: float = 0.07
     many_ended: float = 0.4
     ended: float = 0.2
+    same_bend: float = 1.25
+    own: float = 0.33
+    n_told: int = 100
 
     def cross(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, n: int, rng: np.random.Generator
@@ -119,6 +132,7 @@ class Crossings:
             seen.is_blank.reshape(m, n),
             points.reshape(m, n, d + 1),
             seen.tau_error.reshape(m, n),
+            np.linalg.norm(seen.jumps, axis=1).reshape(m, n) / np.maximum(bend, 1e-300)[:, None],
         )
 
     def some_end(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
@@ -134,11 +148,17 @@ class Crossings:
             Of one line: what later lines add has more rows of no neuron.
         """
         order = rng.permutation(len(rows))
-        n_ended, start, stop = 0, 0, 0
+        n_ended, n_bends, n_own, start, stop = 0, 0, 0, 0, 0
         for stop in sorted({min(n, len(rows)) for n in self.n_rows} - {0}):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
             n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
-            if n_ended <= self.few_ended * stop or n_ended >= max(2.0, self.many_ended * stop):
+            bends = crossed.bends[crossed.is_kink]
+            n_bends += len(bends)
+            n_own += int(((bends < self.same_bend) & (bends * self.same_bend > 1.0)).sum())
+            is_told = n_bends >= self.n_told or 2 * n_own > n_bends
+            few = n_ended <= self.few_ended * stop and is_told
+            if few or n_ended >= max(2.0, self.many_ended * stop):
                 break
             start = stop
-        return n_ended >= max(2.0, self.ended * stop)
+        differ = n_bends >= self.n_told and n_own <= self.own * n_bends
+        return n_ended >= max(2.0, self.ended * stop) or differ

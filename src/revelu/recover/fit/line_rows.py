@@ -65,6 +65,9 @@ class LineRows:
         Which lines go through,
     within : float
         and how far from their middle kinks are in it.
+    max_lines : int
+        Lines tried where the search along a random one does not end in its rounds: of hundreds of
+        kinks two may be so close that rounding always shows a piece between them.
     """
 
     noise: float = 1.5
@@ -83,6 +86,7 @@ class LineRows:
     same_jump: float = 0.1
     region: Region = field(default_factory=Everywhere)
     within: float = np.inf
+    max_lines: int = 2
 
     def find_new(
         self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
@@ -143,12 +147,20 @@ class LineRows:
         line: Line | None = None,
     ) -> LineScan | None:
         """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
-        line = self.region.line(rng, d) if line is None else line
-        interval, nu = self.region.interval(line), self.error(noise)
-        if not interval[0] < interval[1]:
-            return None
-        scan = find_kinks(ask, line, nu, noise.scale, rng, interval, side=self.side, wide=self.wide)
-        return scan if scan.complete else None
+        nu, given = self.error(noise), line
+        for _ in range(self.max_lines if given is None else 1):
+            line = self.region.line(rng, d) if given is None else given
+            interval = self.region.interval(line)
+            if not interval[0] < interval[1]:
+                return None
+            scan = find_kinks(
+                ask, line, nu, noise.scale, rng, interval, side=self.side, wide=self.wide
+            )
+            if scan.complete:
+                return scan
+            if not scan.ran_out:
+                break
+        return None
 
     def measure(
         self,
