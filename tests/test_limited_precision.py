@@ -316,6 +316,14 @@ def test_noisy_probabilities_show_the_network(size, sigma, error, queries):
     assert recovery.ledger.n_recovery < queries * truth.n_parameters
 
 
+def test_noise_that_hides_probabilities_is_named():
+    recovery = revelu.extract(
+        noisy_probabilities(zoo.random_network([6, 5, 3], seed=2), 0.3), dim_in=6, seed=0
+    )
+    assert recovery.status is Status.UNVERIFIED
+    assert any("which noise hides" in sentence for sentence in recovery.evidence)
+
+
 def test_a_network_within_the_noise_of_probabilities_passes_and_others_do_not():
     truth, sigma = zoo.random_network([8, 10, 3], seed=2), 1e-3
     oracle = Oracle(noisy_probabilities(truth, sigma), 8)

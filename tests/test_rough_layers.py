@@ -70,7 +70,20 @@ def test_hyperplanes_end_where_there_are_two_hidden_layers(seed):
     assert oracle.n_queries - before <= 16 * 8 * 4
 
 
-@pytest.mark.parametrize("widths", [[10, 16, 1], [20, 40, 1], [12, 16, 3]], ids=str)
+@pytest.mark.parametrize("widths", [[5, 128, 128, 1], [4, 64, 64, 1]], ids=str)
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_hyperplanes_end_where_they_are_dense(widths, seed):
+    # A line across one that has ended meets another, but what bends there bends differently.
+    _, oracle, noise, rows, rng = on_a_line(widths, seed)
+    assert len(rows) > 64
+    before = oracle.n_queries
+    assert Crossings().some_end(oracle, noise, rows, rng)
+    assert oracle.n_queries - before <= 64 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    "widths", [[10, 16, 1], [20, 40, 1], [12, 16, 3], [4, 100, 1], [2, 40, 1]], ids=str
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_hyperplanes_of_one_hidden_layer_do_not_end(widths, seed):
     _, oracle, noise, rows, rng = on_a_line(widths, seed)
@@ -210,7 +223,9 @@ def test_signs_below_are_those_that_most_rows_agree_on():
     linear[:2] = rng.standard_normal((2, d))  # of no neuron
     is_open, others = np.zeros((n, m + d), dtype=bool), np.empty((n, 0, m + d + 1))
     rows = LayerRows(v, linear, np.zeros(n), is_open, others)
-    assert (signs_by_most(rows, frame) == turned).all()
+    found, margins = signs_by_most(rows, frame)
+    assert (found == turned).all()
+    assert margins.min() > 0
 
 
 def test_lines_that_were_paid_for_are_not_asked_again():

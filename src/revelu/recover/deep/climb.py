@@ -153,6 +153,8 @@ class Climb(Search):
             found, (self.network, self.open_weights) = None, alone
             layers.is_passed_on = True
         unknown = np.zeros(frame.W.shape, dtype=bool)
+        # What the highest level stands on, which is not the frame above it that finds none.
+        below = frame, unknown
         while found is None and len(layers.levels) < self.method.max_layers:
             level = Level(frame, unknown)
             layers.find_rows(level)
@@ -168,13 +170,14 @@ class Climb(Search):
                     layers.found_below(level)
                 layers.drop_unread(level)
                 layers.levels.append(level)
+                below = frame, unknown
             if sum(not level.is_signed for level in layers.levels) > self.method.max_unsure:
                 break
             top = layers.levels[-1]
             found = layers.outputs(top)
             if found is None and not top.is_signed and not layers.is_passed_on:
                 # More neurons are always on than the rows found tell of.
-                found = layers.outputs_passing_on(top, frame, unknown)
+                found = layers.outputs_passing_on(top, *below)
             frame, unknown = top.above, top.rows.undetermined
         if found is None and alone is not None:
             layers.levels, found = [], alone
@@ -475,17 +478,19 @@ class Climb(Search):
         """Insert the neurons of the seeds, at the lowest level that takes them, if that helps."""
         layers = self.layers
         before = [replace(level, walks=list(level.walks)) for level in layers.levels]
+        is_wider = layers.add_first_rows(self.method.first)
         for i, level in enumerate(layers.levels):
             n = len(level.walks)
             layers.walk_from(level, set(), self.method.layers.mending_walk)
-            if len(level.walks) == n:
+            if len(level.walks) == n and not is_wider:
                 continue
             # What is above has new neurons below.
             for lower, upper in zip(layers.levels[i:], layers.levels[i + 1 :], strict=False):
                 upper.frame, upper.unknown_below = lower.above, lower.rows.undetermined
                 layers.rebase(upper.walks, upper.frame)
                 layers.sign(upper, surely=False)
-        if all(len(a.walks) == len(b.walks) for a, b in zip(before, layers.levels, strict=True)):
+        counts = [[len(level.walks) for level in levels] for levels in (before, layers.levels)]
+        if counts[0] == counts[1] and not is_wider:
             return None
         now, found = self.open_weights, layers.outputs(layers.levels[-1])
         if found is not None:

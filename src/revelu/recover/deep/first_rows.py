@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere
 from revelu.probe.kink_lines import Sharpening
+from revelu.probe.line import Ask
 from revelu.recover.deep.first_layer import FirstLayerSearch
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.stack import Stack
@@ -113,6 +114,23 @@ class FirstRows:
         log.info("first layer: %d rows, %d queries", len(rows), oracle.n_queries)
         return layer, seeds
 
+    def find_among(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        layer: Layer,
+        seeds: list[Seed],
+        rng: np.random.Generator,
+    ) -> Layer:
+        """Find rows that lines have missed of a layer, among seeds where a network is wrong."""
+        chosen = self._new_rows(ask, noise, np.column_stack(layer), seeds, rng)
+        found = [seed for seed, is_row in zip(seeds, chosen, strict=True) if is_row]
+        rows = np.array([_row(seed) for seed in found]).reshape(-1, layer[0].shape[1] + 1)
+        errors = np.array([seed.error for seed in found])
+        how = replace(self.sharpening, bound=self.bound)
+        W, b, _ = how.measure(ask, noise, rows[:, :-1], rows[:, -1], errors, rng)
+        return W, b
+
     def _sharp(
         self,
         oracle: Oracle,
@@ -151,7 +169,7 @@ class FirstRows:
 
     def _new_rows(
         self,
-        oracle: Oracle,
+        ask: Ask,
         noise: NoiseFloor,
         rows: FloatArray,
         found: list[Seed],
@@ -169,7 +187,7 @@ class FirstRows:
         if kept:
             W, b = new[kept, :-1], new[kept, -1]
             chosen[kept] = bend_everywhere(
-                oracle,
+                ask,
                 noise,
                 W,
                 b,

@@ -13,6 +13,7 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.open_weights import OpenWeights
@@ -269,6 +270,28 @@ class Layers:
             level.unknown_below = np.zeros(W.shape, dtype=bool)
         self.rebase(level.walks, level.frame)
 
+    def add_first_rows(self, first: FirstRows) -> bool:
+        """Add rows of the first layer that it lacks, if critical points are of some; say if any.
+
+        Their signs are not known: what lies above tells all anew.
+        """
+        if not self.levels:
+            return False
+        level = self.levels[0]
+        stack = level.frame.stack
+        W, b = stack.weights[-1], stack.biases[-1]
+        seeds = self.measured(self.search.at_once)
+        more, offsets = first.find_among(self.ask, self.noise, (W, b), seeds, self.rng)
+        if not len(offsets):
+            return False
+        log.info("first layer: %d more rows", len(offsets))
+        self._forget(lambda X: self._are_on(X, more, offsets))
+        level.frame = Frame(stack[:-1], np.vstack([W, more]), np.append(b, offsets))
+        level.unknown_below = np.zeros(level.frame.W.shape, dtype=bool)
+        self.rebase(level.walks, level.frame)
+        self.sign(level, surely=False)
+        return True
+
     def rebase(self, walks: Sequence[Walk], frame: Frame) -> None:
         """Write walks in another frame, and go on where that leaves something open."""
         for walk in walks:
@@ -367,14 +390,22 @@ class Layers:
         """Forget what lies on the surfaces of known neurons."""
         if not (self.n_unexplained and level.walks):
             return
-        X = np.vstack([self.places.X, *(seed.x[None] for seed in self.seeds)])
         close, far_off = self.search.close, self.search.far_off
-        is_known = level.rows.explain(level.frame, X, close, most=far_off)
+        self._forget(lambda X: level.rows.explain(level.frame, X, close, most=far_off))
+
+    def _forget(self, are_known: Callable[[FloatArray], BoolArray]) -> None:
+        """Forget critical points of which a neuron is known."""
+        is_known = are_known(np.vstack([self.places.X, *(seed.x[None] for seed in self.seeds)]))
         n = len(self.places)
         self.places = self.places.take(~is_known[:n])
         self.seeds = [
             seed for seed, known in zip(self.seeds, is_known[n:], strict=True) if not known
         ]
+
+    def _are_on(self, X: FloatArray, W: FloatArray, b: FloatArray) -> BoolArray:
+        """Which inputs lie on one of the hyperplanes, whose rows have norm 1."""
+        least = self.search.close * np.maximum(np.linalg.norm(X, axis=1), 1.0)
+        return np.asarray((np.abs(X @ W.T + b) <= least[:, None]).any(axis=1))
 
     def _take(self, level: Level, walk: Walk) -> None:
         """Take a neuron in; of one that is there the better walk stays, with the other's points.

@@ -103,6 +103,9 @@ class RoughWalks:
         How the outputs are fitted,
     equations : float
         to so many answers for each unknown of the upper layer.
+    sure : float
+        A sign below is told where the other one makes what rows leave larger by a factor of
+        ``exp(sure)`` in all: four rows known to a hundredth, or two to a thousandth.
     beyond : float
         Answers off by more than so many times the median are forgotten
     n_fits, n_steps : int
@@ -121,6 +124,7 @@ class RoughWalks:
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 3.0
+    sure: float = 10.0
     beyond: float = 3.0
     n_fits: int = 4
     n_steps: int = 3
@@ -131,7 +135,7 @@ class RoughWalks:
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
-    ) -> tuple[Network, Samples] | None:
+    ) -> tuple[Network, Samples, int] | None:
         """Find the first layer's signs and the rows above it; None where none is walked along.
 
         Returns
@@ -140,6 +144,8 @@ class RoughWalks:
             With an affine rest.
         samples : Samples
             Answers that it was fitted to.
+        n_unsure : int
+            Rows of the first layer whose sign no row tells for sure.
         """
         layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
         frame = Frame(Stack(oracle.dim_in), first.W, first.b)
@@ -149,11 +155,11 @@ class RoughWalks:
         if not level.walks:
             return None
         layers.drop_unread(level)
-        self._sign(layers, level)
+        n_unsure = len(first) - int(self._sign(layers, level).sum())
         n = int(self.equations * (len(level.walks) + 6) * level.frame.size / len(noise.scale))
         X = self._drawn(n, oracle.dim_in, rng)
         samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
-        return self._walked_beside(layers, level, samples), samples
+        return self._walked_beside(layers, level, samples), samples, n_unsure
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""
@@ -171,14 +177,20 @@ class RoughWalks:
         X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, d))
         return np.asarray(X.astype(np.float32).astype(np.float64))
 
-    def _sign(self, layers: Layers, level: Level) -> None:
-        """Give the rows below the signs that most rows tell; then each has fewer unknowns."""
+    def _sign(self, layers: Layers, level: Level) -> BoolArray:
+        """Give the rows below the signs that most rows tell, and say which are sure.
+
+        Then each row above has fewer unknowns.
+        """
         frame = level.frame
-        signs = np.where(signs_by_most(level.rows, frame), -1.0, 1.0)
+        turned, margins = signs_by_most(level.rows, frame)
+        log.info("signs told by margins of %.3g and more", margins.min(initial=np.inf))
+        signs = np.where(turned, -1.0, 1.0)
         level.frame = Frame.of(frame.stack.with_layer(frame.W * signs[:, None], frame.b * signs))
         layers.rebase(level.walks, level.frame)
         worst = 5.0 * self.search.walk.worst
         level.walks = [walk for walk in level.walks if walk.estimate.spread <= worst]
+        return np.asarray(margins >= self.sure)
 
     def _network(self, level: Level, samples: Samples) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
@@ -261,11 +273,19 @@ class Beside(Layers):
         ]
 
 
-def signs_by_most(rows: LayerRows, frame: Frame, *, least: float = 1e-4) -> BoolArray:
+def signs_by_most(
+    rows: LayerRows, frame: Frame, *, least: float = 1e-4
+) -> tuple[BoolArray, FloatArray]:
     """Which rows below are turned round, as most rows' linear parts tell; some may be false.
 
     Least squares, reweighted to what most agree on, then one by one: the sum of logarithms of what
     is left counts a false row little.
+
+    Returns
+    -------
+    turned : ndarray of bool, shape (m,)
+    margins : ndarray, shape (m,)
+        By how much that sum grows with each turned otherwise.
     """
     size = np.abs(rows.v) @ np.linalg.norm(frame.W, axis=1)
     m = rows.v.shape[1]
@@ -279,13 +299,13 @@ def signs_by_most(rows: LayerRows, frame: Frame, *, least: float = 1e-4) -> Bool
         phi = np.linalg.lstsq(A, -(rows.l * weights[:, None]).ravel(), rcond=1e-10)[0]
         weights = 1.0 / size / (left(phi) + 10.0 * least)
     phi = np.round(phi).clip(0.0, 1.0)
-    best, improves = np.log(left(phi) + least).sum(), True
+    best, improves, margins = np.log(left(phi) + least).sum(), True, np.zeros(m)
     while improves:
         improves = False
         for i in range(m):
             other = phi.copy()
             other[i] = 1.0 - other[i]
-            cost = np.log(left(other) + least).sum()
-            if cost < best - 1e-9:
-                best, phi, improves = cost, other, True
-    return np.asarray(phi > 0.5)
+            margins[i] = np.log(left(other) + least).sum() - best
+            if margins[i] < -1e-9:
+                best, phi, improves = best + margins[i], other, True
+    return np.asarray(phi > 0.5), margins

@@ -7,7 +7,7 @@ is wrong (:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.deep.rough_walks import RoughWalks
-from revelu.recover.method import Candidate, Why
+from revelu.recover.method import Candidate, Layer, Why
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 
@@ -62,10 +62,19 @@ class RoughWide(RoughLayers):
 
 @dataclass
 class RoughWideSearch(RoughLayersSearch):
-    """Two hidden layers of any widths, fitted to answers."""
+    """Two hidden layers of any widths, fitted to answers.
+
+    Attributes
+    ----------
+    is_wide : bool
+        Whether the first is wider than the input.
+    layers : tuple of (W, b)
+        It, as lines have shown it, where all signs are told.
+    """
 
     how: RoughWide = field(default_factory=RoughWide)
     is_wide: bool = field(default=False, init=False)
+    layers: tuple[Layer, ...] = field(default=(), init=False)
 
     def _wide(self, n_rows: int) -> Candidate:
         """Both layers where the first is wider than the input."""
@@ -81,7 +90,9 @@ class RoughWideSearch(RoughLayersSearch):
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
             )
-        network, samples = found
+        network, samples, n_unsure = found
+        # Rows of lines are exact; a fit that lacks neurons above moves them.
+        self.layers = () if n_unsure else ((network.weights[0], network.biases[0]),)
         self.is_wide, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.ones(len(self.X), dtype=bool)
         return self._settled(walks.refined(network, self._everything()))
@@ -119,6 +130,9 @@ class RoughWideSearch(RoughLayersSearch):
             network = self.how.walks.refined(network, self._evenly(network))
         wrong = (self._off(self.network) > growth.least)[self.is_drawn]
         return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
+
+    def _ended(self, obstacle: str) -> Candidate:
+        return replace(super()._ended(obstacle), layers=self.layers)
 
     def _is_sharp(self, network: Network) -> bool:
         """Whether an answer counts as wrong that is off by little more than noise."""

@@ -16,6 +16,7 @@ from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import KinkLines, plane_through
 from revelu.probe.line import Ask
 from revelu.recover.deep.rough_rows import RoughRows, unit
+from revelu.recover.method import Layer
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -75,19 +76,49 @@ class WideRows:
         seen, lines, first = none, np.empty(0, dtype=np.intp), none
         for n in self.n_lines:
             n_known = len(first)
-            for _ in range(n):
-                more = self.rough.rows.find_new(ask, d, noise, first, rng)
-                if more is not None:
-                    lines = np.append(lines, np.full(len(more), lines.max(initial=-1) + 1))
-                    seen = seen.joined(unit(more))
-            # What a wrong plane has taken is free again once that is found not to go on.
-            is_open = ~self._explained(seen, first)
-            some = self.agreeing(seen.take(is_open), lines[is_open])
-            more = self._measured(ask, noise, some, first, rng)
-            first = self.rough.joined(first, more)
+            seen, lines, first = self._looked(ask, noise, rng, first, (seen, lines), n)
             if n_known and len(first) == n_known:
                 break
         return first, seen.take(~self._explained(seen, first))
+
+    def lacking(
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        layer: Layer,
+        rng: np.random.Generator,
+        n_lines: int,
+    ) -> Rows:
+        """Find rows of the first layer that a layer of rows of norm 1 lacks, on fresh lines."""
+        (W, b), none = layer, Rows.none(d, len(noise.scale))
+        m = len(b)
+        A, errors = np.tile(noise.unit, (m, 1)), np.full(m, self.fine)
+        first = Rows(W, b, A, errors, -b[:, None] * W)
+        found = self._looked(ask, noise, rng, first, (none, np.empty(0, dtype=np.intp)), n_lines)[2]
+        return found.take(np.arange(m, len(found)))
+
+    def _looked(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        first: Rows,
+        before: tuple[Rows, IntArray],
+        n_lines: int,
+    ) -> tuple[Rows, IntArray, Rows]:
+        """Look at more lines: all rows seen, their lines, and the first layer's."""
+        (seen, lines), d = before, first.W.shape[1]
+        for _ in range(n_lines):
+            more = self.rough.rows.find_new(ask, d, noise, first, rng)
+            if more is not None:
+                lines = np.append(lines, np.full(len(more), lines.max(initial=-1) + 1))
+                seen = seen.joined(unit(more))
+        # What a wrong plane has taken is free again once that is found not to go on.
+        is_open = ~self._explained(seen, first)
+        some = self.agreeing(seen.take(is_open), lines[is_open])
+        more = self._measured(ask, noise, some, first, rng)
+        return seen, lines, self.rough.joined(first, more)
 
     def _explained(self, seen: Rows, first: Rows) -> BoolArray:
         """Which rows of lines are those of known hyperplanes."""

@@ -54,7 +54,7 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
             "rounding leaves too few digits of the logits; ask it for logits, or say by a "
             "domain where it decides (--like DATA)"
         )
-        return Refusal(Status.UNVERIFIED, reason)
+        return Refusal(Status.UNVERIFIED, reason, saturated=True)
     k = int(np.argmax(np.where(varies, error / np.where(varies, noise.spread, 1.0), 0.0)))
     reason = (
         f"output {k} varies by {noise.spread[k]:.2g} around {noise.scale[k]:.2g} and errs by "
