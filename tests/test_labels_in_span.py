@@ -49,10 +49,25 @@ def test_two_neurons_of_four_inputs(seed):
 
 
 class _Blind(in_span.SpanSearch):
-    """A search for a span that ends at five directions, unless it is shown another."""
+    """A search for a span that knows five directions at most, until it is shown borders of others.
+
+    A single look around may show all six.
+    """
+
+    is_shown = False
 
     def look_around(self):
         return [] if self.rank >= 5 else super().look_around()
+
+    def learn_from(self, borders):
+        self.is_shown = self.rank >= 5 and len(borders) > 0
+        return super().learn_from(borders)
+
+    def learn_at(self, place):
+        if self.rank < 5 or self.is_shown:
+            return super().learn_at(place)
+        self.places.remove(place)
+        return False
 
 
 def test_a_direction_that_the_span_lacks_is_seen_on_fresh_labels(monkeypatch):

@@ -1,5 +1,6 @@
 """Certificates about labels: fresh inputs, and both sides of borders that a network predicts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +44,16 @@ class LabelExamination:
     def by(self, network: Network, classes: FloatArray) -> "LabelExamination":
         """Return the same labels, held against those of another network."""
         return replace(self, predicted=predict_labels(network, classes, self.X))
+
+    @classmethod
+    def joined(cls, parts: Sequence["LabelExamination"]) -> "LabelExamination":
+        """Return several as one, of which the last has left out what was left out."""
+        X, labels, predicted, is_drawn = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("X", "labels", "predicted", "is_drawn")
+        )
+        beside = max(part.beside for part in parts)
+        return cls(X, labels, predicted, is_drawn, parts[-1].n_skipped, beside)
 
 
 def predict_labels(network: Network, classes: FloatArray, X: FloatArray) -> FloatArray:

@@ -10,6 +10,9 @@ difference of outputs at any border.  One is what all classes have in common (cl
 so none of it is left); another stands for a neuron that is on, or off, at all borders between a
 set of classes and the others, where what it adds to the set is affine, and G takes it up.  An
 idle vector has no slope across borders, which tells it from the output layer.
+
+Classes may fall into sets that share borders with one class alone, as 0 and 2 do that have 1
+between them.  Each set then has a positive *factor* of its own, and no equation tells the ratio.
 """
 
 from dataclasses import dataclass, replace
@@ -63,8 +66,8 @@ class Spectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class Idle:
-    """What null vectors that are idle add to an output layer.
+class Added:
+    """What null vectors of some kind add to an output layer.
 
     Attributes
     ----------
@@ -78,6 +81,11 @@ class Idle:
     def __len__(self) -> int:
         return len(self.c)
 
+    def join(self, other: "Added") -> "Added":
+        """Return these, then the others."""
+        own, others = ((part.A, part.G, part.c) for part in (self, other))
+        return Added(*(np.concatenate(parts) for parts in zip(own, others, strict=True)))
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -86,10 +94,12 @@ class Columns:
     Attributes
     ----------
     A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
-    idle : Idle
-        What idle null vectors add to them.
+    idle : Added
+        What idle null vectors add to them,
+    factors : Added
+        and null vectors that change ratios of factors.
     n_scales : int
-        Null vectors that are not idle: one, unless points are missing, or classes share no border.
+        Null vectors that are neither: one, unless points are missing.
     lonely : ndarray of bool, shape (n,)
         Points that the others of them leave: there are too few like them.
     smallest, next : float
@@ -99,7 +109,8 @@ class Columns:
     A: FloatArray
     G: FloatArray
     c: FloatArray
-    idle: Idle
+    idle: Added
+    factors: Added
     n_scales: int
     lonely: BoolArray
     smallest: float
@@ -163,14 +174,25 @@ def fit_columns(
         # Where a neuron is missing, all null vectors may be idle: then the next one is looked at.
         if n_scales:
             break
-    best = mix[0] * np.sign((S @ mix[0]).sum())  # the output of the class behind grows across
+    scales = mix[:n_scales]
+    along = _along_all(S @ scales.T, np.minimum(a, b) * k + np.maximum(a, b), spectrum)
+    is_whole = along is not None
+    if along is None:  # the output of the class behind grows across
+        along = np.sign((S @ scales[0]).sum()) * np.eye(n_scales)[0]
+    best, others = along @ scales, np.linalg.svd(along[None])[2][1:] @ scales
+    factors, lacking = (others, others[:0]) if is_whole else (others[:0], others)
+
+    def added(mix: FloatArray) -> Added:
+        return Added(*(np.moveaxis(part @ mix.T, -1, 0) for part in (A, G, c)))
+
     return Columns(
         A @ best,
         G @ best,
         c @ best,
-        Idle(*(np.moveaxis(part @ mix[n_scales:].T, -1, 0) for part in (A, G, c))),
-        n_scales,
-        _lonely(S @ mix[1:n_scales].T, spectrum),
+        added(mix[n_scales:]),
+        added(factors),
+        1 + len(lacking),
+        _lonely(S @ lacking.T, spectrum),
         float(sizes[-q]),
         float(sizes[-q - 1]) if q < len(sizes) else np.inf,
     )
@@ -201,6 +223,34 @@ def _right_vectors(M: FloatArray) -> tuple[FloatArray, FloatArray]:
     _, sizes, right = scipy.linalg.svd(R, full_matrices=True, check_finite=False)
     sizes = np.append(sizes, np.zeros(len(right) - len(sizes)))
     return sizes / sizes[0], np.asarray(right)
+
+
+def _along_all(slopes: FloatArray, pairs: IntArray, spectrum: Spectrum) -> FloatArray | None:
+    """The mix of null vectors across which outputs grow at all borders; None where points lack.
+
+    Between two classes one factor is open at most.  Where null vectors change slopes there in
+    other ways, points that would tell are missing.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (n, t)
+    pairs : ndarray of int, shape (n,)
+        Which two classes points are between.
+
+    Returns
+    -------
+    ndarray, shape (t,), of norm 1
+    """
+    flat, directions = spectrum.sloping * np.sqrt(len(slopes)), []
+    for pair in np.unique(pairs):
+        own = slopes[pairs == pair]
+        _, sizes, right = np.linalg.svd(own, full_matrices=False)
+        if sizes[0] <= flat or (sizes[1:] > flat).any():
+            return None
+        directions.append(right[0] * np.sign((own @ right[0]).sum()))
+    E = np.array(directions)
+    along = np.linalg.lstsq(E, np.ones(len(E)))[0]
+    return along / np.linalg.norm(along) if (E @ along > 0.0).all() else None
 
 
 def _lonely(slopes: FloatArray, spectrum: Spectrum) -> BoolArray:

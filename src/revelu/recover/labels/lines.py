@@ -5,6 +5,9 @@ F before and G behind it make that of the neuron, ``r G - F``, for any ratio r >
 bends on a line are one neuron's.  Elsewhere a neuron bends all borders that its line meets: so
 two bends have a line in common only where it crosses no edge, and a bend alone has only ratios,
 in some intervals, whose lines cross none.
+
+A line that crosses no edge bends no border, and may part borders that do not meet: what its
+neuron adds behind it is the same for all of them there.
 """
 
 from dataclasses import dataclass
@@ -73,10 +76,14 @@ class BentEdges:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line, ``V (3,)``, on which bends ``on`` are that one neuron has made."""
+    """A line, ``V (3,)``, on which bends ``on`` are that one neuron has made.
+
+    Where it crosses an ``edge`` without a bend, both of its classes get the same there.
+    """
 
     V: FloatArray
     on: IntArray
+    edge: int | None = None
 
 
 def bends_of(polygons: Polygons, collinearity: Collinearity) -> BentEdges:
@@ -177,6 +184,39 @@ def find_pairs(
     return [Line(V[k], pairs[k]) for k in np.flatnonzero(free)]
 
 
+def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[Line]:
+    """Lines that cross no edge and have some on either side, three for each way to part them.
+
+    What is added behind them by three such lines, with columns of their own, is any affine map:
+    that of every neuron whose line parts edges so.
+    """
+    angles = np.pi * np.arange(n_ways) / n_ways
+    N = np.column_stack([np.cos(angles), np.sin(angles)])
+    U = tangents(polygons.edges.F)
+    with np.errstate(invalid="ignore"):  # an edge that has no end may be across the way
+        along = np.nan_to_num(
+            polygons.extents.T[:, :, None] * (U @ N.T), nan=0.0, posinf=np.inf, neginf=-np.inf
+        )
+    lows, highs = np.sort(polygons.edges.X @ N.T + along, axis=0)  # (edges, ways)
+    found: dict[bytes, list[tuple[float, int, float]]] = {}
+    for way, (lo, hi) in enumerate(zip(lows.T, highs.T, strict=True)):
+        order = np.argsort(lo)
+        last, first = np.maximum.accumulate(hi[order])[:-1], lo[order][1:]
+        for at in np.flatnonzero(first - last > narrowest):
+            behind = lo >= first[at]
+            behind ^= behind[0]
+            gap = float(first[at] - last[at])
+            found.setdefault(behind.tobytes(), []).append((gap, way, float(last[at])))
+    lines = []
+    for gaps in found.values():
+        width, way, start = max(gaps)
+        other = max(gaps, key=lambda one: np.abs(np.sin(angles[one[1]] - angles[way])))
+        places = [(way, start + share * width) for share in (0.25, 0.75)]
+        places.append((other[1], other[2] + 0.5 * other[0]))
+        lines += [Line(np.append(N[w], -t), np.empty(0, np.intp)) for w, t in places]
+    return lines
+
+
 def find_intervals(polygons: Polygons, bends: BentEdges, i: int) -> list[tuple[float, float]]:
     """Ratios of slopes at which the line through a bend crosses no edge elsewhere, widest first."""
     T = tangents(polygons.edges.F)
@@ -196,6 +236,6 @@ def find_intervals(polygons: Polygons, bends: BentEdges, i: int) -> list[tuple[f
     return sorted(found, key=lambda one: np.arctan(one[0]) - np.arctan(one[1]))
 
 
-def middle_ratios(lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """Ratios well inside intervals, (n,)."""
-    return np.asarray(np.tan((np.arctan(lo) + np.arctan(hi)) / 2.0))
+def middle_ratios(lo: FloatArray, hi: FloatArray, share: float = 0.5) -> FloatArray:
+    """Ratios well inside intervals, a share of the way from one end to the other, (n,)."""
+    return np.asarray(np.tan((1.0 - share) * np.arctan(lo) + share * np.arctan(hi)))

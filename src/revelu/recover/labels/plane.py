@@ -9,6 +9,11 @@ not known.  All else is linear in slopes:
 - the differences of three classes add up to nothing where these meet;
 - at every edge, what all neurons that are on there add to a skip.
 
+Where that has no solution neurons are missing that bend no border.  One whose line crosses none
+may part borders that do not meet.  And a bend's neuron may put out something to a third class
+whose borders are on both sides of its line: lines through the bend, which add nothing to the
+difference of its own two classes, have that class get what it gets.
+
 So slopes are a point of a cone, of which linear programming finds one well inside.  Where bends
 may share a line with others a search tries that out.  A class that a neuron's line does not meet
 is put where the neuron is off, and is low where it is on.  Labels of inputs that are known are
@@ -19,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse
 from scipy.optimize import linprog
 
 from revelu.network import Network
@@ -27,6 +33,7 @@ from revelu.recover.labels.lines import (
     Collinearity,
     Line,
     bends_of,
+    find_gaps,
     find_intervals,
     find_lines,
     find_pairs,
@@ -47,26 +54,49 @@ class Drawing:
         No edge is known better than this,
     room : float
         and equations hold to within so many errors, times the square root of their number.
-    most_nodes : int
-        Choices of lines that are tried out.
+    most_nodes : tuple of int
+        Choices of lines that are tried out where bends that leave few ways come first, and then
+        where bends do whose edges are those of bends that are chosen.
     n_rounds : int
         How often inequalities of labels are renewed, as lines move across inputs.
+    scales, n_checks, n_learned : tuple, int, int
+        At so many inputs of N(0, s²) for each s polygons tell labels without asking, and those of
+        a network are to be the same: it learns from so many at once of which they are not.
+    inset, far : float, float
+        On edges other classes are below: so many of their lengths, or sizes of an input, before
+        ends that are no bends, and as far out in these where an edge goes on for ever.
     low : float
         How low classes are that a neuron's line does not meet, where the neuron is on.
+    n_ways : int
+        Directions in which lines that cross no edge are looked for.
     least : float
         How far inside the cone slopes are at least, in units of their mean,
     least_gap : float
         and outputs apart at inputs whose labels are known, in shares of that.
+    largest : float
+        Columns and skips are no larger, in units of the mean of slopes: where neurons that are
+        added take away from each other, rounding moves borders.
+    edging : float
+        Where slopes have not all labels yet they are at least this share as far inside the cone as
+        without labels.
     """
 
     collinearity: Collinearity = Collinearity()  # noqa: RUF009 - frozen
     floor: float = 1e-14
     room: float = 100.0
-    most_nodes: int = 2000
-    n_rounds: int = 8
+    most_nodes: tuple[int, int] = (2000, 5000)
+    n_rounds: int = 16
+    scales: tuple[float, ...] = (1.0, 2.5, 10.0)
+    n_checks: int = 10_000
+    n_learned: int = 64
+    inset: float = 0.01
+    far: float = 1000.0
     low: float = 1.0
+    n_ways: int = 360
     least: float = 1e-7
     least_gap: float = 1e-3
+    largest: float = 1e5
+    edging: float = 0.01
 
 
 @dataclass(frozen=True)
@@ -111,9 +141,11 @@ class Plane:
     classes: FloatArray
     X: FloatArray
     labels: IntArray
+    rng: np.random.Generator
     drawing: Drawing
     bends: BentEdges = field(init=False)
-    n_nodes: int = field(default=0, init=False)
+    linked_first: bool = field(default=False, init=False)
+    nodes_left: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         edges = self.polygons.edges
@@ -134,17 +166,41 @@ class Plane:
         self.shared = [*some, *find_pairs(self.polygons, self.bends, left, tuning)]
         self.intervals = {int(i): find_intervals(self.polygons, self.bends, int(i)) for i in left}
         first = Choice(tuple(lines), ())
-        for choice in self._choices(first, frozenset(self.intervals)):
-            network = self._network_of(choice)
-            if network is not None:
-                n_open = len(choice.lines) + len(choice.alone) - len(lines)
-                return Drawn(network, len(lines), n_open)
+        self.gaps = find_gaps(self.polygons, self.drawing.n_ways, tuning.nearest)
+        asked = self.X, self.labels
+        # What is chosen wrongly early is paid for by all that is tried behind it.
+        for is_linked_first, most in zip((False, True), self.drawing.most_nodes, strict=True):
+            self.linked_first, self.nodes_left = is_linked_first, most
+            self.X, self.labels = asked
+            for choice in self._choices(first, frozenset(self.intervals)):
+                for whole in (choice, *self._with_unseen(choice)):
+                    network = self._network_of(whole)
+                    if network is not None:
+                        n_open = len(whole.lines) + len(whole.alone) - len(lines)
+                        return Drawn(network, len(lines), n_open)
         return None
+
+    def _with_unseen(self, choice: Choice) -> Iterator[Choice]:
+        """A choice with the lines, too, of what bends no border; none where there are no such."""
+        lines, middles = list(self.gaps), self._middles()
+        for i, (lo, hi) in choice.alone:
+            F, G, edge = self.bends.F[i], self.bends.G[i], int(self.bends.before[i])
+            V = middle_ratios(np.array(lo), np.array(hi)) * G - F
+            is_behind, own = middles @ V > 0, (self.a[edge], self.b[edge])
+            others = np.setdiff1d(np.arange(self.k), own)
+            of = [(self.a == c) | (self.b == c) for c in others]
+            if any(is_behind[at].any() and not is_behind[at].all() for at in of):
+                for share in (0.25, 0.75):
+                    V = middle_ratios(np.array(lo), np.array(hi), share) * G - F
+                    V = V / np.linalg.norm(V[:2])
+                    lines.append(Line(V, np.empty(0, np.intp), edge))
+        if lines:
+            yield replace(choice, lines=(*choice.lines, *lines))
 
     def _choices(self, choice: Choice, left: frozenset[int]) -> Iterator[Choice]:
         """All choices for bends that are left, as far as slopes allow them."""
-        self.n_nodes += 1
-        if self.n_nodes > self.drawing.most_nodes:
+        self.nodes_left -= 1
+        if self.nodes_left < 0:
             return
         if _inside(self._null(self._at_vertices(choice)), self._cone(choice), self) is None:
             return
@@ -152,7 +208,7 @@ class Plane:
             yield choice
             return
         shared = {i: [s for s in self.shared if i in s.on and left.issuperset(s.on)] for i in left}
-        i = min(left, key=lambda i: (len(self.intervals[i]) + len(shared[i]), i))
+        i = self._next(choice, shared)
         with_more = [line for line in shared[i] if len(line.on) > 2]
         for line in with_more:
             yield from self._choices(*self._with(line, choice, left))
@@ -161,6 +217,18 @@ class Plane:
             yield from self._choices(more, left - {i})
         for line in shared[i][len(with_more) :]:
             yield from self._choices(*self._with(line, choice, left))
+
+    def _next(self, choice: Choice, shared: dict[int, list[Line]]) -> int:
+        """The bend to choose for next: one that leaves few ways, or that equations reach first."""
+        chosen = [int(i) for line in choice.lines for i in line.on] + [i for i, _ in choice.alone]
+        edges = np.column_stack([self.bends.before, self.bends.behind])
+        is_linked = np.asarray(np.isin(edges, edges[chosen]).any(axis=1))
+
+        def ways(i: int) -> tuple[bool, int, int]:
+            n = len(self.intervals[i]) + len(shared[i])
+            return self.linked_first and n > 1 and not is_linked[i], n, i
+
+        return min(shared, key=ways)
 
     @staticmethod
     def _with(line: Line, choice: Choice, left: frozenset[int]) -> tuple[Choice, frozenset[int]]:
@@ -188,6 +256,10 @@ class Plane:
                 rows[:, behind], rows[:, before] = bends.G[i], -bends.F[i]
                 self._add(rows, n + j * (self.k - 1), before, -side * line.V)
                 found.append(rows / (self.err[before] + self.err[behind]))
+            if line.edge is not None:
+                row = np.zeros((1, n + len(choice.lines) * (self.k - 1)))
+                self._add(row, n + j * (self.k - 1), line.edge, np.ones(1))
+                found.append(row / self.err[line.edge])
         return np.vstack(found)
 
     def _add(self, rows: FloatArray, start: int, edge: int, what: FloatArray) -> None:
@@ -215,7 +287,7 @@ class Plane:
             width = min(1.0, hi - lo)
             rows.append(row[:1] / (min(width, lo) if lo > 0 else 1.0))
             if np.isfinite(hi):
-                rows.append(row[1:] / width)
+                rows.append(row[1:] / (width * max(hi, 1.0)))
         return np.vstack(rows)
 
     def _sides(self, choice: Choice) -> tuple[FloatArray, BoolArray]:
@@ -243,6 +315,18 @@ class Plane:
         hi = np.where(np.isnan(T[:, 1]), np.where(np.isnan(T[:, 0]), 0.0, T[:, 0]) + size, T[:, 1])
         X = edges.X + ((lo + hi) / 2.0)[:, None] * tangents(edges.F)
         return np.column_stack([X, np.ones(len(X))])
+
+    def _ends(self) -> FloatArray:
+        """Places at both ends of edges along their tangents, from their points, (n, 2).
+
+        Before the end, where a third class is as high there.
+        """
+        inset, T, ends = self.drawing.inset, self.polygons.extents, self.polygons.ends
+        size = np.maximum(np.abs(self.polygons.edges.X).max(axis=1, initial=0.0), 1.0)
+        far = self.drawing.far * size[:, None] * np.array([-1.0, 1.0])
+        T = np.where(ends == End.FAR, far, T)
+        inner = T + inset * np.clip(T[:, ::-1] - T, -size[:, None], size[:, None])
+        return np.asarray(np.where(np.isin(ends, self.bends.vertex), T, inner))
 
     def _outputs(
         self, choice: Choice, H: FloatArray, on: BoolArray, turned: BoolArray, at: IntArray
@@ -311,27 +395,68 @@ class Plane:
         """The network of a choice that has all labels, too; None where there is none."""
         V, turned = self._sides(choice)
         null, cone = self._null(self._at_edges(choice, V, turned)), self._cone(choice)
-        H = np.column_stack([self.X, np.ones(len(self.X))])
-        on = (H @ V.T > 0) ^ turned
+        rows, first = np.where(turned[:, None], -V, V), len(choice.lines)
         for _ in range(self.drawing.n_rounds):
-            gaps = self._gaps(choice, H, on, turned)
+            gaps = self._gaps(choice, rows, turned)
             x = _inside(null, cone, self, gaps)
             if x is None:
+                x = _nearest(null, cone, self, gaps)
+            if x is None:
                 return None
-            network, rows = self._network(choice, x, turned)
-            if (network(self.X).argmax(axis=1) == self.labels).all():
+            network, every = self._network(choice, x, turned)
+            rows = every[first:]
+            is_right = bool((network(self.X).argmax(axis=1) == self.labels).all())
+            if is_right and not self._learn_from(network, every):
                 return network
-            on = H @ rows[len(choice.lines) :].T > 0
         return None
 
-    def _gaps(self, choice: Choice, H: FloatArray, on: BoolArray, turned: BoolArray) -> FloatArray:
-        """Outputs of the classes that inputs have, less those of all others, as rows."""
-        own = self._outputs(choice, H, on, turned, self.labels)
-        found = []
+    def _learn_from(self, network: Network, rows: FloatArray) -> int:
+        """Add inputs at which polygons tell other labels than a network; return how many did.
+
+        Outputs are affine between lines of neurons, ``rows (m, 3)``: where these meet is where
+        they are largest and smallest.
+        """
+        nearest, F = self.drawing.collinearity.nearest, self.polygons.edges.F
+        i, j = np.triu_indices(len(rows), 1)
+        meeting = np.cross(rows[i], rows[j])
+        meeting = meeting[np.abs(meeting[:, 2]) > nearest]
+        meeting = meeting / meeting[:, 2:]
+        # On an edge both of its classes are right: lines of one bend meet there.
+        meeting = meeting[
+            np.abs(meeting @ F.T / np.abs(meeting).max(axis=1)[:, None]).min(axis=1) > nearest
+        ]
+        n, scales = self.drawing.n_checks, self.drawing.scales
+        n_wrong = 0
+        for X in (meeting[:, :2], *(s * self.rng.standard_normal((n, 2)) for s in scales)):
+            some = self.rng.integers(len(self.X), size=len(X))
+            P, of = self.X[some], self.classes[self.labels[some]]
+            labels = np.searchsorted(self.classes, self.polygons.labels_at(X, P, of))
+            wrong = np.flatnonzero(network(X).argmax(axis=1) != labels)
+            n_wrong += len(wrong)
+            wrong = wrong[: self.drawing.n_learned]
+            self.X = np.vstack([self.X, X[wrong]])
+            self.labels = np.append(self.labels, labels[wrong])
+        return n_wrong
+
+    def _gaps(self, choice: Choice, rows: FloatArray, turned: BoolArray) -> FloatArray:
+        """Outputs of the classes that inputs have, less those of all others, as rows.
+
+        On an edge both of its classes are above all others; these are affine along it, so its two
+        ends tell.
+        """
+        T, edges = self._ends(), self.polygons.edges
+        X = (edges.X[:, None] + T[:, :, None] * tangents(edges.F)[:, None]).reshape(-1, 2)
+        X, a = np.vstack([self.X, X]), np.append(self.labels, np.repeat(self.a, 2))
+        b = np.append(self.labels, np.repeat(self.b, 2))
+        H = np.column_stack([X, np.ones(len(X))])
+        on = H @ rows.T > 0
+        own, found = self._outputs(choice, H, on, turned, a), []
+        size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)[:, None]
         for c in range(self.k):
-            others = np.flatnonzero(self.labels != c)
+            others = np.flatnonzero((a != c) & (b != c))
             at = np.full(len(others), c)
-            found.append(own[others] - self._outputs(choice, H[others], on[others], turned, at))
+            apart = own[others] - self._outputs(choice, H[others], on[others], turned, at)
+            found.append(apart / size[others])
         return np.vstack(found)
 
     def _network(
@@ -364,22 +489,56 @@ def _inside(
 
     The mean of slopes is 1.  None where none are inside.
     """
-    n, q = plane.n_edges, null.shape[1]
+    drawing, (n, q) = plane.drawing, (plane.n_edges, null.shape[1])
     if not q:
         return None
-    slopes = null[:n]
-    rows = np.column_stack([-cone @ slopes, np.ones(len(cone))])
-    if gaps is not None:
-        apart = np.full(len(gaps), plane.drawing.least_gap)
-        rows = np.vstack([rows, np.column_stack([-gaps @ null, apart])])
+    gaps = np.empty((0, len(null))) if gaps is None else gaps
+    others, most = _bounded(null[n:], drawing.largest)
+    least = np.concatenate([np.ones(len(cone)), np.full(len(gaps), drawing.least_gap), 0.0 * most])
+    products = np.vstack([-cone @ null[:n], -gaps @ null, others])
     found = linprog(
         np.append(np.zeros(q), -1.0),
-        A_ub=rows,
-        b_ub=np.zeros(len(rows)),
-        A_eq=np.append(slopes.sum(axis=0), 0.0)[None],
+        A_ub=np.column_stack([products, least]),
+        b_ub=np.append(np.zeros(len(cone) + len(gaps)), most),
+        A_eq=np.append(null[:n].sum(axis=0), 0.0)[None],
         b_eq=[float(n)],
         bounds=[(None, None)] * q + [(None, 1.0)],
     )
-    if found.status != 0 or found.x[-1] < plane.drawing.least:
+    if found.status != 0 or found.x[-1] < drawing.least:
         return None
     return np.asarray(null @ found.x[:-1])
+
+
+def _nearest(
+    null: FloatArray, cone: FloatArray, plane: Plane, gaps: FloatArray
+) -> FloatArray | None:
+    """Unknowns whose slopes are inside a cone and that miss inequalities by the least sum.
+
+    Inequalities are those of lines that are chosen so far: where none has all of them, lines may
+    have others as they move.  None where no slopes are inside the cone.
+    """
+    middle = _inside(null, cone, plane)
+    if middle is None:
+        return None
+    drawing, (n, q), k = plane.drawing, (plane.n_edges, null.shape[1]), len(gaps)
+    least = drawing.edging * float((cone @ middle[:n]).min())
+    others, most = _bounded(null[n:], drawing.largest)
+    missed = scipy.sparse.eye_array(k)
+    found = linprog(
+        np.append(np.zeros(q), np.ones(k)),
+        A_ub=scipy.sparse.block_array(
+            [[-cone @ null[:n], None], [-gaps @ null, -missed], [others, None]]
+        ),
+        b_ub=np.concatenate(
+            [np.full(len(cone), -least), np.full(k, -least * drawing.least_gap), most]
+        ),
+        A_eq=np.append(null[:n].sum(axis=0), np.zeros(k))[None],
+        b_eq=[float(n)],
+        bounds=[(None, None)] * q + [(0.0, None)] * k,
+    )
+    return np.asarray(null @ found.x[:q]) if found.status == 0 else None
+
+
+def _bounded(rows: FloatArray, largest: float) -> tuple[FloatArray, FloatArray]:
+    """Rows whose products are below bounds: those of ``rows (n, q)`` are no larger than that."""
+    return np.vstack([rows, -rows]), np.full(2 * len(rows), largest)

@@ -38,6 +38,12 @@ class Polish:
         Points on either side among the borders of each class.
     scales, n_candidates : tuple, int
         Those that are missing there are chosen among so many, between inputs of N(0, s²).
+    most_weighed : int
+        Of so many weights at most it is seen which changes of them points hardly tell,
+    weakest : float
+        in units in which the derivative of their places has columns of norm 1,
+    faintest, n_choices : float, int
+        and points that tell by more than this are added, so many times.
     coarse : tuple of float
         ``surplus`` and ``each_side`` where labels tell few digits, of which they make up for some,
     told_by : float
@@ -68,6 +74,10 @@ class Polish:
     each_entry: int = 8
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
     n_candidates: int = 20_000
+    most_weighed: int = 600
+    weakest: float = 0.03
+    faintest: float = 1e-6
+    n_choices: int = 3
     coarse: tuple[float, float] = (3.0, 3.0)
     told_by: float = 1e-3
     widths: tuple[float, ...] = (1e-6, 1e-4)
@@ -161,7 +171,39 @@ def balanced_borders(
         for side, i in np.argwhere(lacking > 0):
             rows = np.arange(len(more))[new][has_more[new][:, side, i]]
             chosen[rows[: lacking[side, i]]] = True
-    return borders.join(more.take(chosen))
+    borders = borders.join(more.take(chosen))
+    if network.n_parameters > polish.most_weighed:
+        return borders
+    return telling_borders(network, borders, more.take(~chosen), classes, polish)
+
+
+def telling_borders(
+    network: Network, borders: Borders, more: Borders, classes: FloatArray, polish: Polish
+) -> Borders:
+    """Predicted borders, with those of others that tell what these hardly do.
+
+    Neurons are on together at some points and not at others.  Where the few points chosen leave
+    out a combination, rows may change with each other and keep all of them in their places.  A
+    pivoted QR factorisation chooses the points at which such changes show most.  What shows at
+    none of them, such as scales, is left open.
+    """
+    both = _OnBorders.of(network, borders.join(more), classes)
+    # Labels tell places to a share of an input's size.
+    size = np.maximum(np.abs(both.X).max(axis=1, initial=0.0), 1.0)
+    J = both.derivative(network.to_vector()) / size[:, None]
+    lengths = np.linalg.norm(J[: len(borders)], axis=0)
+    J /= np.where(lengths > 0, lengths, 1.0)
+    chosen = np.arange(len(J)) < len(borders)
+    for _ in range(polish.n_choices):
+        told, changes = np.linalg.eigh(J[chosen].T @ J[chosen])
+        others = np.flatnonzero(~chosen)
+        hidden = J[others] @ changes[:, told < polish.weakest**2]
+        R, order = scipy.linalg.qr(hidden.T, mode="r", pivoting=True)
+        shown = np.abs(np.diag(R)) > polish.faintest
+        if not shown.any():
+            break
+        chosen[others[order[: len(shown)][shown]]] = True
+    return borders.join(more.take(chosen[len(borders) :]))
 
 
 def _sides(borders: Borders, network: Network) -> BoolArray:

@@ -98,6 +98,23 @@ class Polygons:
         """Edges that end at a vertex."""
         return np.flatnonzero((self.ends == vertex).any(axis=1))
 
+    def labels_at(self, X: FloatArray, P: FloatArray, labels: FloatArray) -> FloatArray:
+        """Labels of inputs ``X (n, 2)`` without asking, by those ``(n,)`` of others ``P (n, 2)``.
+
+        The first edge on the way from one to the other tells, and where there is none both have
+        the same label.
+        """
+        edges, T, U = self.edges, self.extents, tangents(self.edges.F)
+        at_X, at_P = (some @ edges.N.T + edges.F[:, 2] for some in (X, P))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = at_X / (at_X - at_P)
+            along = (1.0 - t) * (X @ U.T) + t * (P @ U.T) - (edges.X * U).sum(axis=1)
+        crossed = (at_X * at_P < 0) & (along > T[:, 0]) & (along < T[:, 1])
+        t = np.where(crossed, t, np.inf)
+        rows, first = np.arange(len(X)), t.argmin(axis=1)
+        own = np.where(at_X[rows, first] < 0, edges.a[first], edges.b[first])
+        return np.asarray(np.where(np.isfinite(t[rows, first]), own, labels))
+
 
 def tangents(F: FloatArray) -> FloatArray:
     """Unit vectors along lines ``F (n, 3)``, with the normal on their right, (n, 2)."""
@@ -316,10 +333,11 @@ class Tracer:
         """Find what leaves the ends of walks."""
         n = len(walks.U)
         found, todo, pace = _Corners.none(n), np.arange(n), self.pace
-        for _ in range(self.tracing.attempts):
+        for attempt in range(self.tracing.attempts):
             if not len(todo):
                 break
-            more = _corners(self.ask, walks.take(todo), self.precision, pace, self.rng)
+            some = walks.take(todo)
+            more = _corners(self.ask, some, self.precision, pace, self.rng, sharp=attempt > 0)
             found = found.join(more, todo)
             todo = todo[~np.isfinite(more.X).all(axis=1)]
             pace = replace(pace, step=pace.step / self.tracing.shrink)
@@ -373,12 +391,19 @@ class _Corners:
 
 
 def _corners(
-    ask: Ask, walks: Walks, precision: Precision, pace: Pace, rng: np.random.Generator
+    ask: Ask,
+    walks: Walks,
+    precision: Precision,
+    pace: Pace,
+    rng: np.random.Generator,
+    *,
+    sharp: bool,
 ) -> _Corners:
     """Find the borders that leave circles around the ends of walks, and where they meet.
 
     From either side of the edge a circle leaves its class at one place: where both places are
-    one, it is a bend; else a third class lies between.
+    one, it is a bend; else a third class lies between.  A class may have no more than a ``sharp``
+    corner beside the edge: circles begin at what is told of it then.
     """
     n, near = len(walks.U), walks.facets
     middle = (walks.good + walks.bad) / 2.0
@@ -396,7 +421,9 @@ def _corners(
         R = rays(both[rows], sign[rows] * angle)
         return np.asarray(ask(X[both[rows]] + s[both[rows], None] * R) == own[rows])
 
-    wide = np.full(2 * n, np.pi - pace.away)
+    told = pace.room * (near.off + near.err * walks.bad) + precision.flat * atol
+    wide = np.pi - np.minimum(pace.away, np.tile(told / s, 2) if sharp else pace.away)
+    wide = np.broadcast_to(wide, 2 * n)
     angle = sign * bisect(is_own, -wide, wide, np.tile(atol / s, 2))
     R = rays(both, angle)
     E = sign[:, None] * rays(both, angle + np.pi / 2.0)

@@ -20,24 +20,21 @@ first layer, and where that ends without a network all coordinates are searched.
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
-from revelu.recover.labels.bends import Pace
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.columns import Columns, Spectrum, allowances, distances, fit_columns
+from revelu.recover.labels.columns import Columns, allowances, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
-from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.first_layer import Depth, refined_rows, share_bent
+from revelu.recover.labels.first_layer import refined_rows, share_bent
 from revelu.recover.labels.idle import settled
-from revelu.recover.labels.in_span import Inside, InSpan, Slicing
+from revelu.recover.labels.in_span import Inside, InSpan
 from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import (
-    Polish,
     balanced_borders,
     half_widths,
     locate,
@@ -45,20 +42,22 @@ from revelu.recover.labels.polish import (
     refine,
 )
 from revelu.recover.labels.roughness import (
-    Roughness,
     are_rough,
     curvature,
     objection,
     restlessness,
 )
-from revelu.recover.labels.rows import Matching, Rows
-from revelu.recover.labels.signs import Turning, find_signs
-from revelu.recover.labels.survey import Effort, Survey
-from revelu.recover.labels.told import Rounding, Told
-from revelu.recover.labels.two_inputs import Planar, TwoInputs
+from revelu.recover.labels.rows import Rows
+from revelu.recover.labels.signs import find_signs
+from revelu.recover.labels.survey import Survey
+from revelu.recover.labels.told import Told
+from revelu.recover.labels.two_inputs import TwoInputs
 from revelu.recover.labels.two_layers import TwoLayers
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from revelu.recover.labels.from_labels import FromLabels
 
 log = logging.getLogger(__name__)
 
@@ -322,25 +321,20 @@ class LabelSearch(Search):
             self._look_at(rest)
             return None
         if not len(self.survey.rows):
-            return self._polished(self._network(columns, self.survey.rows.V))
+            return self._polished(columns, self.survey.rows.V)
         if self.domain is not EVERYWHERE and not self.is_refined:
             self.survey.rows, self.is_refined = self._refined_rows(), True
             columns, _ = self._columns(skip=True)
         signs = find_signs(self.survey.rows.V, columns, self.method.turning)
         if signs.rows is None and not signs.are_refuted:
-            return self._polished(self._network(columns, self.survey.rows.V))
+            return self._polished(columns, self.survey.rows.V)
         if signs.rows is None:
             is_last = self.n_farther == self.method.n_farther
             self._look_farther()
             return self._unsigned(columns) if is_last else None
         self.survey.farther, self.n_farther = 1.0, 0
         columns, _ = self._columns(skip=False, V=signs.rows)
-        return self._polished(self._network(columns, signs.rows))
-
-    def _network(self, columns: Columns, V: FloatArray) -> Network:
-        """The network of an output layer, whose idle part the labels asked have told."""
-        labels = np.searchsorted(self.pool.classes, self.pool.labels)
-        return settled(columns, V, self.pool.X, labels).network(V)
+        return self._polished(columns, signs.rows)
 
     def _refine_rough_rows(self) -> None:
         """Tell rows to more digits whose bends have told them to few; leave out what is none.
@@ -383,10 +377,11 @@ class LabelSearch(Search):
         )
         rest = distances(rows, columns, self.borders, pairs)
         log.debug(
-            "null %.1g, next %.1g, %d scales, %d idle, rest %.1g",
+            "null %.1g, next %.1g, %d scales, %d factors, %d idle, rest %.1g",
             columns.smallest,
             columns.next,
             columns.n_scales,
+            1 + len(columns.factors),
             len(columns.idle),
             np.median(rest),
         )
@@ -466,8 +461,13 @@ class LabelSearch(Search):
         self.survey.begin_at(self.borders.take(worst).join(fresh))
         self.borders = self.borders.join(fresh)
 
-    def _polished(self, network: Network) -> Candidate | None:
-        """The candidate of a network whose borders are there; None where some are not."""
+    def _polished(self, columns: Columns, V: FloatArray) -> Candidate | None:
+        """The candidate of these layers whose borders are there; None where some are not.
+
+        What borders leave open of the output layer the labels asked have told.
+        """
+        labels = np.searchsorted(self.pool.classes, self.pool.labels)
+        network = settled(columns, V, self.pool.X, labels).network(V)
         is_strict = (
             network.n_parameters <= self.method.polish.most_points and self.domain is EVERYWHERE
         )
@@ -475,9 +475,11 @@ class LabelSearch(Search):
         if refined is None:
             return None
         is_open = network.skip is not None and len(network.weights[0]) > 0
-        notes = (_SIGNS_OPEN,) if is_open else ()
+        notes = [_SIGNS_OPEN] if is_open else []
+        if n := len(columns.factors):
+            notes.append(_FACTORS_OPEN.format(n=n + 1))
         figures = {"neurons": len(refined.weights[0])}
-        return Candidate(refined, Why.EXPLAINED, notes=notes, figures=figures)
+        return Candidate(refined, Why.EXPLAINED, notes=tuple(notes), figures=figures)
 
     def _refined(self, network: Network, most_wrong: float) -> Network | None:
         """Fit all weights to borders that the network predicts; None where some are not there.
@@ -532,105 +534,6 @@ class LabelSearch(Search):
         self.borders = self.borders.join(near)
 
 
-@dataclass(frozen=True)
-class FromLabels(Method):
-    """One hidden layer, or two, from labels alone.
-
-    Attributes
-    ----------
-    n_starts : int
-        Border points at which the survey begins.
-    max_generations, patience : int
-        Of the survey, and how many in a row may find no neuron.
-    n_restarts : int
-        Points that are farthest off, at which it goes on.
-    n_completions : int
-        How often border points are added where too few tell, before the survey goes on.
-    n_wrong : int
-        Segments on which borders were predicted wrongly that it learns from at once.
-    surplus, surplus_above : float
-        Border points for each unknown of the output layer; and of one above two hidden layers,
-        where some neurons are on at few borders only.
-    n_fresh, n_fresh_above : int
-        Fresh border points at which the survey goes on, too; and above a first layer.
-    most_wrong : float
-        Share of predicted borders that may be others while a network of many weights, or one of
-        two hidden layers, is refined: fresh labels beside them tell then.
-    farther, n_farther : float, int
-        Where all borders are explained and something is missing, walks go so many times as far,
-        so many times.
-    faintest : float
-        A row whose column is a smaller share of the others is no neuron.
-    largest_rest : float
-        Border points are farther off a network that lacks a neuron, somewhere,
-    room_of_rest : float
-        by more than so many of the errors that labels of few digits leave.
-    rough, least_bent : float, float
-        Where labels tell few digits, rows known to so many times what normals are told to are
-        measured again; they are neurons where such a share of borders bends at them.
-    max_denied, max_repairs : int, int
-        Times that it goes on where borders that a network predicts are others, and where fresh
-        labels disagree.
-    precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
-    two_inputs, slicing
-        What tunes the steps.
-    """
-
-    n_starts: int = 24
-    max_generations: int = 200
-    patience: int = 60
-    n_restarts: int = 6
-    n_completions: int = 6
-    n_wrong: int = 64
-    surplus: float = 1.6
-    surplus_above: float = 3.0
-    n_fresh: int = 6
-    n_fresh_above: int = 12
-    most_wrong: float = 0.02
-    farther: float = 4.0
-    n_farther: int = 4
-    faintest: float = 1e-5
-    largest_rest: float = 1e-3
-    room_of_rest: float = 8.0
-    rough: float = 10.0
-    least_bent: float = 0.5
-    max_denied: int = 12
-    max_repairs: int = 6
-    precision: Precision = Precision()  # noqa: RUF009 - frozen
-    pace: Pace = Pace()  # noqa: RUF009
-    matching: Matching = Matching()  # noqa: RUF009
-    effort: Effort = Effort()  # noqa: RUF009
-    roughness: Roughness = Roughness()  # noqa: RUF009
-    rounding: Rounding = Rounding()  # noqa: RUF009
-    spectrum: Spectrum = Spectrum()  # noqa: RUF009
-    turning: Turning = Turning()  # noqa: RUF009
-    polish: Polish = Polish()  # noqa: RUF009
-    depth: Depth = Depth()  # noqa: RUF009
-    two_inputs: Planar = Planar()  # noqa: RUF009
-    slicing: Slicing = Slicing()  # noqa: RUF009
-
-    def at(self, told: Told, d: int) -> "FromLabels":
-        """Return what serves where labels of ``d`` inputs tell few digits."""
-        return replace(
-            self,
-            precision=self.precision.at(told),
-            pace=self.pace.at(told),
-            matching=self.matching.at(told, d),
-            effort=self.effort.at(told),
-            spectrum=self.spectrum.at(told),
-            turning=self.turning.at(told, self.spectrum.gap),
-            polish=self.polish.at(told),
-            depth=self.depth.at(told),
-        )
-
-    name: ClassVar[str] = "labels"
-    purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
-    hidden: ClassVar[tuple[int, int | None]] = (1, 2)
-    answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
-    cost: ClassVar[str] = "200 to 800"
-    search: ClassVar[type[Search]] = LabelSearch
-
-
 _ONE_LABEL = (
     "all {n:,} inputs got the label {label:g}: no border was found, and nothing is known; a domain "
     "(--like DATA) says where labels differ"
@@ -658,6 +561,10 @@ _SIGNS_OPEN = (
     "the signs of neurons are not told: there are more choices than can be searched, so an affine "
     "skip stands for them, and for any neuron that is on at every border seen; the labels are the "
     "same"
+)
+_FACTORS_OPEN = (
+    "the classes fall into {n} sets that share borders with one class alone: each set has a "
+    "positive factor of its own, and labels do not tell their ratio"
 )
 _DENIED = (
     "{n} neurons explain the borders that were seen, and others are predicted that are not there: "

@@ -102,7 +102,7 @@ class TwoInputs:
         labels = np.searchsorted(classes, self.pool.labels)
         if not np.isin(np.append(edges.a, edges.b), classes).all():
             return self._ended(_UNSEEN)
-        plane = Plane(polygons, classes, self.pool.X, labels, self.tuning.drawing)
+        plane = Plane(polygons, classes, self.pool.X, labels, self.rng, self.tuning.drawing)
         drawn = plane.draw()
         if drawn is None:
             return self._ended(_NONE.format(n=len(edges), bends=len(plane.bends)))

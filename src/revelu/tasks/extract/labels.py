@@ -31,7 +31,8 @@ _STATUS = {
 }
 _OPEN = (
     "labels leave open a positive factor, and what is added to all classes alike; neurons whose "
-    "hyperplane meets no border, and classes that no input was seen to have, are left out"
+    "hyperplane meets no border, and classes that no input was seen to have, are left out, and "
+    "neurons that change fewer labels than the certificate counts may be"
 )
 _ONE_INPUT = (
     "with one input, borders of classes are points, which show where labels change and no weight"
@@ -171,14 +172,15 @@ def _certified(
     except LimitReachedError as error:
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))
-    certificate = certify_labels(seen[-1], "" if domain is None else domain.words)
     # A network is tried again and again until it passes: it must pass all that was asked on the
     # way, too, or the confidence of the last trial would be no one's.
-    agrees = all(not len(earlier.by(network, classes).wrong) for earlier in seen)
-    is_found = certificate.passed and agrees and candidate.why is Why.EXPLAINED
-    status = Status.RECOVERED if is_found else Status.UNVERIFIED
-    if certificate.passed and agrees and not is_found:
-        status = Status.PARTIAL
+    earlier = [of.by(network, classes) for of in seen[:-1]]
+    agrees = not any(len(of.wrong) for of in earlier)
+    examined = seen[-1] if agrees else LabelExamination.joined([*earlier, seen[-1]])
+    certificate = certify_labels(examined, "" if domain is None else domain.words)
+    status = Status.UNVERIFIED
+    if certificate.passed:
+        status = Status.RECOVERED if candidate.why is Why.EXPLAINED else Status.PARTIAL
     if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, job.checks):
         status = Status.BUDGET_EXHAUSTED
     return Recovery(
