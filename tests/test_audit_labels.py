@@ -1,5 +1,7 @@
 """What an audit says of labels alone: a network, a span, or that its attack was cut."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -13,8 +15,8 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.oracle import Labels, degrade
 from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.attack import Finding, attack
-from revelu.tasks.audit.audit import joined
 from revelu.tasks.audit.rows import AuditRow, Reference
+from revelu.tasks.audit.searches import joined
 from revelu.tasks.partial import partial_of
 
 TRUTH = revelu.zoo.random_network([6, 8, 3], seed=3)
@@ -112,6 +114,21 @@ def test_the_span_is_kept_where_the_network_is_not_found(narrow):
     assert (row.recovered, row.certified, row.cut, row.tries) == ("span", True, True, 1)
     assert cut.advice[1].startswith("labels alone are not advised: they give away the span")
     assert cut.run_again.startswith("--max-seconds")
+
+
+def test_the_search_behind_labels_is_no_longer_than_it_is_worth(monkeypatch):
+    bounded = partial(audits._Audit, labels_each=10, labels_least=4000)
+    monkeypatch.setattr(audits, "_Audit", bounded)
+    ended = revelu.audit(revelu.zoo.random_network([12, 5, 3], seed=4), budget=MOST_QUERIES)
+    row = labels_of(ended)
+    # It was ended by no limit of the caller's, and other seeds would ask as many.
+    assert (row.recovered, row.certified, row.cut, row.tries) == ("span", True, False, 1)
+    assert (ended.status, ended.run_again, ended.conclusion) == (None, "", "none helps")
+    assert row.not_tried == (
+        "a search of more than 4,000 labels for the network, which these did not reach",
+    )
+    assert ended.advice[1].startswith("where the class is all that callers need, answer labels")
+    assert ended.advice[1].endswith(f"not tried: {row.not_tried[0]}")
 
 
 def test_a_defect_and_an_interrupt_leave_the_span_and_no_advice(narrow):

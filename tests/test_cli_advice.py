@@ -49,6 +49,16 @@ def test_unfinished_recovery_says_what_it_costs(extract):
     assert "one query a parameter" in report["evidence"][-1]
 
 
+def test_unfinished_labels_say_what_labels_cost(extract, tmp_path):
+    (tmp_path / "classes.py").write_text(
+        "import revelu\ntruth = revelu.load('truth.npz')\ndef ask(X): return truth(X)[:, 0] > 0\n"
+    )
+    code, report = extract("classes:ask", "--trust", "--dim-in", 5, "--budget", 600)
+    assert (code, report["method"]) == (ExitCode.EXHAUSTED, "labels")
+    assert "--labels" in report["evidence"][0]
+    assert "700 queries a parameter" in report["evidence"][-1]
+
+
 def test_seconds_have_no_advice_in_queries(extract):
     code, report = extract("truth.npz", "--max-seconds", 1e-9)
     assert code == ExitCode.EXHAUSTED

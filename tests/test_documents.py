@@ -278,3 +278,20 @@ def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (document.parent / target).exists(), target
+
+
+def test_options_of_domains_are_of_the_commands_that_are_said_to_take_them():
+    text = read("docs/guides/domain.md").split("On the command line these are")[1].split("\n")[0]
+    whole, part = re.split(r" take all of them; ", text.split("LO HI`. ")[1])
+    options = {
+        command.callback.__name__: CliRunner()
+        .invoke(app, [command.callback.__name__, "--help"], env={"COLUMNS": "200"})
+        .stdout
+        for command in app.registered_commands
+    }
+    for name in names_in(whole):
+        assert all(option in options[name] for option in ("--box", "--like", "--mean", "--std"))
+    for name in names_in(part.split(",")[0]):
+        assert "--like" in options[name]
+    assert "--box" not in options["audit"]
+    assert "--box" not in options["span"]

@@ -1,5 +1,7 @@
 """``revelu probe``: three rows, and what came back."""
 
+import json
+
 import numpy as np
 import pytest
 from json_serving import JsonServer
@@ -7,6 +9,7 @@ from typer.testing import CliRunner
 
 import revelu
 from conftest import one_object
+from revelu.adapters.http_client import Client, Reply
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import TargetError
@@ -80,6 +83,20 @@ def test_command_shows_all_of_it():
         account = one_object(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     assert account["requests"] == 2
     assert np.shape(account["taken"]) == (3, 2)
+
+
+def test_a_failed_probe_says_the_first_of_many_complaints_and_measures_nothing(monkeypatch):
+    fields = [{"loc": ["body", i], "msg": "wrong"} for i in range(13)]
+    body = json.dumps({"detail": fields}).encode()
+    with running(JsonServer(NETWORK)) as server:
+        monkeypatch.setattr(Client, "_exchange", lambda *_: Reply(422, {}, body))
+        arguments = ["probe", server.url, "--request", ROWS, "--dim-in", "6"]
+        done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == ExitCode.TARGET
+    assert "answers 422: body.0: wrong (and 12 more)" in done.stderr
+    assert done.stdout.count("wrong") == 1
+    assert "and 12 more" in done.stdout
+    assert "queries   3 in 1 round\n" in done.stdout
 
 
 def test_what_did_arrive_is_shown_where_it_is_not_understood():

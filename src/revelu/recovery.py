@@ -134,6 +134,9 @@ class Result(Shown):
     warnings : tuple of str
     details : mapping
         Figures of the method, for reports; nothing depends on them.
+    saturated : bool
+        Whether it ended for probabilities without digits wherever the target was asked: what it
+        would give away elsewhere was not seen.
     """
 
     status: Status | None
@@ -143,6 +146,7 @@ class Result(Shown):
     method: str = ""
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    saturated: bool = False
 
     told_by: ClassVar[str] = "extract"
 

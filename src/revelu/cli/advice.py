@@ -49,6 +49,11 @@ def _for_budget(recovery: "Recovery", budget: int, fewest: int, *, journaled: bo
             f"only the certificate is missing, which takes {fewest} checks on N(0, I) and as "
             f"many elsewhere: --budget {budget + more} should do"
         )
+    if recovery.method == "labels":
+        return (
+            "from labels recovery takes some 60 to 700 queries a parameter, up to 1,800 with many "
+            f"neurons on few inputs; on top come, for a certificate, {room} at least"
+        )
     text = (
         "recovery takes about one query a parameter, three where answers lack digits, fewer "
         "with several outputs, and 5 to 100 with several hidden layers; on top come 64 for the "

@@ -156,7 +156,9 @@ def _lines(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append((change["direction"], text))
     if account["changes"] == []:
         lines.append(("baseline", "no row became better or worse"))
-    if any(row["cut"] for row in rows):
+    if any(row["saturated"] for row in rows):
+        lines.append(("?", "saturated where it was asked: more may be given away where it decides"))
+    if any(row["cut"] and not row["saturated"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
     if any(row["extrapolated"] and not row["implied_by"] for row in rows):
         lines.append(("~", "extrapolated: not seen behind this defence"))

@@ -75,29 +75,19 @@ def learn(
         return learn_halfspaces(data, output or [], halfspaces, neurons, learning, columns)
     from revelu.adapters.executors import executor
     from revelu.formats import check_writable
-    from revelu.recovery import Recovery
-    from revelu.tasks.learn.learn import learn as recover
-    from revelu.tasks.partial import partial_of
 
     outputs = learning.reserve(output or [], {data: "holds the samples"}, check_writable)
-    ended: KeyboardInterrupt | None = None
     with learning.timed(), executor(workers, dask) as pool:
-        try:
-            recovery = recover(
-                data,
-                n_neurons=neurons,
-                order=order,
-                seed=learning.seed,
-                executor=pool,
-                progress=learning.line,
-                target=_columns(target),
-                drop=_columns(drop),
-            )
-        except KeyboardInterrupt as error:
-            partial, ended = partial_of(error), error
-            if not isinstance(partial, Recovery):
-                raise
-            recovery = partial
+        recovery, ended = _recovered(
+            data,
+            n_neurons=neurons,
+            order=order,
+            seed=learning.seed,
+            executor=pool,
+            progress=learning.line,
+            target=_columns(target),
+            drop=_columns(drop),
+        )
     if recovery.network is not None:
         learning.write(outputs, save_network(recovery.network, recovery.is_classifier))
         learning.picture(recovery.network)
@@ -109,6 +99,21 @@ def learn(
         raise ended
     certified = recovery.status is Status.RECOVERED
     return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
+
+
+def _recovered(data: Path, **options: Any) -> tuple["Recovery", KeyboardInterrupt | None]:
+    """What was learned; with the interrupt, what was learned until then."""
+    from revelu.recovery import Recovery
+    from revelu.tasks.learn.learn import learn as recover
+    from revelu.tasks.partial import partial_of
+
+    try:
+        return recover(data, **options), None
+    except KeyboardInterrupt as error:
+        partial = partial_of(error)
+        if not isinstance(partial, Recovery):
+            raise
+        return partial, error
 
 
 def _columns(given: str | None) -> list[str]:

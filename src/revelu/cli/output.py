@@ -84,7 +84,8 @@ def _ending(account: Mapping[str, Any]) -> Rows:
     """What an account cost, what is to be said of it, and what was written."""
     rows = []
     if "queries" in account and "samples" not in account:
-        asked = f"{account['queries']:,} in {account['rounds']:,} rounds"
+        rounds = f"{account['rounds']:,} round{'s' * (account['rounds'] != 1)}"
+        asked = f"{account['queries']:,} in {rounds}"
         purposes = _purposes(account)
         rows.append(("queries", f"{asked} ({purposes})" if purposes else asked))
     rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
@@ -97,6 +98,8 @@ def _ending(account: Mapping[str, Any]) -> Rows:
 
 def _purposes(account: Mapping[str, Any]) -> str:
     """What the queries of each phase were for; of those that find it, how many a parameter."""
+    if "taken" in account:  # by a probe, which measures nothing
+        return ""
     spent = {phase: n for phase, n in account["by_phase"].items() if n}
     recovers = "certified" in account
     words = {"recover": "to recover" if recovers else "to look for it"}

@@ -314,10 +314,12 @@ def _least_of_log_ratios(numbers: Numbers, smallest: FloatArray) -> float:
     return numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0)
 
 
-def _saturated(oracle: Oracle, smallest: FloatArray) -> SaturatedError:
+def _saturated(
+    oracle: Oracle, smallest: FloatArray, why: str = "whose digits are lost"
+) -> SaturatedError:
     return SaturatedError(
         f"{oracle.name} is saturated: at every input seen some class has a probability "
-        f"under {np.max(smallest):g}, whose digits are lost; ask it for logits, "
+        f"under {np.max(smallest):g}, {why}; ask it for logits, "
         "or say by a domain where it decides (--like DATA)"
     )
 
@@ -361,7 +363,7 @@ def _of_noisy_probabilities(
     Y = log_ratios(answered, smallest)
     told_apart = np.isfinite(Y).all(axis=1)
     if not told_apart.any():
-        raise _saturated(oracle, smallest)
+        raise _saturated(oracle, smallest, "which noise hides")
     growth = NoiseFloor.growth(X) if oracle.box is None else np.full(len(X), np.sqrt(2.0))
     growth, Y, P = growth[told_apart, None], Y[told_apart], answered[told_apart]
     scale = np.sqrt(((Y / growth) ** 2).mean(axis=0))

@@ -71,6 +71,7 @@ def page(command: str, account: Mapping[str, Any]) -> str:
             folded=[picture for picture in drawn if picture.folded],
             origin=sections.origin(account),
             is_certain=account.get("status") in {"recovered", "finished", "agree"},
+            unfinished=sections.unfinished(account),
             remarks=sections.notes_on_rows(account),
             note=(account.get("figures") or {}).get("note"),
             fields=[(name, _shown(value)) for name, value in account.items() if name != "figures"],

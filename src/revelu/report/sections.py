@@ -177,15 +177,18 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 
 def _recovered(row: Mapping[str, Any]) -> Cell:
-    tone = GIVEN_AWAY[row["recovered"]][1]
+    tone, text = GIVEN_AWAY[row["recovered"]][1], f"{row['recovered']}"
     # Nothing found in a part of the time is no good news.
     tone = "warn" if row["cut"] and tone == "good" else tone
-    words = {"certified": "certified", "extrapolated": "extrapolated", "cut": "cut short"}
+    is_blocked = bool(row.get("saturated"))
+    text = "undecided" if is_blocked and text == "nothing" else text
+    words = {"certified": "certified", "extrapolated": "extrapolated"}
     if implied := row.get("implied_by"):
-        words = {"extrapolated": f"implied by {implied}", "cut": "cut short"}
+        words["extrapolated"] = f"implied by {implied}"
+    words |= {"saturated": "saturated"} if is_blocked else {"cut": "cut short"}
     note = ", ".join(said for name, said in words.items() if row[name])
     sign = "<" if implied else "~" * row["extrapolated"]
-    return Cell(row["recovered"], tone, note=note, mark=sign + "…" * row["cut"])
+    return Cell(text, tone, note=note, mark=sign + ("?" if is_blocked else "…" * row["cut"]))
 
 
 def _share(value: float | None) -> Cell:
@@ -391,6 +394,15 @@ def notes_on_rows(account: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         for row in account.get("rows") or []
     }
     return [(name, notes) for name, notes in seen.items() if notes]
+
+
+def unfinished(account: Mapping[str, Any]) -> str:
+    """Why an audit decides less than it might."""
+    rows = account.get("rows") or []
+    blocked = any(row.get("saturated") for row in rows)
+    cut = account.get("missing") or any(row["cut"] and not row.get("saturated") for row in rows)
+    said = ["the target is saturated where it was asked"] if blocked else []
+    return ", and ".join([*said, "attacks were cut"] if cut or not said else said)
 
 
 def not_tried(account: Mapping[str, Any]) -> list[str]:

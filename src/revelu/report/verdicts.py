@@ -103,11 +103,13 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     if not rows:
         return Verdict("nothing was judged", "warn")
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
-    if rows[0]["cut"] and rows[0]["recovered"] == "nothing":
+    if rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
+        words, tone = "undecided: it is saturated where it was asked", "warn"
+    elif rows[0]["cut"] and rows[0]["recovered"] == "nothing":
         words, tone = "nothing was found before the attack was cut", "warn"
     # Where any attack was cut, that nothing was found is no good news.
     elif tone == "good" and (missing or any(is_open(row) for row in rows)):
-        words, tone = f"{words}, but attacks were cut", "warn"
+        words, tone = f"{words}, but not all attacks came to their end", "warn"
     if severity := account.get("severity"):
         words = f"{severity}: {words}"
     n = len(missing)

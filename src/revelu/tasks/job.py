@@ -26,10 +26,13 @@ class Refusal(NamedTuple):
     Attributes
     ----------
     reason : str
+    saturated : bool
+        Whether the target's probabilities have no digits wherever it was asked.
     """
 
     status: Status
     reason: str
+    saturated: bool = False
 
 
 def open_target(
@@ -167,7 +170,7 @@ class Job:
         except LimitReachedError as error:
             return Refusal(Status.BUDGET_EXHAUSTED, f"{error}")
         except SaturatedError as error:
-            return Refusal(Status.UNVERIFIED, f"{error}")
+            return Refusal(Status.UNVERIFIED, f"{error}", saturated=True)
 
     def finished(self, result: R, *advice: str) -> R:
         """Attach the final ledger, what the journal has to say, and advice.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.credentials import shown
+from revelu.adapters.http_client import first_complaint
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
 from revelu.oracle.numbers import are_written_float32, nearest_float32
@@ -126,7 +127,9 @@ def _request(exchange: Any) -> str:
 
 
 def _answer(exchange: Any) -> str:
-    return f"{exchange.reply.status} {_text(exchange.reply.content)}"
+    reply = exchange.reply
+    content = first_complaint(reply.content) if reply.status >= 400 else reply.content
+    return f"{reply.status} {_text(content)}"
 
 
 def _text(content: bytes) -> str:

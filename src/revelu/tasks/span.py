@@ -145,12 +145,12 @@ class _Job(Job):
         """Algorithm 1, by the way that the noise allows, then fresh moves."""
         noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
-            return self._nothing(*noise)
+            return self._nothing(noise)
         # Smooth functions are welcome here.
         smooth = noise.is_smooth
         refused = refusal(replace(noise, curved=0.0))
         if refused is not None:
-            return self._nothing(*refused)
+            return self._nothing(refused)
         way: OneRound | Adaptive | Averaged
         if method == "at_once" and neurons is not None:
             name, way = "at_once", OneRound(neurons, smooth=smooth)
@@ -224,9 +224,14 @@ class _Job(Job):
             said.append(_ADVICE[found.status])
         return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 
-    def _nothing(self, status: Status, reason: str) -> SpanRecovery:
-        span = Span(np.empty((0, self.oracle.dim_in)))
-        return SpanRecovery(status, span, ledger=self.oracle.ledger(), evidence=(reason,))
+    def _nothing(self, refused: Refusal) -> SpanRecovery:
+        return SpanRecovery(
+            refused.status,
+            Span(np.empty((0, self.oracle.dim_in))),
+            ledger=self.oracle.ledger(),
+            evidence=(refused.reason,),
+            saturated=refused.saturated,
+        )
 
 
 _FULL = (

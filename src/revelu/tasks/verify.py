@@ -111,8 +111,7 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")
     refused = refusal(noise)
     if refused is not None:
-        status, reason = refused
-        return replace(given, status=status, evidence=(reason,))
+        return replace(given, status=refused.status, evidence=(refused.reason,))
     compared = network_in_coordinates(network, oracle.domain)
     compared = to_log_ratios(compared) if oracle.takes_log_ratios else compared
     verdict = job.verify(compared, noise)

@@ -1,5 +1,6 @@
 """What follows from an audit: which answers still serve, and how many may be asked."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -128,10 +129,7 @@ def _of_numbers(
             return f"no answer of numbers was seen to {kept} on {data}"
         case "inconclusive":
             again = f": run again with {run_again}" if run_again else ""
-            return (
-                f"inconclusive{again}; what {_listed(found.unknown)} give away is not known, for "
-                "attacks were cut or not made"
-            )
+            return f"inconclusive{again}; {_not_known(found.unknown, rows)}"
     if found.best is not None:
         best = found.best
         share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
@@ -140,6 +138,42 @@ def _of_numbers(
             f"{_WORDS[best.recovered]}{_mark(best)}"
         )
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
+
+
+def _not_known(names: Sequence[str], rows: Sequence[AuditRow]) -> str:
+    """Of which answers it is not known what they give away, and why."""
+    blocked = {_name(row) for row in rows if row.saturated}
+    reasons = {
+        "the target is saturated where these were asked": [n for n in names if n in blocked],
+        "attacks were cut or not made": [n for n in names if n not in blocked],
+    }
+    return "; ".join(
+        f"what {_listed(those)} {_verb(those)} away is not known, for {reason}"
+        for reason, those in reasons.items()
+        if those
+    )
+
+
+def saturation(rows: Sequence[AuditRow], where: str, *, is_given: bool) -> str:
+    """Warn of rows whose attack saw nothing; empty where there are none.
+
+    Parameters
+    ----------
+    where : str
+        What the inputs are drawn from, in words that follow "inputs".
+    is_given : bool
+        Whether that is a domain which was given.
+    """
+    names = [_name(row) for row in rows if row.saturated]
+    if not names:
+        return ""
+    place = f"the inputs {where}" if is_given else "N(0, I)"
+    other = "another domain" if is_given else "a domain"
+    return (
+        f"the target is saturated on {place}: {_listed(names)} tell no inputs apart there, and "
+        f"what they would give away where it decides is not known; say by {other} where that is "
+        "(--like DATA)"
+    )
 
 
 def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
@@ -171,7 +205,8 @@ def _of_labels(row: AuditRow, first: AuditRow) -> str:
         return f"labels alone are no defence: they give away {given}{cost}{before}"
     text = "where the class is all that callers need, answer labels: they give away "
     searches = f"{row.tries} searches" if row.tries > 1 else "a search"
-    return f"{text}{given}{cost}, and {searches} for the network found none"
+    untried = f"; not tried: {'; '.join(row.not_tried)}" if row.not_tried else ""
+    return f"{text}{given}{cost}, and {searches} for the network found none{untried}"
 
 
 def _by_digits(rows: Sequence[AuditRow]) -> str:
@@ -182,12 +217,16 @@ def _by_digits(rows: Sequence[AuditRow]) -> str:
             given.setdefault(_WORDS[row.recovered] if row.is_judged else "", []).append(row.defence)
     parts = []
     for what, names in given.items():
-        verb = "give" if len(names) > 1 or names[0] != "float32" else "gives"
+        verb = _verb(names)
         if what:
             parts.append(f"{_listed(names)} {verb} away {what}")
         else:
             parts.append(f"what {_listed(names)} {verb} away is not known")
     return "; ".join(parts)
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "gives" if len(names) == 1 and names[0].startswith(("float32", "noise")) else "give"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -214,3 +253,9 @@ def _name(row: AuditRow) -> str:
 
 def _mark(row: AuditRow) -> str:
     return " (extrapolated)" if row.extrapolated else ""
+
+
+def rounded_up(number: float) -> int:
+    """Return a whole number of two digits and zeros that is no less."""
+    step = int(10.0 ** max(len(f"{int(number)}") - 2, 0))
+    return math.ceil(number / step) * step

@@ -84,6 +84,11 @@ class Finding:
         return found.rejected if found.network is None else found.network
 
     @property
+    def saturated(self) -> bool:
+        """Whether a search met no probabilities with digits wherever it asked."""
+        return any(of is not None and of.saturated for of in (self.network, self.span))
+
+    @property
     def has_first_layer(self) -> bool:
         """Whether a first layer was found without what is above it."""
         found = self.network

@@ -1,7 +1,6 @@
 """Audit: what a target gives away, as it is and under each defence."""
 
 import logging
-import math
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -19,12 +18,13 @@ from revelu.errors import (
 )
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.recovery import Status
-from revelu.tasks.audit.advice import advice, concluded
+from revelu.tasks.audit.advice import advice, concluded, rounded_up, saturation
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied
 from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference, facts
+from revelu.tasks.audit.searches import better, joined
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
@@ -60,7 +60,8 @@ def audit(
     cost no query, and are marked as extrapolated.
 
     The network behind labels is looked for last, in all that is left: it takes hundreds of them a
-    weight.
+    weight.  Where the network is known from numbers, the search ends after 150 labels a weight, or
+    five million where that is more; the row then says so, and counts as complete.
 
     Answers of few digits can be made of finer ones.  Where they give away the weights, so do
     these, which are then not attacked themselves, unless ``every_row`` is set.
@@ -151,6 +152,10 @@ class _Audit:
         Attacks with seeds of their own that a defence has to withstand, where others did not.
     longer : float
         What attacks that were cut are to have the next time, as a multiple of what they had.
+    labels_each, labels_least : int
+        Labels that the search for the network behind them may ask for each weight of the one that
+        numbers gave away, and in all where that is more.  What took no more came back, and a
+        search that goes on tells an owner no more than that labels are dear.
     """
 
     oracle: Oracle
@@ -168,6 +173,8 @@ class _Audit:
     again: float = 4.0
     tries: int = 3
     longer: float = 4.0
+    labels_each: int = 150
+    labels_least: int = 5_000_000
 
     def __post_init__(self) -> None:
         self.served = self.oracle.is_remote
@@ -279,7 +286,8 @@ class _Audit:
 
         def is_short(row: AuditRow) -> bool:
             out_of_queries = row.finding is not None and row.finding.out_of_queries
-            return row.cut and not out_of_queries and row.defence in self.allowed
+            ended_it = out_of_queries or row.saturated
+            return row.cut and not ended_it and row.defence in self.allowed
 
         rows = with_implied(self.judged, self._makes)
         return [i for i, row in zip(sorted(self.rows), rows, strict=True) if is_short(row)]
@@ -303,7 +311,7 @@ class _Audit:
                     continue
                 allowed = min(left.seconds, self.allowed[row.defence].seconds)
                 again = self._judged(defence, replace(left, seconds=allowed))
-                self.rows[place] = self._better(row, again)
+                self.rows[place] = better(row, again)
 
     def _look_behind_labels(self) -> None:
         """Look for the network that labels show, in all that is left.
@@ -320,14 +328,32 @@ class _Audit:
             if self._is_over():
                 break
             self.trial = trial
-            again = self._judged(replace(self.all[place], leaves="labels"), self._left())
-            found = again if found is None else self._better(found, again)
+            again, is_dear = self._behind_labels(place)
+            found = again if found is None else better(found, again)
             self.rows[place] = joined(known, found)
-            if found.cut or found.recovered in NETWORK:
+            if found.cut or is_dear or found.recovered in NETWORK:
                 return
         if found is not None and found.tries < self.tries and is_network:
             note = "withstood one attack; there was no time for another seed"
             self.rows[place] = replace(self.rows[place], cut=True, notes=(note, *known.notes))
+
+    def _behind_labels(self, place: int) -> tuple[AuditRow, bool]:
+        """Look for the network once; say, too, whether that took more labels than it is worth.
+
+        It is then complete: another seed would take as many.
+        """
+        defence, left = replace(self.all[place], leaves="labels"), self._left()
+        copies = [row.finding.copy for row in self.rows.values() if row.finding is not None]
+        weights = [copy.n_parameters for copy in copies if copy is not None]
+        worth = max(self.labels_each * weights[0], self.labels_least) if weights else None
+        if worth is None or (left.queries is not None and left.queries <= worth):
+            return self._judged(defence, left), False
+        row = self._judged(defence, replace(left, queries=worth))
+        if row.finding is None or not row.finding.out_of_queries or row.recovered in NETWORK:
+            return row, False
+        ended = replace(row.finding, cut=False, out_of_queries=False)
+        untried = (_DEAR.format(n=worth),)
+        return replace(row, cut=False, finding=ended, notes=(), not_tried=untried), True
 
     def _coarseness(self, place: int) -> float:
         shift = self.rows[place].shift
@@ -340,19 +366,6 @@ class _Audit:
         found = any(other.recovered in NETWORK for other in self.rows.values())
         wanted = NETWORK if defence.leaves == "numbers" else (*NETWORK, "span")
         return found and row.recovered not in wanted and defence.name in self.took
-
-    def _better(self, row: AuditRow, again: AuditRow) -> AuditRow:
-        """Of two attacks with other seeds what was found, for the queries of both."""
-        best = again if ORDER.index(again.recovered) > ORDER.index(row.recovered) else row
-        queries, cost = _spent(row, again)
-        return replace(
-            best,
-            cut=best.cut or again.cut,
-            broke_off=best.broke_off or again.broke_off,
-            queries=queries,
-            cost=cost,
-            tries=row.tries + 1,
-        )
 
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
@@ -428,10 +441,13 @@ class _Audit:
             fidelity, agreement, error = known.compare(copy, found.classes)
             if self.given is not None:
                 on_inputs = self.given.compare(copy, found.classes)[:2]
-        n = found.n_queries
+        n, kind = found.n_queries, found.kind(self._likeness(found))
+        saturated = found.saturated and kind not in NETWORK
+        if kind == "nothing" and known is not None and self.oracle.domain is None:
+            saturated |= known.is_silent(defence)
         return AuditRow(
             defence=defence.name,
-            recovered=found.kind(self._likeness(found)),
+            recovered=kind,
             fidelity=fidelity,
             label_agreement=agreement,
             queries=n,
@@ -440,7 +456,8 @@ class _Audit:
             fidelity_on_inputs=on_inputs[0],
             label_agreement_on_inputs=on_inputs[1],
             certified=found.certified,
-            cut=found.cut,
+            cut=found.cut or saturated,
+            saturated=saturated,
             not_tried=self._not_tried(defence, found),
             notes=found.notes,
             finding=found,
@@ -468,6 +485,7 @@ class _Audit:
                 defence.name,
                 first.recovered,
                 cut=first.cut,
+                saturated=first.saturated,
                 extrapolated=True,
                 not_tried=(reason,),
                 notes=(note,),
@@ -535,7 +553,9 @@ class _Audit:
         n = len((self.given or self.reference).X) if self.reference is not None else 0
         words = self.oracle.where
         data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
-        run_again = "" if error else self._run_again(rows, missing)
+        if said := saturation(rows, words, is_given=self.oracle.domain is not None):
+            self.warnings.insert(0, said)
+        run_again = "" if error else self._what_next(rows, missing)
         found = concluded(rows, n_outputs, missing)
         return Audit(
             Status.BUDGET_EXHAUSTED if short else None,
@@ -555,19 +575,23 @@ class _Audit:
             domain=words,
         )
 
-    def _run_again(self, rows: tuple[AuditRow, ...], missing: tuple[str, ...]) -> str:
+    def _what_next(self, rows: tuple[AuditRow, ...], missing: tuple[str, ...]) -> str:
         """What would bring attacks to their end: those that were cut have ``longer`` as much."""
-        cut = [row for row in rows if not row.is_judged and row.defence in self.took]
+        blocked = any(row.saturated for row in rows) and self.oracle.domain is None
+        parts = ["--like DATA"] if blocked else []
+        cut = [r for r in rows if not (r.is_judged or r.saturated) and r.defence in self.took]
         if not (cut or missing):
-            return ""
+            return " ".join(parts)
         spent = self.oracle.remaining == 0 or any(
             row.finding is not None and row.finding.out_of_queries for row in cut
         )
         if spent and self.oracle.budget is not None:
-            return f"--budget {rounded_up(self.longer * self.oracle.budget)}"
-        more = (self.longer - 1.0) * sum(self.took[row.defence] for row in cut)
-        needed = max(time.monotonic() - self.began + more, 2.0 * self.seconds)
-        return f"--max-seconds {rounded_up(needed)}"
+            parts.append(f"--budget {rounded_up(self.longer * self.oracle.budget)}")
+        else:
+            more = (self.longer - 1.0) * sum(self.took[row.defence] for row in cut)
+            needed = max(time.monotonic() - self.began + more, 2.0 * self.seconds)
+            parts.append(f"--max-seconds {rounded_up(needed)}")
+        return " ".join(parts)
 
     def _in_units(self, row: AuditRow) -> AuditRow:
         """A row whose copy and span read the target's inputs, and say what holds there."""
@@ -596,49 +620,10 @@ class _Audit:
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
 
 
+_DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
 _LAST = "the network: its turn is the last, and time or queries were over"
-
-
-def joined(span: AuditRow, network: AuditRow) -> AuditRow:
-    """Return what labels give away, of the searches for a span and for the network.
-
-    Neither needs the other, so what is given away costs what the search for it took.
-    """
-    if network.recovered in NETWORK:
-        return network
-    best = max(span, network, key=lambda row: ORDER.index(row.recovered))
-    ends = [row.finding for row in (span, network) if row.finding is not None]
-    limited = any(found.out_of_queries for found in ends)
-    how = "was cut" if network.cut else "ended without it"
-    note = f"the search for the network {how} after {network.queries or 0:,} queries"
-    alone = best.recovered != "nothing"
-    queries, cost = (best.queries, best.cost) if alone else _spent(span, network)
-    return replace(
-        best,
-        cut=span.cut or network.cut,
-        broke_off=span.broke_off or network.broke_off,
-        queries=queries,
-        cost=cost,
-        tries=network.tries,
-        not_tried=(),
-        notes=tuple(dict.fromkeys((*span.notes, note, *network.notes))),
-        finding=best.finding and replace(best.finding, out_of_queries=limited),
-    )
-
-
-def _spent(*rows: AuditRow) -> tuple[int | None, float | None]:
-    """Return the queries and the cost of several attacks."""
-    asked = [row.queries for row in rows if row.queries is not None]
-    costs = [row.cost for row in rows if row.cost is not None]
-    return sum(asked) if asked else None, sum(costs) if costs else None
 
 
 def _open(row: AuditRow) -> AuditRow:
     """A row that is cut where the network was not looked for."""
     return replace(row, cut=True) if _LAST in row.not_tried else row
-
-
-def rounded_up(number: float) -> int:
-    """Return a whole number of two digits and zeros that is no less."""
-    step = int(10.0 ** max(len(f"{int(number)}") - 2, 0))
-    return math.ceil(number / step) * step

@@ -36,6 +36,7 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
         best,
         defence=row.defence,
         cut=row.cut and best.recovered not in NETWORK,
+        saturated=row.saturated and best.recovered not in NETWORK,
         broke_off=row.broke_off,
         extrapolated=True,
         implied_by=best.defence,

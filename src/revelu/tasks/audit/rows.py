@@ -10,6 +10,7 @@ from revelu.certify.labels import predict_labels
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, softmax
 from revelu.oracle.labels import as_labels
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
@@ -55,7 +56,12 @@ class AuditRow:
     certified : bool
         Whether fresh queries agree with what was found.
     cut : bool
-        Whether the attack ran out of time or queries before its end.
+        Whether the attack did not come to its end: it ran out of time or queries, or was
+        ``saturated``.
+    saturated : bool
+        Whether the answers told no inputs apart where the attack asked, for probabilities had no
+        digits there, or, without a domain, answers were all one: more may be given away where the
+        target decides, and no more time helps to see it.
     broke_off : bool
         Whether a defect ended the attack; the row counts as cut.
     tries : int
@@ -91,6 +97,7 @@ class AuditRow:
     label_agreement_on_inputs: float | None = None
     certified: bool = False
     cut: bool = False
+    saturated: bool = False
     broke_off: bool = False
     tries: int = 1
     extrapolated: bool = False
@@ -134,8 +141,8 @@ class Audit(Result):
     best : str
         The defence to take, where one helps.
     run_again : str
-        What would bring attacks to their end that were cut: ``--max-seconds N`` or
-        ``--budget N``.
+        What would bring attacks to their end that were cut: ``--max-seconds N``,
+        ``--budget N``, or a domain first (``--like DATA``) where they were saturated.
     advice : tuple of str
     domain : str
         What the inputs are drawn from, in words that follow "inputs".
@@ -158,7 +165,13 @@ class Audit(Result):
 
     def subject(self) -> list[str]:
         """What the answers as they are give away, and how many kinds were judged."""
-        given = [f"gives away {self.rows[0].recovered}"] if self.rows else []
+        first = self.rows[0] if self.rows else None
+        if first is None:
+            given = []
+        elif first.recovered == "nothing" and not first.is_judged:
+            given = ["undecided"]
+        else:
+            given = [f"gives away {first.recovered}"]
         return [*given, f"{len(self.rows)} rows"]
 
     def fields(self) -> dict[str, Any]:
@@ -281,6 +294,13 @@ class Reference:
         if Y.shape[1] == 1:
             return None
         return float((Y.argmax(axis=1) == self.Y.argmax(axis=1)).mean())
+
+    def is_silent(self, defence: Defence) -> bool:
+        """Whether answers behind a defence are all one, or probabilities that have lost digits."""
+        Y = defence.of(self.Y)
+        if defence.leaves == "top" and self.probabilities:
+            return bool((1.0 - self.Y.max(axis=1) < SMALLEST_DIFFERENCE).all())
+        return bool((Y[0] == Y).all())
 
     def changes(self, defence: Defence) -> bool:
         """Whether a defence changes any answer."""

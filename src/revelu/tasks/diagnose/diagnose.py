@@ -170,12 +170,12 @@ class _Examiner(Job):
             found = self._from_weights(found, self.network, perturb)
         noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
-            return self._ended(found, *noise)
+            return self._ended(found, noise.status, noise.reason)
         self.tell("looking what kind of function it is")
         kind = KindSearch(self.oracle, noise, np.random.default_rng(self.for_kind)).run()
         found = replace(found, noise=noise, kind=kind)
         if (refused := refusal(noise)) is not None:
-            return self._ended(found, *refused)
+            return self._ended(found, refused.status, refused.reason)
         if Law.of(noise) is not Law.FLOAT64:
             return self._ended(found, *self._without_digits(noise))
         status, reason = self._ask(noise)

@@ -450,7 +450,10 @@ class KindSearch:
         if slopes is not None:
             self.kind |= {"units": "leaky", "hidden_layers": "one"}
             self.evidence.append("the filters pass both sides, with a slope each")
-        self.evidence.append("a corner's neurons recur at other places of the image")
+        self.evidence.append(
+            "a corner's neurons recur at the other places that were looked at; whether they do at "
+            "all places, extract tells"
+        )
         if corner.is_stacked:
             # A filter that was missed at other places looks like a neuron above the others.
             is_open = self.kind.get("hidden_layers") == "one"

@@ -190,6 +190,9 @@ def _recovery(
             **({"layers": shown} if layers else {}),
             **({} if deeper is None else {"queries_before_depth": deeper}),
         },
+        saturated=noise.of_log_ratios
+        and best.why is Why.SATURATED
+        and status is not Status.RECOVERED,
     )
 
 

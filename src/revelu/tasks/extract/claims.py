@@ -4,7 +4,7 @@ import numpy as np
 
 from revelu.errors import CurvedError, LimitReachedError, TargetError
 from revelu.numerics.confidence import SIGMAS
-from revelu.oracle import NoiseFloor
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
 from revelu.probe.line import Askable
@@ -14,6 +14,7 @@ from revelu.recover.deep.stack import Stack
 from revelu.recover.in_box import OracleInBox
 from revelu.recover.method import Law, Layer
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.tasks.extract.rough_claims import doubt_about_few_digits
 from revelu.types import FloatArray
 
 
@@ -69,13 +70,9 @@ def doubt_about(
         Empty where nothing speaks against them.
     """
     (W, b), oracle = layers[0], job.oracle
-    ask: Askable = oracle
-    bound = np.inf
-    if oracle.box is not None:
-        # Seen from the middle of its box it reaches as far to all sides.
-        lo, hi = oracle.box
-        bound = (hi - lo) / 2.0
-        ask, b = OracleInBox(oracle, bound), b + (lo + hi) / 2.0 * W.sum(axis=1)
+    if Law.of(noise) is not Law.FLOAT64:
+        return doubt_about_few_digits(job, noise, layers[0])
+    ask, b, bound = _from_the_middle(oracle, W, b)
     n = max(at_least, min(n_points, n_queries // (6 * max(len(W), 1))))
     rng = np.random.default_rng(job.new_seed())
     X = np.clip(rng.standard_normal((n_inputs, oracle.dim_in)), -bound, bound)
@@ -112,6 +109,17 @@ def doubt_about(
         "no layer is called exact: where the answers do not change, nothing tells a first layer's "
         "hyperplane from a deeper neuron's"
     )
+
+
+def _from_the_middle(
+    oracle: Oracle, W: FloatArray, b: FloatArray
+) -> tuple[Askable, FloatArray, float]:
+    """An oracle, offsets of rows and a bound, in which a box reaches as far to all sides."""
+    if oracle.box is None:
+        return oracle, b, np.inf
+    lo, hi = oracle.box
+    bound = (hi - lo) / 2.0
+    return OracleInBox(oracle, bound), b + (lo + hi) / 2.0 * W.sum(axis=1), bound
 
 
 def doubt_about_class(job: CertifyingJob, noise: NoiseFloor, *, blank: float = 0.1) -> str:
@@ -212,6 +220,7 @@ def _n_others(
     least: int = 4,
     n_across: int = 36,
     n_walls: int = 2,
+    n_bent: int = 2,
 ) -> int:
     """Count hyperplanes of no row that bend the function beyond those of several rows.
 
@@ -227,6 +236,10 @@ def _n_others(
         gradients of.
     n_across, n_walls : int
         Places of each hyperplane, with so many rows' hyperplanes between.
+    n_bent : int
+        Places at which the function has to bend.  Another hyperplane lies beside one place in
+        thousands, and over a thousand are looked at: one of them tells nothing, two of the same
+        hyperplane do not occur by chance.
     """
     (W, b), d = layer, oracle.dim_in
     stack, search = Stack(d, [W], [b]), SeedSearch()
@@ -251,7 +264,7 @@ def _n_others(
         return 0
     bent, _ = look_across(oracle, noise, X[apart], normals[apart])
     owners = np.repeat(np.arange(len(seeds)), n_across)[apart]
-    return len(np.unique(owners[bent]))
+    return int((np.bincount(owners[bent], minlength=1) >= n_bent).sum())
 
 
 def _moved_unseen(

@@ -44,6 +44,10 @@ _CERTAIN = (
 _BOXED = (
     "the answers are labels, which are asked for everywhere; inside a box they are not supported"
 )
+_BY_THEMSELVES = (
+    "the answers look like class labels ({labels}) and were taken for such; labels=True, or "
+    "--labels, takes them so from the first query"
+)
 _ANOTHER = "another seed or a larger budget may help"
 
 
@@ -238,10 +242,14 @@ def _run(
 
 
 def _from_labels(job: CertifyingJob) -> Recovery:
-    """Go by labels, which are asked for everywhere."""
+    """Go by labels, which are asked for everywhere; say so where that comes to nothing."""
     if job.oracle.box is not None:
         return _refused(job, FromLabels.name, Refusal(Status.UNVERIFIED, _BOXED))
-    return extract_labels(job)
+    found, labels = extract_labels(job), job.oracle.tally.labels
+    if found.status is Status.RECOVERED:
+        return found
+    listed = ", ".join(f"{label:g}" for label in labels[:6]) + (", ..." if len(labels) > 6 else "")
+    return replace(found, evidence=(_BY_THEMSELVES.format(labels=listed), *found.evidence))
 
 
 def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
@@ -290,6 +298,7 @@ def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
         ledger=job.oracle.ledger(),
         evidence=(refused.reason,),
         method=method,
+        saturated=refused.saturated,
     )
 
 
