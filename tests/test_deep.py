@@ -9,6 +9,7 @@ import revelu
 from revelu import Network, Status
 from revelu.network import zoo
 from revelu.recover.deep.first_rows import FirstRows
+from revelu.recover.deep.layers import Layers
 from revelu.recover.deep.output_layer import OutputFit
 from revelu.recover.deep.walk import Walk
 
@@ -153,6 +154,29 @@ def test_layers_said_to_be_exact_are_the_targets(group):
             assert share_wrong(recovery.network, truth) <= 2 * 0.003, sizes
     assert n_layers >= 2
     assert n_recovered >= 4
+
+
+def test_a_level_passes_on_what_is_below_it_after_an_empty_one_above(monkeypatch):
+    find_rows, passed = Layers.find_rows, []
+
+    def find_rows_once(layers, level, *segments):
+        if not layers.levels:
+            find_rows(layers, level, *segments)
+            monkeypatch.setattr(type(level), "is_signed", property(lambda _: False, lambda *_: 0))
+
+    def outputs_passing_on(_, level, below, unknown_below):
+        passed.append((level, below))
+        assert unknown_below.shape == below.W.shape
+
+    monkeypatch.setattr(Layers, "find_rows", find_rows_once)
+    monkeypatch.setattr(Layers, "find_more", lambda _: len(passed) % 2 == 1)
+    monkeypatch.setattr(Layers, "outputs", lambda *_: None)
+    monkeypatch.setattr(Layers, "outputs_passing_on", outputs_passing_on)
+    revelu.extract(zoo.random_network([6, 6, 6, 1], seed=1), method="deep", seed=1)
+    assert len(passed) >= 2
+    for level, below in passed:
+        # Below is the frame of before the layer on top had signs and went into the stack.
+        assert len(below.stack) + 1 == len(level.frame.stack)
 
 
 def test_a_network_of_one_layer_is_one_for_the_deep_method_too():
