@@ -12,11 +12,14 @@ from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import ChangedError, TargetError
+from revelu.oracle import Oracle
+from revelu.recovery import Recovery, Status
 from revelu.report.page import page
 from revelu.report.sections import audit_table, thief
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.advice import concluded, so_far
+from revelu.tasks.audit.attack import Limits, attack
 from revelu.tasks.audit.rows import AuditRow, Reference
 
 TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
@@ -195,6 +198,22 @@ def names(audit):
     return {row.defence for row in audit.judged}
 
 
+@pytest.mark.parametrize(("seconds", "queries"), [(5.0, True), (20.0, False)])
+def test_an_attack_that_the_audits_end_cut_was_not_short_of_queries(monkeypatch, seconds, queries):
+    now = [0.0]
+
+    def extract(oracle, **_):
+        oracle(np.zeros((1, 5)))
+        now[0] += seconds
+        return Recovery(Status.BUDGET_EXHAUSTED, None, ledger=oracle.ledger())
+
+    monkeypatch.setattr("revelu.tasks.audit.attack.extract", extract)
+    base = Oracle(TRUTH, 5, max_seconds=10.0, clock=lambda: now[0])
+    limits = Limits(50.0, 1000, lambda: now[0])
+    found = attack(base, base, "labels", limits, 0, lambda _: False, lambda _: None)
+    assert (found.cut, found.out_of_queries) == (True, queries)
+
+
 # Inputs of one class.
 
 
@@ -267,3 +286,19 @@ def test_inputs_are_named(tmp_path, monkeypatch):
     (legend,) = [part for part in text.split("<p ") if part.startswith('class="legend"')]
     assert "compared on 1,000 inputs drawn like data.csv (normal with its mean" in legend
     assert "N(0, I)" not in legend
+
+
+# Targets that answer labels.
+
+
+def test_noise_and_digits_hide_no_label():
+    def labelled(X):
+        return TRUTH(X).argmax(axis=1)
+
+    found = revelu.audit(labelled, dim_in=5, budget=3_000)
+    assert found.facts["answers"] == "labels: 2 different ones among 146 answers"
+    assert "curves" not in found.facts["shape"]
+    first, *others = found.rows
+    for row in others:
+        assert (row.recovered, row.queries, row.cut) == (first.recovered, first.queries, first.cut)
+        assert "the same as none" in row.notes[0]

@@ -396,6 +396,9 @@ class _Audit:
         if first is not None and defence.leaves == "numbers" and not known.changes(defence):
             note = f"changes none of {len(known.Y):,} answers: the same as none"
             row = replace(first, defence=defence.name, notes=(note,))
+        elif first is not None and defence.leaves == "numbers" and known.shows_labels(defence):
+            note = "rounded to whole numbers these are the labels again: the same as none"
+            row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
             note = "of two classes the larger probability and its class are the whole answer"
             row = replace(first, defence=defence.name, notes=(note,))
@@ -482,9 +485,12 @@ class _Audit:
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
 
-        What nothing speaks against finding may take twice as much as each that is left.
+        What nothing speaks against finding may take twice as much as each that is left.  Behind
+        every defence labels are the same, so that one attack on them may take all.
         """
         left = self._left()
+        if not self.rows and self._asked.known.shows_labels(defence):
+            return left
         if self.rows:
             told = [not self.every_row and self._broken_by(d) is not None for d in self.all]
             n_left = sum(not (i in self.rows or known) for i, known in enumerate(told))

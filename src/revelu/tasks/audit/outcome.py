@@ -108,7 +108,12 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
         ledger=oracle.ledger(),
         dim_in=oracle.dim_in,
         dim_out=n_outputs,
-        facts=facts(end.noise, seen.rows[0].finding if rows else None, end.reason),
+        facts=facts(
+            end.noise,
+            seen.rows[0].finding if rows else None,
+            end.reason,
+            None if judge is None else judge.known,
+        ),
         rows=rows,
         missing=missing,
         error=end.error,

@@ -9,7 +9,7 @@ import numpy as np
 from revelu.certify.labels import predict_labels
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, softmax
-from revelu.oracle.labels import as_labels
+from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
@@ -338,8 +338,17 @@ class Reference:
         """Whether a defence changes any answer."""
         return not np.array_equal(defence.of(self.Y), self.Y)
 
+    def shows_labels(self, defence: Defence) -> bool:
+        """Whether answers are labels, which who rounds has again behind a defence."""
+        return are_labels(self.Y) and np.array_equal(np.rint(defence.of(self.Y)), self.Y)
 
-def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> dict[str, str]:
+
+def facts(
+    noise: NoiseFloor | None,
+    first: Finding | None,
+    reason: str = "",
+    known: Reference | None = None,
+) -> dict[str, str]:
     """Say what a target is.
 
     Parameters
@@ -348,7 +357,12 @@ def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> 
         None where it could not be measured, for ``reason``.
     first : Finding or None
         Of the answers as they are.
+    known : Reference or None
     """
+    if known is not None and are_labels(known.Y):
+        n = len(np.unique(known.labels))
+        seen = f"labels: {n:,} different ones among {len(known.Y):,} answers"
+        return {"answers": seen, "shape": "constant but for borders", "depth": _depth(first)}
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
     kind = "probabilities" if noise.of_log_ratios else "numbers"
