@@ -95,6 +95,14 @@ def test_a_page_of_what_was_cut_is_not_green():
     assert audit_table(account).rows[1][1].tone == "warn"
 
 
+def test_nothing_is_not_called_certified():
+    row = dict.fromkeys(AuditRow.__dataclass_fields__)
+    row |= {"defence": "labels", "recovered": "nothing", "certified": True, "cut": True}
+    row |= {"implied_by": "", "extrapolated": False}
+    assert audit_table({"rows": [row]}).rows[0][1].note == "cut short"
+    assert "certified" in audit_table({"rows": [{**row, "recovered": "span"}]}).rows[0][1].note
+
+
 @pytest.mark.parametrize(("shares", "bars"), [([1.0, 0.9999], 0), ([1.0, 0.5], 2)])
 def test_bars_are_where_they_differ(shares, bars):
     cells = _barred([_share(share) for share in shares])

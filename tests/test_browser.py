@@ -1,5 +1,7 @@
 """A report in headless Chromium: its headings, what it fetches, how it looks."""
 
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -181,3 +183,45 @@ def test_it_prints_on_a4(report, folder):
     assert printed.startswith(b"%PDF")
     sizes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", printed)
     assert {(round(float(w)), round(float(h))) for w, h in sizes} == {(595, 842)}
+
+
+def measured(report, folder, script, *flags):
+    """What a script finds on a page whose policy lets it run."""
+    page = re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", report)
+    assert page != report
+    told = f"<script>document.title = JSON.stringify({script})</script></body>".encode()
+    dom = browse(page.replace(b"</body>", told), folder, "--dump-dom", *flags)[0]
+    return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.DOTALL)[1]))
+
+
+def test_no_plot_is_cut_and_captions_are_lines_on_a_telephone(report, folder):
+    script = """{
+        width: innerWidth,
+        plots: [...document.querySelectorAll('figure svg')].filter(x => x.checkVisibility())
+            .map(x => x.getBoundingClientRect().right - x.closest('figure')
+                .getBoundingClientRect().right),
+        scrolled: [...document.querySelectorAll('figure div')]
+            .map(x => x.scrollWidth - x.clientWidth),
+        caption: document.querySelector('section[aria-labelledby=ledger] caption')
+            .getBoundingClientRect().height}"""
+    found = measured(report, folder, script, f"--window-size={NARROW},{HEIGHT}")
+    assert found["width"] <= 500
+    assert found["plots"]
+    assert max(found["plots"]) <= 0
+    assert max(found["scrolled"]) <= 0
+    # Two lines of 1.55 times 15 pixels, and the space below.
+    assert found["caption"] < 70
+
+
+def test_folds_are_left_out_on_paper_and_said_to_be(report, folder):
+    printed = report.replace(b"@media print", b"@media screen")
+    assert printed != report
+    script = """{
+        folds: [...document.querySelectorAll('details, summary, .fold')]
+            .map(x => x.getBoundingClientRect().height),
+        said: document.querySelector('.paper').getBoundingClientRect().height}"""
+    found = measured(printed, folder, script)
+    assert found["folds"]
+    assert max(found["folds"]) == 0
+    assert found["said"] > 0
+    assert measured(report, folder, script)["said"] == 0

@@ -12,7 +12,7 @@ from conftest import one_object
 from revelu.adapters import identity_of
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.provenance import command_line, without_secrets
+from revelu.cli.provenance import _header, _request, command_line, without_secrets
 from serving import serving
 
 TRUTH = revelu.zoo.random_network([4, 2, 1], seed=1)
@@ -78,6 +78,48 @@ def test_secrets_of_the_environment_are_named(invoke, monkeypatch, tmp_path):
 def test_addresses_lose_passwords_and_queries():
     assert without_secrets("https://u:p@host:8/a?key=1#f") == "https://***@host:8/a?***"
     assert without_secrets("model.onnx") == "model.onnx"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ('{"features": $rows, "model": "iris-2"}', None),
+        ('{"age": $row[0],  "text": "$row", "n": 3}', None),
+        ('{"key": "k3y", "rows": $rows}', '{"key": "***", "rows": $rows}'),
+        ('{"a": {"auth": [{"x": 7}]}, "b": $row}', '{"a": {"auth": [{"x": "***"}]}, "b": $row}'),
+        (
+            '[{"name": "token", "value": "abc"}, $rows]',
+            '[{"name": "***", "value": "***"}, $rows]',
+        ),
+        ('{"x": "sk-a1b2c3d4e5f6g7h8i9j0k1", "y": $row}', '{"x": "***", "y": $row}'),
+        ('{"t": "no JSON', "***"),
+    ],
+)
+def test_requests_are_shown_but_for_what_is_secret(given, told):
+    assert _request(given) == (given if told is None else told)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("Accept: application/json", "Accept: application/json"),
+        ("Authorization: Bearer $TOKEN", "Authorization: Bearer $TOKEN"),
+        ("Authorization: Bearer t0ken", "Authorization: Bearer ***"),
+        ("Authorization: t0ken", "Authorization: ***"),
+        ("X-Api-Key: ${KEY}", "X-Api-Key: ${KEY}"),
+        ("X-Api-Key: s3cret", "X-Api-Key: ***"),
+        ("X-Trace: a1b2c3d4e5f6a1b2c3d4e5f6", "X-Trace: ***"),
+        ("s3cret", "***"),
+    ],
+)
+def test_headers_are_shown_but_for_what_is_secret(given, told):
+    assert _header(given) == told
+
+
+def test_parameters_of_addresses_are_shown_but_for_secrets():
+    given = "http://host/a?version=3&code=$KEY&sig=s3cret&naked"
+    assert without_secrets(given) == "http://host/a?version=3&code=$KEY&***&***"
+    assert without_secrets("HTTP://u:p@host/a") == "http://***@host/a"
 
 
 def test_served_models_tell_name_and_version(invoke):

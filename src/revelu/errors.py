@@ -30,6 +30,10 @@ class TargetError(ReveluError):
     """The target is unreachable or answered nonsense (NaN, infinite, wrong shape)."""
 
 
+class ChangedError(TargetError):
+    """A row asked again is answered otherwise: what was asked belongs to two targets."""
+
+
 class SaturatedError(TargetError):
     """Wherever a target was asked, some class has a probability without digits."""
 

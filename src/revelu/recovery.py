@@ -215,6 +215,13 @@ class Recovery(Result):
     domain: str = "of N(0, I)"
     classes: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Have the network say, wherever it goes, whether it is certified."""
+        for name, certified in (("network", self.status is Status.RECOVERED), ("rejected", False)):
+            found = getattr(self, name)
+            if found is not None:
+                object.__setattr__(self, name, found.marked(certified))
+
     def subject(self) -> list[str]:
         """Its widths."""
         return [] if self.network is None else ["-".join(map(str, self.network.architecture))]

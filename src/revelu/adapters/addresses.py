@@ -100,6 +100,12 @@ class Address:
         return "&".join(f"{name}={_filled(value)}" for name, value in self.parameters)
 
 
+def may_be_secret(name: str, value: str) -> bool:
+    """Whether what goes by a name is a secret by that, or by what it looks like."""
+    by_name = is_telling(name) or _TELLING.search(name) is not None
+    return by_name or any(_OPAQUE.fullmatch(word) for word in value.split())
+
+
 def told(address: str) -> str:
     """Return an address without the values of its parameters; any other text as it is."""
     if "?" not in address or not address.startswith(("http://", "https://")):
@@ -135,8 +141,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
             "rows go into the request, not into the address: "
             f"--get --request '{{\"{name}\": $row}}'"
         )
-    is_secret = is_telling(name) or _TELLING.search(name) or _OPAQUE.fullmatch(unquote(value))
-    if is_secret and not variables:
+    if may_be_secret(name, unquote(value)) and not variables:
         raise InputError(
             f"the parameter {name} may be secret: name an environment variable, "
             f"'{name}=$VARIABLE', the address in single quotes"

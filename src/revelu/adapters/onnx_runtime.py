@@ -13,7 +13,7 @@ from revelu.adapters.onnx_ports import fixed_inputs, read_outputs, rows_of, vary
 from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
-from revelu.formats.onnx import data_files, read_model
+from revelu.formats.onnx import certified_of, data_files, read_model
 from revelu.formats.onnx_casts import behind_casts
 from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_scaling import read_scaling
@@ -61,6 +61,8 @@ class OnnxTarget:
         # The path is absolute, since other processes may work in other folders.
         self.path = path.absolute()
         self._session: Any = None
+        # What revelu wrote says whether it is certified.
+        self.certified = certified_of(model)
         try:
             self._session, self._whole = _open_session(self.path, model)
             sources, answers = self.session.get_inputs(), self.session.get_outputs()

@@ -89,7 +89,7 @@ def open_state(path: Path, dim_in: int | None, ports: Ports) -> Any:
         raise InputError(f"unknown activation {ports.activation!r}; known: {known}")
     chain = _chain(path, named)
     agreed_dim_in(f"{path}", chain.arrays.weights[0].shape[1], dim_in)
-    weights, biases, _ = chain.arrays
+    weights, biases, *_ = chain.arrays
     return StateTarget(Network(weights, biases), chain.words, ports.activation)
 
 

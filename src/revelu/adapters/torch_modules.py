@@ -52,6 +52,7 @@ class ReluNetwork(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList(_linear(d, k) for d, k in pairwise(widths))
         self.skip = _linear(widths[max(len(widths) - 3, 0)], widths[-1]) if skip else None
         self.register_buffer("schema", torch.tensor(1))
+        self.register_buffer("certified", None)
 
     @classmethod
     def from_network(cls, network: Network, dtype: Any = torch.float64) -> Self:
@@ -71,7 +72,19 @@ class ReluNetwork(nn.Module):  # type: ignore[misc]
             for linear, (W, b) in zip(modules, pairs, strict=True):
                 linear.weight.copy_(torch.tensor(W))
                 linear.bias.copy_(torch.tensor(b))
+        if network.certified is not None:
+            module.certified = torch.tensor(int(network.certified))
         return module
+
+    def extra_repr(self) -> str:
+        """Say so where fresh queries do not vouch for the network."""
+        return "NOT certified" if self.certified is not None and not self.certified else ""
+
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *more: Any) -> None:
+        # Not every state dict says whether its network is certified.
+        mark = state.get(f"{prefix}certified")
+        self.certified = None if mark is None else torch.zeros_like(mark)
+        super()._load_from_state_dict(state, prefix, *more)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> Self:

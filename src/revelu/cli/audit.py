@@ -61,6 +61,21 @@ def audit(
     130  interrupted
     After 3, 4 and 130 the rows that are done are printed.
     """
+    _check(fail_on or [], baseline)
+    asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
+    before = None if baseline is None else read_baseline(baseline)
+    found, ended = _examined(asking, inputs, price=price, every_row=every_row)
+    account = asking.account(asking.target, found, _changes(found.fields(), before))
+    _show(asking, account, found, ended)
+    if ended is not None:
+        raise ended
+    return _code(account, found, fail_on or [])
+
+
+def _examined(
+    asking: Asking, inputs: Path | None, **options: Any
+) -> "tuple[Audit, BaseException | None]":
+    """Return the audit, and what ended it before its time with the rows that are done."""
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
@@ -69,36 +84,22 @@ def audit(
 
     # Its rows are kept by the task, at whatever ends it.
     asking.ends_by_itself = False
-    _check(fail_on or [], baseline)
-    asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
-    X = None if inputs is None else NamedRows(*read_named_table(inputs))
-    before = None if baseline is None else read_baseline(baseline)
+    X = None if inputs is None else NamedRows(*read_named_table(inputs), name=inputs.name)
     found: Audit | None = None
-    ended: BaseException | None = None
     with asking.opened() as oracle:
         try:
-            found = examine(
-                oracle,
-                inputs=X,
-                price=price,
-                seed=asking.seed,
-                progress=asking.line,
-                every_row=every_row,
-            )
+            found = examine(oracle, inputs=X, seed=asking.seed, progress=asking.line, **options)
             # Of what was not found there is no picture worth a query.
             if found.copy is not None:
                 found = asking.with_pictures(oracle, found, found.copy)
         except BaseException as error:
-            partial, ended = partial_of(error), error
+            partial = partial_of(error)
             found = partial if isinstance(partial, Audit) else found
             if found is None:
                 raise
             asking.picture(found.copy)
-    account = asking.account(asking.target, found, _changes(found.fields(), before))
-    _show(asking, account, found, ended)
-    if ended is not None:
-        raise ended
-    return _code(account, found, fail_on or [])
+            return found, error
+    return found, None
 
 
 def _check(fail_on: Sequence[str], baseline: Path | None) -> None:
@@ -128,9 +129,13 @@ def _show(
         account["status"] = "error"
         if ended is None:
             sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
-    needs = thief(account)
-    above = [("a thief needs", needs)] if needs else []
-    above += found.facts.items()
+    said = {
+        "a thief needs": thief(account),
+        "so far": found.so_far,
+        **found.facts,
+        "compared on": found.compared_on,
+    }
+    above = [(label, text) for label, text in said.items() if text]
     asking.show(account, above, audit_table(account, kept=False), _lines(account))
 
 

@@ -497,7 +497,9 @@ class Asking(Command):
         ):
             self.target = told(self.target)
             self.oracle, self.is_open = oracle, True
-            self.notes = list(getattr(getattr(oracle, "target", None), "notes", ()))
+            self.notes = list(getattr(self.opened_target, "notes", ()))
+            if getattr(self.opened_target, "certified", None) is False:
+                self.notes.append(f"{self.target} says of itself that it is NOT certified")
             try:
                 yield oracle
             finally:

@@ -96,6 +96,8 @@ def extract(
     missing = []
     if recovery.network is not None:
         asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
+        if outputs and not recovery.network.certified:
+            missing.append(f"{', '.join(map(str, outputs))}: NOT certified, as the file says")
     elif outputs:
         missing.append("nothing to write: no network was found")
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)

@@ -35,8 +35,9 @@ def save_network(
             network.save(path, softmax=softmax, frame=frame)
         elif (softmax or frame is not None) and path.suffix.lower() == ".onnx":
             weights, biases = list(network.weights), list(network.biases)
+            dtype, certified = np.dtype(np.float64), network.certified
             formats.save_arrays(
-                path, weights, biases, network.skip, np.dtype(np.float64), softmax, frame
+                path, weights, biases, network.skip, dtype, softmax, frame, certified
             )
         else:
             network.save(path)

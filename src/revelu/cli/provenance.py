@@ -1,14 +1,21 @@
 """Where an account comes from: the command line, and the day."""
 
+import json
+import re
 import shlex
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import typer
 
-# Options whose values may hold secrets: headers, and bodies of requests.
-_SECRET = ("header", "request")
+# A place for rows in a request, and what a variable or the kind of an authorisation looks like.
+_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*"|\$rows?(?:\[\d+\])?')
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+_KINDS = {"apikey", "basic", "bearer", "digest", "negotiate", "token"}
+
+# A character that no request has, in front of a place while that is read as a text.
+_PLACED = "\ue000"
 
 _HIDDEN = "***"
 
@@ -39,26 +46,82 @@ def _words(parameter: Any, value: Any) -> list[str]:
         return [option]
     if getattr(parameter, "count", False):
         return [option] * int(value)
-    if parameter.name in _SECRET:
-        values = value if isinstance(value, list | tuple) else [value]
-        return [word for text in values for word in (option, _hidden(f"{parameter.name}", text))]
     if parameter.nargs > 1:
         return [option, *map(str, value)]
     values = value if parameter.multiple else [value]
-    return [word for text in values for word in (option, without_secrets(f"{text}"))]
-
-
-def _hidden(name: str, text: str) -> str:
-    """What may be shown of a text that may hold a secret: a header's name."""
-    return f"{text.partition(':')[0].strip()}: {_HIDDEN}" if name == "header" else _HIDDEN
+    told = _TOLD.get(f"{parameter.name}", without_secrets)
+    return [word for text in values for word in (option, told(f"{text}"))]
 
 
 def without_secrets(text: str) -> str:
-    """Return an address without its password and its query; other texts as they are."""
-    if not text.startswith(("http://", "https://")):
+    """Return an address without its password and secret parameters; other texts as they are."""
+    if not text.lower().startswith(("http://", "https://")):
         return text
     parts = urlsplit(text)
     host = parts.netloc.rpartition("@")
     place = f"{_HIDDEN}@{host[2]}" if host[1] else host[2]
-    query = _HIDDEN if parts.query else ""
+    query = "&".join(_parameter(pair) for pair in parts.query.split("&") if pair)
     return urlunsplit((parts.scheme, place, parts.path, query, ""))
+
+
+def _parameter(pair: str) -> str:
+    """What may be shown of a parameter: it, or nothing; a variable stands for its value."""
+    from revelu.adapters.addresses import may_be_secret
+
+    name, _, value = pair.partition("=")
+    if value and (_VARIABLE.fullmatch(value) or not may_be_secret(name, unquote(value))):
+        return pair
+    return _HIDDEN
+
+
+def _header(text: str) -> str:
+    """What may be shown of a header: its name, variables, and what holds no secret."""
+    from revelu.adapters.addresses import may_be_secret
+
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon:  # which is a usage error; all of it may be the secret
+        return _HIDDEN
+    words = value.split()
+    if may_be_secret(name, value):
+        words = [w if _VARIABLE.fullmatch(w) or w.lower() in _KINDS else _HIDDEN for w in words]
+    return f"{name}: {' '.join(words)}"
+
+
+def _request(text: str) -> str:
+    """What may be shown of a request: all but the members that may be secret."""
+    marked = _STRING_OR_PLACE.sub(
+        lambda found: found[0] if found[0][0] == '"' else f'"{_PLACED}{found[0]}"', text
+    )
+    try:
+        request = json.loads(marked)
+    except (ValueError, RecursionError):
+        return _HIDDEN
+    told = _without_secret_members(request, is_secret=False)
+    if told == request and _PLACED not in text:
+        return text
+    return re.sub(f'"{_PLACED}([^"]*)"', r"\1", json.dumps(told, ensure_ascii=False))
+
+
+def _without_secret_members(value: Any, *, is_secret: bool) -> Any:
+    """A request, with a mark in place of texts and numbers that go by a telling name."""
+    from revelu.adapters.addresses import may_be_secret
+
+    if isinstance(value, str) and value.startswith(_PLACED):
+        return value
+    if isinstance(value, dict | list):
+        members = value.values() if isinstance(value, dict) else value
+        # A name may stand beside what goes by it: {"name": "token", "value": "..."}.
+        is_secret |= any(may_be_secret(text, "") for text in members if isinstance(text, str))
+    if isinstance(value, dict):
+        return {
+            name: _without_secret_members(member, is_secret=is_secret or may_be_secret(name, ""))
+            for name, member in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_secret_members(member, is_secret=is_secret) for member in value]
+    if isinstance(value, str):
+        return _HIDDEN if is_secret or may_be_secret("", value) else value
+    return _HIDDEN if is_secret and value is not None else value
+
+
+_TOLD = {"header": _header, "request": _request}

@@ -71,6 +71,7 @@ def save_arrays(
     dtype: DTypeLike,
     softmax: bool = False,
     frame: Frame | None = None,
+    certified: bool | None = None,
 ) -> None:
     """Write the arrays of a network; the file appears whole or not at all.
 
@@ -83,6 +84,8 @@ def save_arrays(
         End in a softmax; formats without one refuse.
     frame : Frame, optional
         Names, shapes and types of input and output, where the format has them; others refuse.
+    certified : bool, optional
+        Whether fresh queries have vouched for the network, which the file then says.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def save_arrays(
     if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
         raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
-    arrays = Arrays(weights, biases, skip)
+    arrays = Arrays(weights, biases, skip, certified)
     if frame is None:
         module.dump(path, arrays, kind, softmax)
     elif path.suffix.lower() == ".onnx":
@@ -105,10 +108,11 @@ def save_arrays(
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
 
 
-def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
-    """Read layers that are no dense ones, too, with the shape of an input, of an ``.onnx`` file.
+def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:
+    """Read layers that are no dense ones, too, of an ``.onnx`` file.
 
-    None where it has dense ones only, and of other formats.
+    With the shape of an input before them, and whether they are certified behind.  None where it
+    has dense ones only, and of other formats.
 
     Raises
     ------
@@ -130,6 +134,7 @@ def save_nodes(
     dtype: DTypeLike,
     softmax: bool = False,
     frame: Frame | None = None,
+    certified: bool | None = None,
 ) -> None:
     """Write layers that are no dense ones, too, to an ``.onnx`` file.
 
@@ -140,7 +145,7 @@ def save_nodes(
         Shape of an input.
     k : int
         Number of outputs.
-    dtype, softmax, frame
+    dtype, softmax, frame, certified
         As of :func:`save_arrays`.
 
     Raises
@@ -152,7 +157,7 @@ def save_nodes(
 
     kind = _dtype(path, dtype)
     check_writable(path)
-    dump_nodes(path, nodes, row, k, kind, softmax, frame)
+    dump_nodes(path, nodes, row, k, kind, softmax, frame, certified)
 
 
 def check_writable(path: Path) -> None:

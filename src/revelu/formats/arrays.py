@@ -16,11 +16,12 @@ MAX_BYTES = 4 * 2**30
 
 
 class Arrays(NamedTuple):
-    """Weights, biases and the affine skip of a network, in this order."""
+    """Weights, biases and the affine skip of a network, and whether it is certified."""
 
     weights: list[np.ndarray]
     biases: list[np.ndarray]
     skip: tuple[np.ndarray, np.ndarray] | None
+    certified: bool | None = None
 
 
 @contextmanager

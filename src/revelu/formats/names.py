@@ -1,7 +1,8 @@
 """How the arrays of a network are named in a file.
 
 ``schema``, a whole number, tells these files from those of other programs: a state dict of
-another module does not say what is between its layers.
+another module does not say what is between its layers.  ``certified``, 1 or 0, says whether fresh
+queries have vouched for the network; without it nobody has asked.
 """
 
 import re
@@ -16,6 +17,8 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays
 
 SCHEMA = 1
+
+_MARK = "certified"
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,10 @@ class Names:
         pairs = zip(arrays.weights, arrays.biases, strict=True)
         flat = chain(*pairs, arrays.skip or ())
         names = self._names(len(arrays.weights), has_skip=arrays.skip is not None)
-        return {n: np.ascontiguousarray(a, dtype) for n, a in zip(names, flat, strict=True)}
+        named = {n: np.ascontiguousarray(a, dtype) for n, a in zip(names, flat, strict=True)}
+        if arrays.certified is not None:
+            named[_MARK] = np.array(int(arrays.certified), dtype=np.int64)
+        return named
 
     def from_named(self, path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
         """Return the arrays of a network.
@@ -59,6 +65,8 @@ class Names:
         FormatError
             If one is missing, or there are others.
         """
+        named = dict(named)
+        certified = _certified(path, named.pop(_MARK, None))
         layer = re.compile(re.escape(self.weights).replace(r"\{\}", r"\d+"))
         n_layers = sum(layer.fullmatch(name) is not None for name in named)
         has_skip = any(name in named for name in self.skip)
@@ -68,11 +76,20 @@ class Names:
             raise FormatError(f"{path}: not a network: missing {missing}, unexpected {extra}")
         arrays = [named[name] for name in names]
         skip = (arrays[-2], arrays[-1]) if has_skip else None
-        return Arrays(arrays[: 2 * n_layers : 2], arrays[1 : 2 * n_layers : 2], skip)
+        return Arrays(arrays[: 2 * n_layers : 2], arrays[1 : 2 * n_layers : 2], skip, certified)
 
     def _names(self, n_layers: int, *, has_skip: bool) -> list[str]:
         pairs = [(self.weights.format(i), self.biases.format(i)) for i in range(n_layers)]
         return [*chain(*pairs), *(self.skip if has_skip else ())]
+
+
+def _certified(path: Path, mark: np.ndarray | None) -> bool | None:
+    """What a file says of whether its network is certified."""
+    if mark is None:
+        return None
+    if mark.shape != () or mark.dtype.kind not in "iu" or int(mark) not in (0, 1):
+        raise FormatError(f"{path}: {_MARK} is {mark!r}, neither 0 nor 1")
+    return bool(mark)
 
 
 def check_schema(path: Path, schema: np.ndarray) -> None:
@@ -114,6 +131,6 @@ def from_state(path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
     rest = {name: array for name, array in named.items() if name != "schema"}
     arrays = _STATE.from_named(path, rest)
     for name, array in rest.items():
-        if array.dtype not in (np.float64, np.float32):
+        if name != _MARK and array.dtype not in (np.float64, np.float32):
             raise FormatError(f"{path}: {name} holds {array.dtype}, not float64 or float32")
     return arrays

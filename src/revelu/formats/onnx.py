@@ -23,6 +23,13 @@ __all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 IR_VERSION = 10
 OPSET = 17
 
+_PRODUCER = "revelu"
+
+# What of the metadata says whether fresh queries have vouched for a network, and in words.
+_MARK = "certified"
+_CERTIFIED = "Recovered by revelu, and certified by fresh queries."
+_NOT_CERTIFIED = "NOT certified: found by revelu, and fresh queries do not vouch for it."
+
 # The size limit of protocol buffers.
 MAX_BYTES = 2 * 2**30 - 1
 
@@ -49,7 +56,7 @@ def dump(
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     nodes, tensors, last = _layers(arrays, dtype)
     own = Frame("input", (d,), dtype, "output", dtype)
-    write_graph(path, nodes, tensors, last, k, dtype, softmax, frame, own)
+    write_graph(path, nodes, tensors, last, k, dtype, softmax, frame, own, arrays.certified)
 
 
 def write_graph(
@@ -62,6 +69,7 @@ def write_graph(
     softmax: bool,
     frame: Frame | None,
     own: Frame,
+    certified: bool | None = None,
 ) -> None:
     """Write nodes from ``input`` to the value ``last`` of ``k`` numbers, as a checked graph.
 
@@ -69,6 +77,8 @@ def write_graph(
     ----------
     frame : Frame or None
         Names, shapes and types that are put around it; ``own`` has those that it has by itself.
+    certified : bool or None
+        Whether fresh queries have vouched for it, as the model's metadata and description say.
     """
     import onnx  # noqa: PLC0415
     from onnx import helper  # noqa: PLC0415
@@ -83,10 +93,13 @@ def write_graph(
     graph = helper.make_graph(nodes, "revelu", inputs, outputs, tensors)
     model = helper.make_model(
         graph,
-        producer_name="revelu",
+        producer_name=_PRODUCER,
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
+    if certified is not None:
+        helper.set_model_props(model, {_MARK: "yes" if certified else "no"})
+        model.doc_string = _CERTIFIED if certified else _NOT_CERTIFIED
     onnx.checker.check_model(model)
     replace_file(path, model.SerializeToString())
 
@@ -140,7 +153,8 @@ def load(path: Path) -> Arrays:
     """
     from onnx import numpy_helper  # noqa: PLC0415
 
-    graph = read_model(path).graph
+    model = read_model(path)
+    graph = model.graph
     folder = str(path.parent)
     constants: dict[str, np.ndarray] = {}
     with naming_damage(path, "graph"):
@@ -154,7 +168,15 @@ def load(path: Path) -> Arrays:
         reader = _Reader(path, constants, inputs[0])
         for node in graph.node:
             reader.read(node)
-        return reader.arrays(graph.output[0].name)
+        return reader.arrays(graph.output[0].name)._replace(certified=certified_of(model))
+
+
+def certified_of(model: Any) -> bool | None:
+    """Return whether a model says that fresh queries have vouched for it; None of others'."""
+    if model.producer_name != _PRODUCER:
+        return None
+    said = {entry.key: entry.value for entry in model.metadata_props}
+    return {"yes": True, "no": False}.get(said.get(_MARK, ""))
 
 
 def read_model(path: Path) -> Any:

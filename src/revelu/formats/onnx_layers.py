@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from revelu.errors import FormatError
 from revelu.formats.arrays import naming_damage
 from revelu.formats.nodes import Node
-from revelu.formats.onnx import MAX_BYTES, Frame, read_model, write_graph
+from revelu.formats.onnx import MAX_BYTES, Frame, certified_of, read_model, write_graph
 
 __all__ = ["dump_nodes", "read_nodes"]
 
@@ -32,6 +32,7 @@ def dump_nodes(
     dtype: DTypeLike,
     softmax: bool = False,
     frame: Frame | None = None,
+    certified: bool | None = None,
 ) -> None:
     """Write a graph of layers.
 
@@ -46,6 +47,8 @@ def dump_nodes(
         End in a softmax.
     frame : Frame, optional
         Names, shapes and types of input and output.
+    certified : bool, optional
+        Whether fresh queries have vouched for it.
 
     Raises
     ------
@@ -76,13 +79,13 @@ def dump_nodes(
         )
         value = f"layer_{i}"
     own = Frame("input", row, kind, "output", kind)
-    write_graph(path, graph, tensors, value, k, kind, softmax, frame, own)
+    write_graph(path, graph, tensors, value, k, kind, softmax, frame, own, certified)
 
 
-def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
+def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:
     """Read a chain of such layers, with the shape of an input; None of plain dense ones.
 
-    A final softmax is left off, the logits stay.
+    Behind them stands whether they are certified.  A final softmax is left off, the logits stay.
 
     Raises
     ------
@@ -91,7 +94,8 @@ def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
     """
     from onnx import helper, numpy_helper  # noqa: PLC0415
 
-    graph = read_model(path).graph
+    model = read_model(path)
+    graph = model.graph
     if all(node.op_type not in _TELLING for node in graph.node):
         return None
     with naming_damage(path, "graph"):
@@ -113,4 +117,4 @@ def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node]] | None:
             if node.op_type in _KINDS:
                 arrays = [known[name].astype(np.float64) for name in node.input[1:]]
                 found.append(Node(node.op_type, tuple(arrays), said))
-        return row, found
+        return row, found, certified_of(model)

@@ -14,7 +14,10 @@ from revelu.formats.names import from_state, to_state
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
     """Write a file."""
     named = to_state(path, arrays, dtype, softmax)
-    replace_file(path, library().save(named, metadata={"format": "pt", "producer": "revelu"}))
+    said = {"format": "pt", "producer": "revelu"}
+    if arrays.certified is not None:
+        said["certified"] = "yes" if arrays.certified else "no"
+    replace_file(path, library().save(named, metadata=said))
 
 
 def load(path: Path) -> Arrays:

@@ -30,6 +30,8 @@ class LayeredNetwork(Network):
     layers : sequence of Layer
         :class:`Convolution`, :class:`Relu`, :class:`Prelu`, :class:`Pooling` and :class:`Dense`,
         the last one dense.
+    certified : bool, optional
+        As of :class:`Network`.
 
     Raises
     ------
@@ -41,7 +43,7 @@ class LayeredNetwork(Network):
 
     _layers: tuple[Layer, ...]
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    def __init__(self, layers: Sequence[Layer], certified: bool | None = None) -> None:
         chained = tuple(layers)
         size = None
         for layer in chained:
@@ -57,6 +59,7 @@ class LayeredNetwork(Network):
         if not chained or not isinstance(chained[-1], Dense):
             raise InputError("the last layer must be dense")
         object.__setattr__(self, "_layers", chained)
+        object.__setattr__(self, "certified", certified)
 
     @classmethod
     def from_nodes(cls, row: Sequence[int], nodes: Sequence[Node]) -> "LayeredNetwork":
@@ -81,7 +84,13 @@ class LayeredNetwork(Network):
             raise FormatError(f"not a chain of layers: {error}") from None
 
     def __reduce__(self) -> tuple[type["LayeredNetwork"], tuple[object, ...]]:
-        return LayeredNetwork, (self._layers,)
+        return LayeredNetwork, (self._layers, self.certified)
+
+    def marked(self, certified: bool | None) -> "LayeredNetwork":
+        """Return the network with word of whether fresh queries have vouched for it."""
+        if certified is self.certified:
+            return self
+        return LayeredNetwork(self._layers, certified)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -140,7 +149,7 @@ class LayeredNetwork(Network):
 
     @cached_property
     def _dense(self) -> Network:
-        return _dense(self._layers)
+        return _dense(self._layers).marked(self.certified)
 
     def to_dense(self) -> Network:
         """Return the same function with a row for every place; a largest takes layers of its own.
@@ -253,10 +262,10 @@ class LayeredNetwork(Network):
         return ", ".join(words)
 
     def __repr__(self) -> str:
-        return f"<LayeredNetwork {self.describe()}, {self.n_parameters:,} parameters>"
+        return f"<LayeredNetwork {self.describe()}, {self.n_parameters:,} parameters{self._mark}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.describe()}: {self.n_parameters:,} parameters</p>"
+        return f"<p>{self.describe()}: {self.n_parameters:,} parameters{self._mark}</p>"
 
     def save(
         self,
@@ -290,7 +299,7 @@ class LayeredNetwork(Network):
         usual = np.float32 if self.is_of_images else np.float64
         kind = np.dtype(usual if dtype is None else dtype)
         nodes = _nodes(self._layers, kind)
-        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, softmax, frame)
+        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, softmax, frame, self.certified)
 
 
 def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:

@@ -19,7 +19,9 @@ class Network:
     output is ``weights[-1] @ h + biases[-1]`` and, where a skip is present,
     ``V @ h' + c`` more, ``h'`` being the last hidden layer's *input*.
 
-    Instances are immutable, picklable, and equal when every array is equal.
+    Instances are immutable, picklable, and equal when every array is equal.  ``certified`` says
+    whether fresh queries have vouched for it; files keep that, and what is made of a network by
+    arithmetic says nothing (None).
 
     Parameters
     ----------
@@ -30,6 +32,8 @@ class Network:
     skip : (V, c), optional
         An affine map from the last hidden layer's input to the output,
         ``V (k, d)`` and ``c (k,)``.
+    certified : bool, optional
+        Whether fresh queries have vouched for it; not given where nobody asked.
 
     Raises
     ------
@@ -44,17 +48,19 @@ class Network:
     [[5.0], [1.0]]
     """
 
-    __slots__ = ("biases", "skip", "weights")
+    __slots__ = ("biases", "certified", "skip", "weights")
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     skip: tuple[FloatArray, FloatArray] | None
+    certified: bool | None
 
     def __init__(
         self,
         weights: Sequence[ArrayLike],
         biases: Sequence[ArrayLike],
         skip: tuple[ArrayLike, ArrayLike] | None = None,
+        certified: bool | None = None,
     ) -> None:
         Ws = tuple(frozen_array(W, 2, f"weights[{i}]") for i, W in enumerate(weights))
         bs = tuple(frozen_array(b, 1, f"biases[{i}]") for i, b in enumerate(biases))
@@ -81,6 +87,7 @@ class Network:
         object.__setattr__(self, "weights", Ws)
         object.__setattr__(self, "biases", bs)
         object.__setattr__(self, "skip", pair)
+        object.__setattr__(self, "certified", certified)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Network is immutable: cannot set {name!r}")
@@ -89,7 +96,17 @@ class Network:
         raise AttributeError(f"a Network is immutable: cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[type["Network"], tuple[object, ...]]:
-        return Network, (self.weights, self.biases, self.skip)
+        return Network, (self.weights, self.biases, self.skip, self.certified)
+
+    def marked(self, certified: bool | None) -> "Network":
+        """Return the network with word of whether fresh queries have vouched for it."""
+        if certified is self.certified:
+            return self
+        found = object.__new__(Network)
+        values = (self.weights, self.biases, self.skip, certified)
+        for name, value in zip(("weights", "biases", "skip", "certified"), values, strict=True):
+            object.__setattr__(found, name, value)
+        return found
 
     @property
     def dim_in(self) -> int:
@@ -416,7 +433,11 @@ class Network:
     def __repr__(self) -> str:
         widths = "-".join(map(str, self.architecture))
         tail = ", with skip" if self.skip is not None else ""
-        return f"<Network {widths}, {self.n_parameters:,} parameters{tail}>"
+        return f"<Network {widths}, {self.n_parameters:,} parameters{tail}{self._mark}>"
+
+    @property
+    def _mark(self) -> str:
+        return ", not certified" if self.certified is False else ""
 
     def _repr_html_(self) -> str:
         rows: list[tuple[object, ...]] = []
@@ -428,7 +449,8 @@ class Network:
             rows.append(("+", "skip", V.shape[1], V.shape[0], V.size + c.size))
         body = "".join("<tr>" + "".join(f"<td>{v}</td>" for v in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{t}</th>" for t in ("layer", "kind", "in", "out", "parameters"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        note = "<p><b>not certified</b></p>" if self.certified is False else ""
+        return f"{note}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def save(self, path: str | PathLike[str], dtype: DTypeLike = np.float64) -> None:
         """Write the network to a file; the suffix decides the format.
@@ -444,7 +466,8 @@ class Network:
             If the suffix is unknown, the file cannot be written, or ``dtype`` is another
             or too small for a number.
         """
-        save_arrays(Path(path), list(self.weights), list(self.biases), self.skip, dtype)
+        layers = list(self.weights), list(self.biases), self.skip
+        save_arrays(Path(path), *layers, dtype, certified=self.certified)
 
 
 def load(path: str | PathLike[str]) -> Network:
@@ -466,8 +489,9 @@ def load(path: str | PathLike[str]) -> Network:
     if (layered := load_nodes(Path(path))) is not None:
         from revelu.network.layered import LayeredNetwork  # noqa: PLC0415 - it stands on this
 
+        row, nodes, certified = layered
         try:
-            return LayeredNetwork.from_nodes(*layered)
+            return LayeredNetwork.from_nodes(row, nodes).marked(certified)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
     arrays = load_arrays(Path(path))

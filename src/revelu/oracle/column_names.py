@@ -18,10 +18,13 @@ class NamedRows:
     ----------
     columns : list of str
     rows : ndarray, shape (n, d)
+    name : str
+        Of the table, where it has one.
     """
 
     columns: list[str]
     rows: FloatArray
+    name: str = ""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the rows."""

@@ -414,8 +414,10 @@ class Oracle:
 
         Raises
         ------
-        TargetError
+        ChangedError
             If the target has become another one.
+        TargetError
+            If it does not answer now, which does not say that it has.
         """
         sentinels = self._sentinels
         if sentinels is None or not (self._watched and self._asked_anew and self._n_unwatched):

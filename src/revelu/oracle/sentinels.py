@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.errors import TargetError
+from revelu.errors import ChangedError
 from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import Numbers
 from revelu.types import FloatArray
@@ -40,16 +40,16 @@ class Sentinels:
 
         Raises
         ------
-        TargetError
+        ChangedError
             If they differ: what was asked before and after belongs to two targets.
         """
         Y = Y if self.view is None else self.view(Y)
         if Y.shape != self.Y.shape:
-            raise TargetError(f"{name} has changed: {Y.shape[1]} outputs, not {self.Y.shape[1]}")
+            raise ChangedError(f"{name} has changed: {Y.shape[1]} outputs, not {self.Y.shape[1]}")
         excess = np.abs(Y - self.Y) - self.atol
         if (excess > 0).any():
             row, column = np.unravel_index(int(excess.argmax()), excess.shape)
-            raise TargetError(
+            raise ChangedError(
                 f"{name} has changed: a row asked again is answered {Y[row, column]:.17g} in "
                 f"output {column}, before it was {self.Y[row, column]:.17g}; answers of two "
                 "models make no network, so begin again with a new journal"

@@ -43,7 +43,8 @@ _STYLE = {
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
 }
-_WIDE, _SQUARE = (7.4, 2.9), (3.9, 3.4)
+# In inches of 96 pixels: on a telephone, 340 pixels wide, their texts are still read.
+_WIDE, _SQUARE = (4.6, 2.7), (3.9, 3.4)
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,11 @@ def _singular_values(found: Mapping[str, Any]) -> Picture:
     return Picture("Singular values", _svg(figure, "values"), f"{text}.")
 
 
-def _images(found: Mapping[str, Any], columns: int = 8, gap: int = 2) -> Picture:
-    """A sheet of small pictures, each on a scale of its own; the gap is in their pixels."""
+def _images(found: Mapping[str, Any], columns: int = 8, gap: int = 2, full: float = 7.4) -> Picture:
+    """A sheet of small pictures, each on a scale of its own; the gap is in their pixels.
+
+    A full row is wider, in inches, than pictures with texts: there is none to be read.
+    """
     side, rows = found["side"], np.array(found["rows"], dtype=np.float64)
     n_rows = math.ceil(len(rows) / columns)
     step = side + gap
@@ -167,7 +171,7 @@ def _images(found: Mapping[str, Any], columns: int = 8, gap: int = 2) -> Picture
         top, left = (i // columns) * step, (i % columns) * step
         image = row.reshape(side, side) / max(float(np.abs(row).max()), 1e-300)
         sheet[top : top + side, left : left + side] = image
-    width = _WIDE[0] * sheet.shape[1] / (columns * step - gap)
+    width = full * sheet.shape[1] / (columns * step - gap)
     figure, axes = _axes((width, width * sheet.shape[0] / sheet.shape[1]))
     axes.imshow(sheet, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
     axes.axis("off")
@@ -184,25 +188,26 @@ def _defences(rows: list[Mapping[str, Any]], least: float = 1e-16) -> Picture:
 
     An error below ``least`` is drawn there: 0 has no place on the axis.
     """
-    figure, axes = _axes(_WIDE)
+    figure, axes = _axes((_WIDE[0], 1.0 + 0.28 * len(rows)))
     names = [name_of(row) for row in rows]
     places = np.arange(len(rows))
     copies = [max(row["error"], least) for row in rows]
     shifts = [row["shift"] or np.nan for row in rows]
     label = "error of the copy"
-    axes.semilogy(places, copies, "o", color=_SERIES[1], markersize=8, label=label)
+    axes.semilogx(copies, places, "o", color=_SERIES[1], markersize=8, label=label)
     label = "change of the answers"
-    axes.semilogy(
-        places, shifts, "D", color=_SERIES[0], markersize=7, fillstyle="none", label=label
+    axes.semilogx(
+        shifts, places, "D", color=_SERIES[0], markersize=7, fillstyle="none", label=label
     )
-    axes.set_xticks(places, names)
-    axes.set(ylabel="relative to the deviation")
-    axes.grid(axis="y")
-    axes.margins(x=0.05, y=0.15)
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.18), ncols=2)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set(xlabel="relative to the deviation")
+    axes.grid(axis="x")
+    axes.margins(x=0.08, y=0.5 / len(rows))
+    figure.legend(loc="outside upper left", ncols=2)
     text = (
         "For each defence that left a copy: how far that copy is off (filled), and how far the "
-        "defence itself shifts the answers (open). A copy below its open mark is better than the "
+        "defence itself shifts the answers (open). A copy left of its open mark is better than the "
         "answers that it was made from."
     )
     return Picture("What a defence costs whom", _svg(figure, "defences"), text, wide=True)

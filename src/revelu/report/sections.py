@@ -120,7 +120,7 @@ def thief(account: Mapping[str, Any]) -> str:
 
 def _taken_first(account: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The row of the answers as they are, where something was found for a known cost."""
-    row = account["rows"][0] if account["rows"] else None
+    row = account["rows"][0] if account["rows"] and not account.get("changed") else None
     found = row is not None and row["recovered"] != "nothing" and row["queries"] is not None
     return row if found else None
 
@@ -143,13 +143,16 @@ def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | Non
         ("fidelity", lambda row: _share(row["fidelity"])),
     ]
 
-    def add(heading: str, name: str) -> None:
-        if any(row[name] is not None for row in rows):
+    def add(heading: str, name: str, *, wanted: bool = False) -> None:
+        if wanted or any(row[name] is not None for row in rows):
             shown.append((heading, lambda row: _share(row[name])))
 
-    add("same class", "label_agreement")
+    # Where a constant names all classes there are no shares of them: a warning says so.
+    has_classes = (account.get("answers") or 1) > 1
+    is_given = any(row["fidelity_on_inputs"] is not None for row in rows)
+    add("same class", "label_agreement", wanted=has_classes)
     add("fidelity, given", "fidelity_on_inputs")
-    add("same class, given", "label_agreement_on_inputs")
+    add("same class, given", "label_agreement_on_inputs", wanted=has_classes and is_given)
     shown.append(("queries", lambda row: _number(row["queries"], ",d")))
     if any(row["cost"] is not None for row in rows):
         shown.append(("cost", lambda row: _number(row["cost"], ",.2f")))
@@ -182,7 +185,9 @@ def _recovered(row: Mapping[str, Any]) -> Cell:
     tone = "warn" if row["cut"] and tone == "good" else tone
     is_blocked = bool(row.get("saturated"))
     text = "undecided" if is_blocked and text == "nothing" else text
-    words = {"certified": "certified", "extrapolated": "extrapolated"}
+    # A span that is certified to be everything gives nothing away.
+    words = {} if row["recovered"] == "nothing" else {"certified": "certified"}
+    words |= {"extrapolated": "extrapolated"}
     if implied := row.get("implied_by"):
         words["extrapolated"] = f"implied by {implied}"
     words |= {"saturated": "saturated"} if is_blocked else {"cut": "cut short"}

@@ -65,7 +65,9 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
         As ``--json`` has it.
     """
     if account["status"] in {"error", "interrupted"} and not _FINDINGS & account.keys():
-        return Verdict(*ENDED[account["status"]])
+        words, tone = ENDED[account["status"]]
+        found = account.get("architecture") is not None and account.get("certified") is False
+        return Verdict(f"{words}; what was found is NOT certified" if found else words, tone)
     special = {"audit": _of_audit, "compare": _of_comparison, "diagnose": _of_diagnosis}
     special["probe"] = _of_probe
     if command in special:
@@ -102,6 +104,8 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     rows, missing = account["rows"], account["missing"]
     if not rows:
         return Verdict("nothing was judged", "warn")
+    if account.get("changed"):
+        return Verdict("unknown: the target changed while it was audited", "bad")
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
     if rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
         words, tone = "undecided: it is saturated where it was asked", "warn"

@@ -22,6 +22,12 @@ CAVEAT = (
 )
 
 
+CHANGED = (
+    "the target changed while it was audited, so that the rows are of no one model and nothing "
+    "follows from them: audit it again, with a new journal"
+)
+
+
 @dataclass(frozen=True)
 class Conclusion:
     """What rows say of the defences that leave numbers.
@@ -140,6 +146,29 @@ def _of_numbers(
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
 
 
+def so_far(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, run_again: str = "") -> str:
+    """Say what is known where the rows do not tell which defence helps; empty where nothing is.
+
+    What was found is given away whatever else was cut.  That a defence gives away less is said of
+    attacks that came to their end, on it and on the answers as they are.
+    """
+    if found.kind != "inconclusive" or not rows or rows[0].recovered == "nothing":
+        return ""
+    first, *others = rows
+    what = "every weight" if first.recovered == "weights" else _WORDS[first.recovered]
+    least = "" if first.is_judged else " at least"
+    parts = [f"the answers as they are give away {what}{least}{_mark(first)}"]
+    usable = [row for row in others if serves(row, n_outputs)]
+    if first.is_judged and (vain := [r.defence for r in usable if _level(r) >= _level(first)]):
+        parts.append(f"{_listed(vain)} {'does' if _is_one(vain) else 'do'} not help")
+    ended = [row for row in usable if first.is_judged and row.is_judged]
+    less = [row for row in ended if _level(row) < _level(first)]
+    parts += [f"{row.defence} {_verb([row.defence])} away {_WORDS[row.recovered]}" for row in less]
+    unknown = "whether another helps more" if less else "which defence helps"
+    again = f": run again with {run_again}" if run_again else ""
+    return "; ".join([*parts, f"{unknown} is not known yet{again}"])
+
+
 def _not_known(names: Sequence[str], rows: Sequence[AuditRow]) -> str:
     """Of which answers it is not known what they give away, and why."""
     blocked = {_name(row) for row in rows if row.saturated}
@@ -226,7 +255,12 @@ def _by_digits(rows: Sequence[AuditRow]) -> str:
 
 
 def _verb(names: Sequence[str]) -> str:
-    return "gives" if len(names) == 1 and names[0].startswith(("float32", "noise")) else "give"
+    return "gives" if _is_one(names) else "give"
+
+
+def _is_one(names: Sequence[str]) -> bool:
+    """Whether names are the subject of a verb in the singular, as digits are not."""
+    return len(names) == 1 and names[0].startswith(("float32", "noise"))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -297,6 +297,8 @@ class _Attack:
         self.n_queries += ledger.n_queries - ledger.by_phase["verify"]
         spent = status is Status.BUDGET_EXHAUSTED
         try:
+            # The time of the whole audit may be over a moment before that of the attack.
+            self.base.check_time()
             outer.check_time()
         except LimitReachedError:
             self.cut |= status is not Status.RECOVERED

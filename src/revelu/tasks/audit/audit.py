@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import (
+    ChangedError,
     InputError,
     LimitReachedError,
     ReveluError,
@@ -17,19 +18,19 @@ from revelu.errors import (
     TargetError,
 )
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
-from revelu.recovery import Status
-from revelu.tasks.audit.advice import advice, concluded, rounded_up, saturation
+from revelu.oracle.column_names import NamedRows
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied
+from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
+from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser
 from revelu.tasks.audit.paid import PaidAnswers
-from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference, facts
+from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
 from revelu.tasks.audit.searches import better, joined
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, Progress
-from revelu.tasks.units import in_units, span_in_units
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -121,7 +122,9 @@ def audit(
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
-    return _Audit(oracle, given, price, seed, listener(progress), every_row).run()
+    name = inputs.name if isinstance(inputs, NamedRows) else ""
+    source = f"of {name}" if name else "given"
+    return _Audit(oracle, given, price, seed, listener(progress), every_row, source).run()
 
 
 @dataclass
@@ -133,6 +136,8 @@ class _Audit:
     inputs : ndarray, shape (n, d), or None
     seed : int
     every_row : bool
+    source : str
+        Of the inputs, in words that follow "inputs".
     seconds : float
         Of computing, where the oracle has no limit of its own.
     first_share : float
@@ -164,6 +169,7 @@ class _Audit:
     seed: int
     progress: Listener | None
     every_row: bool = False
+    source: str = "given"
     seconds: float = 480.0
     first_share: float = 0.5
     promising: float = 2.0
@@ -194,18 +200,16 @@ class _Audit:
         self.took: dict[str, float] = {}
         self.place = 0
         self.paid = PaidAnswers()
-        self.reference: Reference | None = None
-        self.given: Reference | None = None
+        self.judge: Judge | None = None
 
     def run(self) -> Audit:
         """Look at the target, then at one defence after another."""
         self._tell("measuring the noise floor", 0.0)
-        noise, reason = None, ""
-        error = ""
+        end = End(None, "")
         try:
-            noise, reason = self._measure()
+            end = End(*self._measure())
             # A target that is saturated everywhere is so with probabilities.
-            self._ask_reference(probabilities=noise is None or noise.of_log_ratios)
+            self._ask_reference(probabilities=end.noise is None or end.noise.of_log_ratios)
             for place in in_turn(self.all):
                 if self.rows and self._is_over():
                     break
@@ -214,19 +218,35 @@ class _Audit:
             self._try_again()
             self._doubt()
             self._look_behind_labels()
-            self.oracle.check_unchanged()
+            self._check_unchanged()
         except LimitReachedError as limit:
-            reason = reason or f"{limit}"
+            end = replace(end, reason=end.reason or f"{limit}")
             self.warnings.append(f"{limit}")
         except TargetError as failure:
             if not self.rows:
                 raise
-            error = f"{failure}"
+            changed = isinstance(failure, ChangedError)
+            end = replace(end, error=f"{failure}", changed=changed)
         except BaseException as ended:
             words = "interrupted" if isinstance(ended, KeyboardInterrupt) else f"{ended!r}"
-            keep_partial(ended, self._finished(noise, reason, words))
+            keep_partial(ended, self._finished(replace(end, error=words)))
             raise
-        return self._finished(noise, reason, error)
+        return self._finished(end)
+
+    def _check_unchanged(self) -> None:
+        """See whether the target is the one that was asked, for the last time.
+
+        One that does not answer any more was asked all there is to ask: its rows stand.
+        """
+        try:
+            self.oracle.check_unchanged()
+        except ChangedError:
+            raise
+        except TargetError as failure:
+            self.warnings.append(
+                "all rows are done, and then the target could not be asked whether it is still "
+                f"the same: {failure}"
+            )
 
     @property
     def judged(self) -> list[AuditRow]:
@@ -256,13 +276,16 @@ class _Audit:
         with self.oracle.phase("verify"), self.oracle.round():
             Y = self.oracle(X)
             given = None if self.inputs is None else self.oracle(self.inputs)
-        self.reference = Reference(X, Y, probabilities)
+        known, asked = Reference(X, Y, probabilities), [f"{n:,} inputs {self.oracle.where}"]
         self.paid.keep(X, Y)
+        of_users: Reference | None = None
         if self.inputs is not None and given is not None:
-            self.given = Reference(self.inputs, given, probabilities)
-        self.all = defences(
-            self.reference.deviation, Y.shape[1], self.seed, probabilities=probabilities
+            of_users = Reference(self.inputs, given, probabilities)
+            asked.append(f"the {len(given):,} inputs {self.source}")
+        self.judge = Judge(
+            known, of_users, tuple(asked), self.price, self.oracle.domain is not None
         )
+        self.all = defences(known.deviation, Y.shape[1], self.seed, probabilities=probabilities)
 
     def _try_again(self) -> None:
         """Give what time is left to attacks that were cut, the most promising first."""
@@ -352,7 +375,7 @@ class _Audit:
         if row.finding is None or not row.finding.out_of_queries or row.recovered in NETWORK:
             return row, False
         ended = replace(row.finding, cut=False, out_of_queries=False)
-        untried = (_DEAR.format(n=worth),)
+        untried = (DEAR.format(n=worth),)
         return replace(row, cut=False, finding=ended, notes=(), not_tried=untried), True
 
     def _coarseness(self, place: int) -> float:
@@ -369,11 +392,12 @@ class _Audit:
 
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
-        first, known = self.rows.get(0), self.reference
-        if known is None:  # pragma: no cover - asked before
-            raise AssertionError
+        first, known = self.rows.get(0), self._asked.known
         if first is not None and defence.leaves == "numbers" and not known.changes(defence):
             note = f"changes none of {len(known.Y):,} answers: the same as none"
+            row = replace(first, defence=defence.name, notes=(note,))
+        elif first is not None and defence.leaves == "numbers" and known.shows_labels(defence):
+            note = "rounded to whole numbers these are the labels again: the same as none"
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
             note = "of two classes the larger probability and its class are the whole answer"
@@ -388,7 +412,7 @@ class _Audit:
             asked = self.paid.keeping(self.oracle) if self.served else self.oracle
             ask = degrade(asked, *defence.degradations)
             row = self._attacked(defence, self.oracle, ask, limits)
-        kept, shift = (self.given or known).costs(defence)
+        kept, shift = self._asked.of_users.costs(defence)
         log.info("%s: %s", row.defence, row.recovered)
         return replace(row, labels_kept=kept, shift=shift)
 
@@ -418,62 +442,18 @@ class _Audit:
             return AuditRow(defence.name, "nothing", cut=True, broke_off=True, notes=(note,))
         seconds = time.monotonic() - on_clock
         self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
-        return replace(self._row(defence, found), seconds=seconds)
+        return replace(self._asked.row(defence, found), seconds=seconds)
 
     def _is_copy(self, found: Finding) -> bool:
         """Whether a network that was found answers like the undefended target."""
-        return explains(self._likeness(found))
+        return explains(self._asked.likeness(found))
 
-    def _likeness(self, found: Finding) -> float | None:
-        """How much of the undefended answers the copy of an attack explains."""
-        known, copy = self.reference, found.copy
-        if known is None or copy is None:
-            return None
-        return known.likeness(copy, found.classes)
-
-    def _row(self, defence: Defence, found: Finding) -> AuditRow:
-        known, copy = self.reference, found.copy
-        fidelity: float | None = None
-        agreement: float | None = None
-        error: float | None = None
-        on_inputs: tuple[float | None, float | None] = (None, None)
-        if copy is not None and known is not None:
-            fidelity, agreement, error = known.compare(copy, found.classes)
-            if self.given is not None:
-                on_inputs = self.given.compare(copy, found.classes)[:2]
-        n, kind = found.n_queries, found.kind(self._likeness(found))
-        saturated = found.saturated and kind not in NETWORK
-        if kind == "nothing" and known is not None and self.oracle.domain is None:
-            saturated |= known.is_silent(defence)
-        return AuditRow(
-            defence=defence.name,
-            recovered=kind,
-            fidelity=fidelity,
-            label_agreement=agreement,
-            queries=n,
-            cost=None if self.price is None else self.price * n / 1000.0,
-            error=error,
-            fidelity_on_inputs=on_inputs[0],
-            label_agreement_on_inputs=on_inputs[1],
-            certified=found.certified,
-            cut=found.cut or saturated,
-            saturated=saturated,
-            not_tried=self._not_tried(defence, found),
-            notes=found.notes,
-            finding=found,
-        )
-
-    def _not_tried(self, defence: Defence, found: Finding) -> tuple[str, ...]:
-        """What no attack was made for, and what an attack did not come to."""
-        if defence.leaves == "top":
-            return ("a network: these attacks find spans alone where numbers are withheld",)
-        if defence.leaves == "label":
-            return (_LAST,)
-        if defence.leaves == "labels":
-            return ()
-        known = found.copy is not None or found.has_first_layer
-        skipped = found.cut and not known and found.span is None
-        return ("the span: time or queries were over",) if skipped else ()
+    @property
+    def _asked(self) -> Judge:
+        """What findings are held against, once it has been asked."""
+        if self.judge is None:  # pragma: no cover - asked before any attack
+            raise AssertionError
+        return self.judge
 
     def _extrapolated(self, defence: Defence, first: AuditRow, limits: Limits) -> AuditRow:
         """What the copy would give away in the place of a served target."""
@@ -490,7 +470,7 @@ class _Audit:
                 not_tried=(reason,),
                 notes=(note,),
             )
-        ask = copy if self.reference is None else partial(self.reference.answers_of, copy)
+        ask = partial(self._asked.known.answers_of, copy)
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if first.certified else ask
         base = Oracle(known, copy.dim_in, name="the copy")
@@ -505,9 +485,12 @@ class _Audit:
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
 
-        What nothing speaks against finding may take twice as much as each that is left.
+        What nothing speaks against finding may take twice as much as each that is left.  Behind
+        every defence labels are the same, so that one attack on them may take all.
         """
         left = self._left()
+        if not self.rows and self._asked.known.shows_labels(defence):
+            return left
         if self.rows:
             told = [not self.every_row and self._broken_by(d) is not None for d in self.all]
             n_left = sum(not (i in self.rows or known) for i, known in enumerate(told))
@@ -519,8 +502,7 @@ class _Audit:
 
     def _weight(self, defence: Defence) -> float:
         """More for answers of numbers, unless an attack on finer ones was cut in vain."""
-        known = self.given or self.reference
-        shift = None if known is None else known.costs(defence)[1]
+        shift = self._asked.of_users.costs(defence)[1]
         if shift is None:
             return 1.0
         in_vain = [
@@ -538,73 +520,22 @@ class _Audit:
     def _is_over(self) -> bool:
         return self.oracle.remaining == 0 or self.clock() - self.started >= self.seconds
 
-    def _finished(self, noise: NoiseFloor | None, reason: str, error: str) -> Audit:
+    def _finished(self, end: End) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
-        self.oracle.takes_log_ratios = noise is not None and noise.of_log_ratios
-        done = [self._in_units(_open(row)) for row in self.judged]
-        rows = tuple(with_implied(done, self._makes))
-        missing = tuple(d.name for i, d in enumerate(self.all) if i not in self.rows)
-        limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
-        limited |= self.oracle.remaining == 0 and any(_LAST in row.not_tried for row in rows)
-        short = not error and (bool(missing) or not rows or limited)
-        if self.oracle.journal is not None:
-            self.warnings.extend(self.oracle.journal.notes())
-        n_outputs = 0 if self.reference is None else self.reference.Y.shape[1]
-        n = len((self.given or self.reference).X) if self.reference is not None else 0
-        words = self.oracle.where
-        data = f"the {n:,} inputs given" if self.given is not None else f"{n:,} inputs {words}"
-        if said := saturation(rows, words, is_given=self.oracle.domain is not None):
-            self.warnings.insert(0, said)
-        run_again = "" if error else self._what_next(rows, missing)
-        found = concluded(rows, n_outputs, missing)
-        return Audit(
-            Status.BUDGET_EXHAUSTED if short else None,
-            ledger=self.oracle.ledger(),
-            dim_in=self.oracle.dim_in,
-            dim_out=n_outputs,
-            facts=facts(noise, done[0].finding if done else None, reason),
-            rows=rows,
-            missing=missing,
-            error=error,
-            served=self.served,
-            conclusion=found.kind,
-            best="" if found.best is None else found.best.defence,
-            run_again=run_again,
-            advice=advice(rows, n_outputs, data, missing, run_again),
-            warnings=tuple(self.warnings),
-            domain=words,
-        )
-
-    def _what_next(self, rows: tuple[AuditRow, ...], missing: tuple[str, ...]) -> str:
-        """What would bring attacks to their end: those that were cut have ``longer`` as much."""
-        blocked = any(row.saturated for row in rows) and self.oracle.domain is None
-        parts = ["--like DATA"] if blocked else []
-        cut = [r for r in rows if not (r.is_judged or r.saturated) and r.defence in self.took]
-        if not (cut or missing):
-            return " ".join(parts)
-        spent = self.oracle.remaining == 0 or any(
-            row.finding is not None and row.finding.out_of_queries for row in cut
-        )
-        if spent and self.oracle.budget is not None:
-            parts.append(f"--budget {rounded_up(self.longer * self.oracle.budget)}")
-        else:
-            more = (self.longer - 1.0) * sum(self.took[row.defence] for row in cut)
-            needed = max(time.monotonic() - self.began + more, 2.0 * self.seconds)
-            parts.append(f"--max-seconds {rounded_up(needed)}")
-        return " ".join(parts)
-
-    def _in_units(self, row: AuditRow) -> AuditRow:
-        """A row whose copy and span read the target's inputs, and say what holds there."""
-        found, domain = row.finding, self.oracle.domain
-        if domain is None or found is None:
-            return row
-        rng = np.random.default_rng(self.seeds[2])
-        likeness = self._likeness(found)
-        network = None if found.network is None else in_units(found.network, domain, rng)
-        span = None if found.span is None else span_in_units(found.span, domain)
-        found = replace(found, network=network, span=span)
-        kind, certified = found.kind(likeness), found.certified
-        return replace(row, finding=found, recovered=kind, certified=certified)
+        self.oracle.takes_log_ratios = end.noise is not None and end.noise.of_log_ratios
+        judge, domain, done = self.judge, self.oracle.domain, dict(self.rows)
+        if judge is not None:
+            done = told_by_coarser(done, self.all, judge, self._makes)
+        rng = partial(np.random.default_rng, self.seeds[2])
+        rows = [
+            opened(row) if judge is None else row_in_units(opened(row), domain, judge, rng())
+            for _, row in sorted(done.items())
+        ]
+        missing = [defence for i, defence in enumerate(self.all) if i not in done]
+        spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
+        noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
+        found = Seen(judge, rows, missing, self._makes, [*self.warnings, *noted])
+        return outcome(self.oracle, found, end, spent)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
         """Say what is being done, and how much of it all is left at most."""
@@ -618,12 +549,3 @@ class _Audit:
         if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
-
-
-_DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
-_LAST = "the network: its turn is the last, and time or queries were over"
-
-
-def _open(row: AuditRow) -> AuditRow:
-    """A row that is cut where the network was not looked for."""
-    return replace(row, cut=True) if _LAST in row.not_tried else row

@@ -9,7 +9,7 @@ import numpy as np
 from revelu.certify.labels import predict_labels
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, softmax
-from revelu.oracle.labels import as_labels
+from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
@@ -41,16 +41,17 @@ class AuditRow:
         matter, or the first layer alone; where it is not certified, to 0.1 rad) or
         ``nothing``, by the attacks that there are.
     fidelity, label_agreement : float or None
-        Of the copy found with the undefended target, on N(0, I): the share of the answers'
-        variance that it explains, and of inputs with the same class.  None without a copy; a copy
-        made of labels has no fidelity, for these leave open a factor of its outputs.
+        Of the copy found with the undefended target, on inputs of the audit's ``domain``: the
+        share of the answers' variance that it explains, and of inputs with the same class.  None
+        without a copy; a copy made of labels has no fidelity, for these leave open a factor of
+        its outputs.  No agreement where 99% of the inputs have one class: a constant has it, too.
     queries : int or None
         Of the attack, its certificate left out; None where nothing was simulated.  Of labels,
         whose span and network are looked for apart, of the search that found it.
     cost : float or None
         At the price given.
     error : float or None
-        Root mean square error of the copy over the answers' deviation, on N(0, I).
+        Root mean square error of the copy over the answers' deviation, there, too.
     fidelity_on_inputs, label_agreement_on_inputs : float or None
         The same on the inputs given.
     certified : bool
@@ -76,9 +77,9 @@ class AuditRow:
         What was not tried behind this defence, and why.
     labels_kept, shift : float or None
         What the defence itself costs those who use the answers, on the inputs given or
-        N(0, I): the share of classes it leaves as they were, and the root mean square change
-        of an answer over the deviation.  No shift where numbers are withheld, and no classes
-        of one output.
+        those of the domain: the share of classes it leaves as they were, and the root mean
+        square change of an answer over the deviation.  No shift where numbers are withheld, and
+        no classes of one output.
     seconds : float or None
         Of what ``queries`` counts, by the clock.
     notes : tuple of str
@@ -140,12 +141,19 @@ class Audit(Result):
         or ``inconclusive`` where an attack was cut that decides.
     best : str
         The defence to take, where one helps.
+    so_far : str
+        What the rows say that are done, where the conclusion is ``inconclusive``; empty where
+        they say nothing.
     run_again : str
         What would bring attacks to their end that were cut: ``--max-seconds N``,
         ``--budget N``, or a domain first (``--like DATA``) where they were saturated.
     advice : tuple of str
     domain : str
         What the inputs are drawn from, in words that follow "inputs".
+    compared_on : str
+        How many inputs copies and defences were compared on, and which.
+    changed : bool
+        Whether the target has become another one meanwhile: the rows are of no one model.
     """
 
     dim_in: int
@@ -160,6 +168,9 @@ class Audit(Result):
     run_again: str = ""
     advice: tuple[str, ...] = ()
     domain: str = "of N(0, I)"
+    so_far: str = ""
+    compared_on: str = ""
+    changed: bool = False
 
     told_by: ClassVar[str] = "audit"
 
@@ -168,6 +179,8 @@ class Audit(Result):
         first = self.rows[0] if self.rows else None
         if first is None:
             given = []
+        elif self.changed:
+            given = ["the target changed"]
         elif first.recovered == "nothing" and not first.is_judged:
             given = ["undecided"]
         else:
@@ -178,8 +191,10 @@ class Audit(Result):
         """Return what an account says of an audit."""
         return {
             "error": self.error or None,
+            "changed": self.changed,
             "inputs": self.dim_in,
             "domain": self.domain,
+            "compared_on": self.compared_on or None,
             "answers": self.dim_out,
             "served": self.served,
             "severity": self.severity,
@@ -188,6 +203,7 @@ class Audit(Result):
             "missing": list(self.missing),
             "conclusion": self.conclusion,
             "best": self.best or None,
+            "so_far": self.so_far or None,
             "run_again": self.run_again or None,
             "advice": list(self.advice),
             "changes": None,
@@ -197,7 +213,7 @@ class Audit(Result):
     def severity(self) -> str:
         """What the answers as they are give away, as one word."""
         first = self.rows[0] if self.rows else None
-        if first is None or (first.cut and first.recovered == "nothing"):
+        if first is None or self.changed or (first.cut and first.recovered == "nothing"):
             return "unknown"
         return SEVERITY[first.recovered]
 
@@ -223,11 +239,15 @@ class Reference:
     Y : ndarray, shape (n, k)
     probabilities : bool
         Whether the answers are such.
+    one_class : float
+        Share of inputs from which on their commonest class is called the only one: who names that
+        always is right as often.
     """
 
     X: FloatArray
     Y: FloatArray
     probabilities: bool = False
+    one_class: float = 0.99
 
     @property
     def deviation(self) -> float:
@@ -250,9 +270,10 @@ class Reference:
             answers.
         """
         if classes:
-            return None, float((self._labels_by(copy, classes) == self.labels).mean()), None
+            same = float((self._labels_by(copy, classes) == self.labels).mean())
+            return None, None if self.is_of_one_class else same, None
         Y = self.answers_of(copy, self.X)
-        agreement = self._same_classes(Y)
+        agreement = None if self.is_of_one_class else self._same_classes(Y)
         error = float(np.sqrt(((Y - self.Y) ** 2).mean()))
         if self.deviation == 0.0:
             return None, agreement, None
@@ -276,6 +297,17 @@ class Reference:
     def labels(self) -> FloatArray:
         """The classes that answers name, shape (n,)."""
         return as_labels(self.Y)[:, 0]
+
+    @property
+    def largest_class(self) -> float:
+        """The share of inputs of the commonest class."""
+        _, counts = np.unique(self.labels, return_counts=True)
+        return float(counts.max() / len(self.labels))
+
+    @property
+    def is_of_one_class(self) -> bool:
+        """Whether a constant names as good as all classes."""
+        return self.largest_class >= self.one_class
 
     def _labels_by(self, copy: Network, classes: Sequence[float]) -> FloatArray:
         return predict_labels(copy, np.array(classes), self.X)
@@ -306,8 +338,17 @@ class Reference:
         """Whether a defence changes any answer."""
         return not np.array_equal(defence.of(self.Y), self.Y)
 
+    def shows_labels(self, defence: Defence) -> bool:
+        """Whether answers are labels, which who rounds has again behind a defence."""
+        return are_labels(self.Y) and np.array_equal(np.rint(defence.of(self.Y)), self.Y)
 
-def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> dict[str, str]:
+
+def facts(
+    noise: NoiseFloor | None,
+    first: Finding | None,
+    reason: str = "",
+    known: Reference | None = None,
+) -> dict[str, str]:
     """Say what a target is.
 
     Parameters
@@ -316,7 +357,12 @@ def facts(noise: NoiseFloor | None, first: Finding | None, reason: str = "") -> 
         None where it could not be measured, for ``reason``.
     first : Finding or None
         Of the answers as they are.
+    known : Reference or None
     """
+    if known is not None and are_labels(known.Y):
+        n = len(np.unique(known.labels))
+        seen = f"labels: {n:,} different ones among {len(known.Y):,} answers"
+        return {"answers": seen, "shape": "constant but for borders", "depth": _depth(first)}
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
     kind = "probabilities" if noise.of_log_ratios else "numbers"

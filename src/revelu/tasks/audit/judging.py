@@ -1,0 +1,113 @@
+"""What an attack found, as a row of an audit."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.oracle import Domain
+from revelu.tasks.audit.attack import Finding
+from revelu.tasks.audit.defences import Defence
+from revelu.tasks.audit.rows import NETWORK, AuditRow, Reference
+from revelu.tasks.units import in_units, span_in_units
+
+DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
+LAST = "the network: its turn is the last, and time or queries were over"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What findings are held against.
+
+    Attributes
+    ----------
+    known : Reference
+        What the undefended target answers where it is asked.
+    given : Reference or None
+        The same on the inputs that matter to a user.
+    inputs : tuple of str
+        What they were asked at, in words: of ``known``, then of ``given``.
+    price : float or None
+        Of a thousand queries.
+    in_domain : bool
+        Whether the target is asked in a domain that was given.
+    """
+
+    known: Reference
+    given: Reference | None
+    inputs: tuple[str, ...]
+    price: float | None
+    in_domain: bool
+
+    @property
+    def of_users(self) -> Reference:
+        """What is nearest to what callers ask."""
+        return self.given or self.known
+
+    def likeness(self, found: Finding) -> float | None:
+        """How much of the undefended answers the copy of an attack explains."""
+        return None if found.copy is None else self.known.likeness(found.copy, found.classes)
+
+    def row(self, defence: Defence, found: Finding) -> AuditRow:
+        """Return the row of a defence, of what an attack found behind it."""
+        copy = found.copy
+        fidelity: float | None = None
+        agreement: float | None = None
+        error: float | None = None
+        on_inputs: tuple[float | None, float | None] = (None, None)
+        if copy is not None:
+            fidelity, agreement, error = self.known.compare(copy, found.classes)
+            if self.given is not None:
+                on_inputs = self.given.compare(copy, found.classes)[:2]
+        n, kind = found.n_queries, found.kind(self.likeness(found))
+        saturated = found.saturated and kind not in NETWORK
+        if kind == "nothing" and not self.in_domain:
+            saturated |= self.known.is_silent(defence)
+        return AuditRow(
+            defence=defence.name,
+            recovered=kind,
+            fidelity=fidelity,
+            label_agreement=agreement,
+            queries=n,
+            cost=None if self.price is None else self.price * n / 1000.0,
+            error=error,
+            fidelity_on_inputs=on_inputs[0],
+            label_agreement_on_inputs=on_inputs[1],
+            certified=found.certified,
+            cut=found.cut or saturated,
+            saturated=saturated,
+            not_tried=_not_tried(defence, found),
+            notes=found.notes,
+            finding=found,
+        )
+
+
+def _not_tried(defence: Defence, found: Finding) -> tuple[str, ...]:
+    """What no attack was made for, and what an attack did not come to."""
+    if defence.leaves == "top":
+        return ("a network: these attacks find spans alone where numbers are withheld",)
+    if defence.leaves == "label":
+        return (LAST,)
+    if defence.leaves == "labels":
+        return ()
+    known = found.copy is not None or found.has_first_layer
+    skipped = found.cut and not known and found.span is None
+    return ("the span: time or queries were over",) if skipped else ()
+
+
+def opened(row: AuditRow) -> AuditRow:
+    """Return a row that is cut where the network was not looked for."""
+    return replace(row, cut=True) if LAST in row.not_tried else row
+
+
+def row_in_units(
+    row: AuditRow, domain: Domain | None, judge: Judge, rng: np.random.Generator
+) -> AuditRow:
+    """Return a row whose copy and span read the target's inputs, and that says what holds there."""
+    found = row.finding
+    if domain is None or found is None:
+        return row
+    likeness = judge.likeness(found)
+    network = None if found.network is None else in_units(found.network, domain, rng)
+    span = None if found.span is None else span_in_units(found.span, domain)
+    found = replace(found, network=network, span=span)
+    return replace(row, finding=found, recovered=found.kind(likeness), certified=found.certified)

@@ -1,0 +1,304 @@
+"""How audits end: changed or silent targets, rows that are cut, inputs of one class."""
+
+import importlib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import revelu
+from conftest import one_object
+from revelu.cli.app import app
+from revelu.cli.exit_codes import ExitCode
+from revelu.errors import ChangedError, TargetError
+from revelu.oracle import Oracle
+from revelu.recovery import Recovery, Status
+from revelu.report.page import page
+from revelu.report.sections import audit_table, thief
+from revelu.report.verdicts import verdict
+from revelu.tasks.audit import audit as audits
+from revelu.tasks.audit.advice import concluded, so_far
+from revelu.tasks.audit.attack import Limits, attack
+from revelu.tasks.audit.rows import AuditRow, Reference
+
+TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
+# Without classes, so that no row takes labels.
+ONE = revelu.zoo.random_network([4, 2, 1], seed=1)
+MOST_QUERIES = 40_000
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """The network behind labels, which takes most of an audit's time, is not looked for."""
+    monkeypatch.setattr(audits._Audit, "_look_behind_labels", lambda _: None)
+
+
+class Served:
+    """A model elsewhere, with something that becomes of it once all else was asked."""
+
+    dim_in = ONE.dim_in
+
+    def __init__(self, monkeypatch, becomes):
+        self.now = ONE
+        check = audits._Audit._check_unchanged
+
+        def last_check(audit):
+            self.now = becomes
+            check(audit)
+
+        monkeypatch.setattr(audits._Audit, "_check_unchanged", last_check)
+
+    def __call__(self, X):
+        return self.now(X)
+
+
+def out_of_order(_):
+    raise RuntimeError("connection refused")
+
+
+def audited(target, **more):
+    return revelu.audit(target, remote=True, budget=MOST_QUERIES, **more)
+
+
+# The last look at a target.
+
+
+def test_a_target_that_is_gone_at_the_last_look_leaves_rows_and_status(monkeypatch):
+    whole = audited(ONE)
+    gone = audited(Served(monkeypatch, out_of_order))
+    assert (gone.error, gone.changed, gone.status) == ("", False, whole.status)
+    assert gone.rows == whole.rows
+    assert (gone.conclusion, gone.advice, gone.severity) == (
+        whole.conclusion,
+        whole.advice,
+        "critical",
+    )
+    (said,) = set(gone.warnings) - set(whole.warnings)
+    assert "could not be asked whether it is still the same" in said
+    assert "connection refused" in said
+
+
+@pytest.mark.parametrize("becomes", [lambda X: 1.01 * ONE(X), lambda X: np.hstack([ONE(X), X])])
+def test_a_target_that_is_another_one_at_the_last_look_invalidates(monkeypatch, becomes):
+    found = audited(Served(monkeypatch, becomes))
+    assert found.changed
+    assert "has changed" in found.error
+    assert (found.severity, found.conclusion, found.best, found.run_again) == (
+        "unknown",
+        "inconclusive",
+        "",
+        "",
+    )
+    assert len(found.advice) == 1
+    assert "the rows are of no one model" in found.advice[0]
+    account = {"target": "t", **found.to_dict(), "status": "error"}
+    assert account["changed"] is True
+    assert verdict("audit", account).words.startswith("unknown: the target changed")
+    assert thief(account) == ""
+    assert "Critical" not in page("audit", account)
+
+
+def test_the_oracle_tells_the_two_apart():
+    target = SimpleNamespace(now=ONE)
+
+    def ask(X):
+        return target.now(X)
+
+    oracle = revelu.open_oracle(ask, dim_in=4, remote=True)
+    revelu.extract(oracle)
+    oracle(np.zeros((1, 4)))
+    target.now = out_of_order
+    with pytest.raises(TargetError) as caught:
+        oracle.check_unchanged()
+    assert not isinstance(caught.value, ChangedError)
+    target.now = lambda X: ONE(X) + 1.0
+    oracle._n_unwatched = 1
+    with pytest.raises(ChangedError, match="has changed"):
+        oracle.check_unchanged()
+
+
+@pytest.mark.parametrize(
+    ("becomes", "code"),
+    [(out_of_order, ExitCode.CERTIFIED), (lambda X: ONE(X) + 1.0, ExitCode.TARGET)],
+)
+def test_the_shell_is_told_which(monkeypatch, tmp_path, becomes, code):
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"served_{code.name.lower()}"
+    (tmp_path / f"{name}.py").write_text("target = None")
+    importlib.import_module(name).target = Served(monkeypatch, becomes)
+    arguments = ["audit", f"{name}:target", "--trust", "--dim-in", "4", "--remote", "--json"]
+    result = CliRunner().invoke(app, [*arguments, "--budget", f"{MOST_QUERIES}"])
+    assert result.exit_code == code, result.output
+    account = one_object(result.stdout)
+    assert account["status"] == ("finished" if code is ExitCode.CERTIFIED else "error")
+    assert len(account["rows"]) == 8
+
+
+# What is known of an audit that was cut.
+
+
+def made(defence, recovered, kept=1.0, shift=0.0, **more):
+    return AuditRow(defence, recovered, queries=100, labels_kept=kept, shift=shift, **more)
+
+
+def said(*rows, missing=(), run_again="--max-seconds 90"):
+    return so_far(concluded(rows, 3, missing), rows, 3, run_again)
+
+
+def test_what_rows_say_that_are_done_is_said():
+    first = made("none", "weights")
+    cut = made("2 digits", "nothing", cut=True)
+    assert said(first, made("4 digits", "function"), cut) == (
+        "the answers as they are give away every weight; 4 digits do not help; which defence "
+        "helps is not known yet: run again with --max-seconds 90"
+    )
+    assert said(first, made("float32", "weights"), missing=["2 digits"]) == (
+        "the answers as they are give away every weight; float32 does not help; which defence "
+        "helps is not known yet: run again with --max-seconds 90"
+    )
+    assert said(first, made("3 digits", "span"), cut, run_again="") == (
+        "the answers as they are give away every weight; 3 digits give away the span of the "
+        "first layer; whether another helps more is not known yet"
+    )
+    at_least = said(made("none", "span", cut=True), made("4 digits", "nothing"))
+    assert at_least.startswith(
+        "the answers as they are give away the span of the first layer at least; which defence"
+    )
+
+
+def test_nothing_is_said_of_what_was_cut():
+    cut = made("none", "nothing", cut=True)
+    assert said(cut, made("2 digits", "nothing")) == ""
+    # Neither that a row which was cut helps, nor that one which serves no one fails.
+    first, short = made("none", "weights"), made("2 digits", "span", cut=True)
+    assert "2 digits" not in said(first, short)
+    assert "1 digit" not in said(first, made("1 digit", "weights", kept=0.5), short)
+    # A conclusion is no part of one.
+    assert said(first, made("2 digits", "weights")) == ""
+
+
+def test_an_audit_that_is_cut_says_what_is_known(monkeypatch):
+    """Rows that coarser answers tell of are none that are missing."""
+    monkeypatch.setattr(audits._Audit, "_is_over", lambda self: "2 digits" in names(self))
+    found = revelu.audit(TRUTH, budget=MOST_QUERIES)
+    assert "3 digits" not in found.missing
+    implied = next(row for row in found.rows if row.defence == "3 digits")
+    assert (implied.implied_by, implied.recovered, implied.cut) == ("2 digits", "weights", False)
+    assert set(found.missing) == {"noise 1e-4", "noise 1e-2", "top-1 probability", "labels"}
+    assert found.conclusion == "inconclusive"
+    assert found.so_far.startswith("the answers as they are give away every weight; float32, 6 ")
+    assert found.so_far.endswith(f"run again with {found.run_again}")
+    account = found.to_dict()
+    assert account["so_far"] == found.so_far
+    assert f"{found.so_far} (attacks were cut)." in page("audit", {"target": "t", **account})
+
+
+def names(audit):
+    return {row.defence for row in audit.judged}
+
+
+@pytest.mark.parametrize(("seconds", "queries"), [(5.0, True), (20.0, False)])
+def test_an_attack_that_the_audits_end_cut_was_not_short_of_queries(monkeypatch, seconds, queries):
+    now = [0.0]
+
+    def extract(oracle, **_):
+        oracle(np.zeros((1, 5)))
+        now[0] += seconds
+        return Recovery(Status.BUDGET_EXHAUSTED, None, ledger=oracle.ledger())
+
+    monkeypatch.setattr("revelu.tasks.audit.attack.extract", extract)
+    base = Oracle(TRUTH, 5, max_seconds=10.0, clock=lambda: now[0])
+    limits = Limits(50.0, 1000, lambda: now[0])
+    found = attack(base, base, "labels", limits, 0, lambda _: False, lambda _: None)
+    assert (found.cut, found.out_of_queries) == (True, queries)
+
+
+# Inputs of one class.
+
+
+def shifted(share):
+    """Inputs, and a network that names class 0 for at least so many of them."""
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    gaps = np.sort(np.delete(TRUTH(X), 0, axis=1).max(axis=1) - TRUTH(X)[:, 0])
+    move = gaps[int(share * 1000) - 1] + 1e-9
+    *biases, last = TRUTH.biases
+    return X, revelu.Network(TRUTH.weights, [*biases, last + np.array([move, 0, 0])], TRUTH.skip)
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.985, True), (0.99, False), (1.0, False)])
+def test_agreement_is_shown_where_a_constant_has_less(share, shown):
+    X, network = shifted(share)
+    known = Reference(X, network(X))
+    assert known.largest_class == share
+    fidelity, agreement, _ = known.compare(network)
+    assert (fidelity, agreement) == (1.0, 1.0 if shown else None)
+    of_labels = known.compare(network, (0.0, 1.0, 2.0))
+    assert of_labels == (None, 1.0 if shown else None, None)
+
+
+def test_inputs_of_one_class_are_warned_of():
+    X, network = shifted(1.0)
+    far = replace_last(network, 50.0)
+    found = revelu.audit(far, inputs=X, budget=6_000, remote=True)
+    account = {"target": "t", **found.to_dict()}
+    assert {row["label_agreement"] for row in account["rows"]} == {None}
+    assert {row["label_agreement_on_inputs"] for row in account["rows"]} == {None}
+    warned = [text for text in account["warnings"] if "have one class" in text]
+    assert len(warned) == 2
+    assert warned[0].startswith("all of ")
+    assert "of the 1,000 inputs given have one class: a constant answers as well" in warned[1]
+    table = audit_table(account)
+    column = table.columns.index("same class")
+    assert {row[column].text for row in table.rows} == {"-"}
+    assert "a constant answers as well" in page("audit", account)
+
+
+def replace_last(network, move):
+    *biases, last = network.biases
+    return revelu.Network(network.weights, [*biases, last + np.array([move, 0, 0])], network.skip)
+
+
+def test_inputs_of_several_classes_are_not_warned_of():
+    found = audited(TRUTH)
+    assert not any("one class" in text for text in found.warnings)
+    assert found.rows[0].label_agreement == 1.0
+
+
+# What was compared on which inputs.
+
+
+def test_inputs_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TRUTH.save(tmp_path / "truth.npz")
+    rows = np.random.default_rng(0).standard_normal((60, 5)) * 2.0 + 1.0
+    np.savetxt("data.csv", rows, delimiter=",", header="a,b,c,d,e", comments="")
+    arguments = ["audit", "truth.npz", "--inputs", "data.csv", "--budget", "25000"]
+    runner = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"})
+    plain = runner.invoke(app, arguments).stdout
+    (line,) = [text for text in plain.splitlines() if text.startswith("compared on")]
+    assert line.split(maxsplit=2)[2] == "1,000 inputs of N(0, I) and the 60 inputs of data.csv"
+    like = runner.invoke(app, [*arguments, "--like", "data.csv", "--report", "page.html"]).stdout
+    (line,) = [text for text in like.splitlines() if text.startswith("compared on")]
+    assert "1,000 inputs drawn like data.csv (normal with its mean" in line
+    assert "N(0, I)" not in line
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (legend,) = [part for part in text.split("<p ") if part.startswith('class="legend"')]
+    assert "compared on 1,000 inputs drawn like data.csv (normal with its mean" in legend
+    assert "N(0, I)" not in legend
+
+
+# Targets that answer labels.
+
+
+def test_noise_and_digits_hide_no_label():
+    def labelled(X):
+        return TRUTH(X).argmax(axis=1)
+
+    found = revelu.audit(labelled, dim_in=5, budget=3_000)
+    assert found.facts["answers"] == "labels: 2 different ones among 146 answers"
+    assert "curves" not in found.facts["shape"]
+    first, *others = found.rows
+    for row in others:
+        assert (row.recovered, row.queries, row.cut) == (first.recovered, first.queries, first.cut)
+        assert "the same as none" in row.notes[0]
