@@ -81,16 +81,20 @@ class Slopes:
     Attributes
     ----------
     n_points : int
-        Of each hyperplane; the median counts, for some lie beside another neuron's.
-    step, inner : float
-        Where the function is asked at either side, relative to the point, and the share of that
-        where it is asked, too: what a row is off by moves the hyperplane, not the slopes.
+        Of each hyperplane; those that say the same count, for some lie beside another neuron's.
+    steps : tuple of float
+        Where the function is asked at either side, relative to the point, one after another until
+        points say the same: the longer, the less is lost to rounding, and the more neurons above
+        bend the function in between.
+    inner : float
+        The share of a step where it is asked, too: what a row is off by moves the hyperplane, not
+        the slopes.
     alike : float
         Two points of a hyperplane say the same slope if they differ by less than this share.
     """
 
-    n_points: int = 3
-    step: float = 1e-3
+    n_points: int = 6
+    steps: tuple[float, ...] = (1e-2, 1e-3)
     inner: float = 0.1
     alike: float = 1e-4
 
@@ -109,18 +113,30 @@ class Slopes:
         W, b : ndarray, shape (k, d) and (k,)
             Of the whole layer.
         """
-        rows = np.repeat(np.arange(len(W)), self.n_points)
-        X, _ = points_on_hyperplanes(rng, W[rows], b[rows])
-        Z = np.linalg.pinv(W).T[rows]
-        Z *= self.step * (np.linalg.norm(X, axis=1) / np.linalg.norm(Z, axis=1))[:, None]
-        asked = [X + t * Z for t in (1.0, self.inner, -self.inner, -1.0)]
-        Y = np.split(oracle(np.vstack(asked)) / noise.unit, 4)
-        on, off = Y[0] - Y[1], Y[2] - Y[3]
+        slopes = np.full(len(W), np.nan)
+        for step in self.steps:
+            left = np.flatnonzero(np.isnan(slopes))
+            if not len(left):
+                break
+            rows = np.repeat(left, self.n_points)
+            X, _ = points_on_hyperplanes(rng, W[rows], b[rows])
+            Z = np.linalg.pinv(W).T[rows]
+            Z *= step * (np.linalg.norm(X, axis=1) / np.linalg.norm(Z, axis=1))[:, None]
+            asked = [X + t * Z for t in (1.0, self.inner, -self.inner, -1.0)]
+            Y = np.split(oracle(np.vstack(asked)) / noise.unit, 4)
+            on, off = Y[0] - Y[1], Y[2] - Y[3]
+            products = (on * off).sum(axis=1), (on * on).sum(axis=1)
+            slopes[left] = self._agreed(*(p.reshape(len(left), -1) for p in products))
+        return slopes
+
+    def _agreed(self, products: FloatArray, squares: FloatArray) -> FloatArray:
+        """Slopes of neurons whose points say the same, by least squares over these points."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = ((on * off).sum(axis=1) / (on * on).sum(axis=1)).reshape(len(W), -1)
-            typical = np.median(ratios, axis=1)
-            near = np.abs(ratios - typical[:, None]) <= self.alike * np.abs(typical[:, None])
-        return np.where(near.sum(axis=1) > 1, typical, np.nan)
+            ratios = products / squares
+            typical = np.median(ratios, axis=1, keepdims=True)
+            near = np.abs(ratios - typical) <= self.alike * np.abs(typical)
+            agreed = (products * near).sum(axis=1) / (squares * near).sum(axis=1)
+        return np.where(near.sum(axis=1) > 1, agreed, np.nan)
 
 
 @dataclass(frozen=True)
