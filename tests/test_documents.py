@@ -261,6 +261,13 @@ def test_architecture_names_files_and_what_is_in_them():
             found = getattr(found, part)
 
 
+def test_architecture_names_every_adapter():
+    room = ROOT / "src/revelu"
+    files = [path.relative_to(room).as_posix() for path in room.glob("adapters/**/*.py")]
+    text = read(ARCHITECTURE)
+    assert [name for name in files if "__" not in name and f"`{name}`" not in text] == []
+
+
 def test_every_room_is_in_a_layer():
     contract = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"][0]
     held = {name.strip() for layer in contract["layers"] for name in layer.split("|")}

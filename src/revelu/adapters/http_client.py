@@ -5,9 +5,7 @@ Nothing goes to another host than the one in the address.
 
 import email.utils
 import ipaddress
-import json
 import logging
-import re
 import socket
 import time
 import weakref
@@ -19,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from revelu.adapters.addresses import Address, WithoutParameters, origin_of
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
-from revelu.adapters.open_inference import ProtocolError, read_object
+from revelu.adapters.error_pages import error_of
 from revelu.adapters.pace import Pace
 from revelu.errors import InputError, TargetError
 from revelu.extras import import_extra
@@ -325,44 +323,6 @@ class Client:
         return httpx, stamina
 
 
-def error_of(reply: Reply) -> str:
-    """Return what a server says went wrong."""
-    try:
-        found = read_object(reply.content)
-        # As protocols call it; else all that there is.
-        said = next((found[key] for key in ("error", "message", "detail") if found.get(key)), "")
-    except ProtocolError:
-        said = page_title(reply.content) or reply.content.decode(errors="replace")
-    if isinstance(said, list) and said:
-        more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
-        return f"{shown(_complaint(said[0]))}{more}"
-    return shown(said) or "it does not say why"
-
-
-def first_complaint(content: bytes) -> bytes:
-    """Return an answer that lists what is wrong with its first complaint alone."""
-    try:
-        found = read_object(content)
-    except ProtocolError:
-        return content
-    cut = {
-        name: [part[0], f"and {len(part) - 1} more"]
-        if isinstance(part, list) and len(part) > 1
-        else part
-        for name, part in found.items()
-    }
-    return content if cut == found else json.dumps(cut).encode()
-
-
-def _complaint(said: Any) -> Any:
-    """What is wrong and where, of a complaint as FastAPI writes it; others as they are."""
-    if isinstance(said, dict) and said.get("msg"):
-        where = said.get("loc")
-        parts = where if isinstance(where, list) else []
-        return ": ".join(filter(None, [".".join(map(str, parts)), str(said["msg"])]))
-    return said
-
-
 def _what_to_look_at(error: BaseException) -> str:
     """What may be wrong where there is no connection."""
     cause: BaseException | None = error
@@ -375,15 +335,6 @@ def _what_to_look_at(error: BaseException) -> str:
     return ""
 
 
-def page_title(content: bytes) -> str:
-    """Return what a page of HTML is called; nothing, where the content is none."""
-    if content.lstrip()[:1] != b"<":
-        return ""
-    text = content[:65_536].decode(errors="replace")
-    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL)
-    return found[2].strip() if found is not None else text
-
-
 def _joined(*queries: str) -> str:
     return "&".join(filter(None, queries))
 
@@ -391,7 +342,7 @@ def _joined(*queries: str) -> str:
 def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
-        reason = f"answers {reply.status}: {error_of(reply)}"
+        reason = f"answers {reply.status}: {error_of(reply.content)}"
         raise _PassingError(reason, _pause(reply.headers.get("retry-after")), reply.status)
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")
