@@ -9,8 +9,9 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import frame_of, rows_of, save_network
+from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
+from revelu.report.summary import rows_of
 
 
 @command

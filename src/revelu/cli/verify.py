@@ -6,8 +6,8 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import rows_of
 from revelu.cli.options import Box
+from revelu.report.summary import rows_of
 
 
 @command
