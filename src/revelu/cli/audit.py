@@ -71,7 +71,7 @@ def audit(
     asking.ends_by_itself = False
     _check(fail_on or [], baseline)
     asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
-    X = None if inputs is None else NamedRows(*read_named_table(inputs))
+    X = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     before = None if baseline is None else read_baseline(baseline)
     found: Audit | None = None
     ended: BaseException | None = None

@@ -70,7 +70,7 @@ def extract(
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
-    rows = None if inputs is None else NamedRows(*read_named_table(inputs))
+    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(

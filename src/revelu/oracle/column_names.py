@@ -18,10 +18,13 @@ class NamedRows:
     ----------
     columns : list of str
     rows : ndarray, shape (n, d)
+    file : str
+        That they are from, which messages name.
     """
 
     columns: list[str]
     rows: FloatArray
+    file: str = ""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the rows."""
