@@ -6,6 +6,7 @@ Nothing goes to another host than the one in the address.
 import email.utils
 import ipaddress
 import logging
+import math
 import socket
 import time
 import weakref
@@ -19,7 +20,7 @@ from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.error_pages import error_of
 from revelu.adapters.pace import Pace
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
@@ -121,6 +122,8 @@ class Client:
         six they make 3 s in all.
     longest_pause : float
         Seconds; a server that asks for a longer pause is asked no more.
+    shortest : float
+        Seconds that a request may take where ``until`` is near, or has passed.
     max_redirects : int
     max_bytes : int
         Of an answer: one that is larger is none to a few thousand rows.
@@ -129,6 +132,8 @@ class Client:
     ----------
     listener : callable or None
         Told each :class:`Exchange`.
+    until : float
+        Of the monotonic clock; what is asked is to be answered by then, and not asked again.
 
     Raises
     ------
@@ -147,6 +152,7 @@ class Client:
         *,
         attempts: int = 6,
         longest_pause: float = 60.0,
+        shortest: float = 1.0,
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
@@ -154,8 +160,10 @@ class Client:
         parts = urlsplit(address)
         self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
+        self.shortest = shortest
         self.connection = Connection() if connection is None else connection
         self.listener: Callable[[Exchange], None] | None = None
+        self.until = math.inf
         self._pace = Pace(rate)
         self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
@@ -169,11 +177,13 @@ class Client:
         return self.connection.has_secret or bool(self.address.variables)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {n: v for n, v in self.__dict__.items() if n not in {"listener", "_client"}}
+        left_out = {"listener", "until", "_client"}
+        return {n: v for n, v in self.__dict__.items() if n not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.listener = None
+        # Another process has another clock.
+        self.listener, self.until = None, math.inf
         self._open()
 
     def request(
@@ -211,6 +221,8 @@ class Client:
             If the server says that the request is too large.
         FailingError
             If it fails each time.
+        LimitReachedError
+            If there is none by ``until``.
         """
         httpx, stamina = self._libraries()
 
@@ -218,6 +230,8 @@ class Client:
             if not isinstance(error, _PassingError):
                 return False
             if error.pause is not None and error.pause > self.longest_pause:
+                return False
+            if time.monotonic() + (error.pause or 0.0) >= self.until:
                 return False
             log.info("%s: %s; asking again", url, error)
             return True if error.pause is None else error.pause
@@ -241,6 +255,8 @@ class Client:
                     except (httpx.InvalidURL, UnicodeError) as error:
                         raise InputError(f"{url}: is no address: {shown(error)}") from None
         except _PassingError as error:
+            if time.monotonic() + (error.pause or 0.0) >= self.until:
+                raise LimitReachedError(f"the seconds allowed are over: {url}: {error}") from None
             hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
             said = f"{url}: {error}{hint}"
             if error.status is not None:
@@ -258,7 +274,7 @@ class Client:
         sent = _joined(self.address.query(), query)
         told = _joined(self.address.told.partition("?")[2], query)
         for _ in range(self.max_redirects + 1):
-            self._pace.wait()
+            self._pace.wait(self.until)
             began = time.monotonic()
             reply = self._exchange(method, f"{url}?{sent}" if sent else url, content, headers)
             if self.listener is not None:
@@ -284,8 +300,12 @@ class Client:
 
     def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
         """One request and its reply; a time-out for each read would let a drip go on for ever."""
-        deadline = time.monotonic() + self.timeout
-        with self._client.stream(method, url, content=content, headers=headers) as response:
+        now = time.monotonic()
+        seconds = min(self.timeout, max(self.until - now, self.shortest))
+        deadline = now + seconds
+        with self._client.stream(
+            method, url, content=content, headers=headers, timeout=seconds
+        ) as response:
             chunks, size = [], 0
             for chunk in response.iter_bytes():
                 chunks.append(chunk)
@@ -293,7 +313,7 @@ class Client:
                 if size > self.max_bytes:
                     raise TargetError(f"{url}: answers more than {self.max_bytes:,} bytes")
                 if time.monotonic() > deadline:
-                    raise _PassingError(f"no whole answer within {self.timeout:g} s")
+                    raise _PassingError(f"no whole answer within {seconds:.3g} s")
             found = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, found, b"".join(chunks))
 
