@@ -51,7 +51,7 @@ def test_a_spent_budget_is_its_own_exit_code(invoke, budget):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("truth.npz", "--inputs", "wrong.npy"), "expected inputs of shape (n, 4)"),
+        (("truth.npz", "--inputs", "wrong.npy"), "wrong.npy has 5 columns, truth.npz has 4 inputs"),
         (("truth.npz", "--inputs", "text.npy"), "not a readable .npy file"),
         (("truth.npz", "--inputs", "missing.npy"), "missing.npy: "),
         (("truth.npz", "--price", "-1"), "--price must be"),

@@ -72,3 +72,44 @@ def test_exact_method_sends_float32_answers_to_auto(extract):
     code, report = extract("float32.onnx", "--method", "auto")
     assert code == ExitCode.CERTIFIED
     assert not report["evidence"]
+
+
+@pytest.mark.parametrize("budget", [5, 64, 100])
+@pytest.mark.parametrize("checks", [3000, 40])
+@pytest.mark.parametrize("journal", [(), ("--journal", "run.db")], ids=["", "journal"])
+def test_budget_that_is_said_to_do_for_verification_does(
+    tmp_path, monkeypatch, budget, checks, journal
+):
+    monkeypatch.chdir(tmp_path)
+    TRUTH.save(tmp_path / "truth.npz")
+    TRUTH.save(tmp_path / "same.npz")
+
+    def verify(budget):
+        words = ["verify", "same.npz", "truth.npz", "--json", "--budget", budget, *journal]
+        done = CliRunner().invoke(app, [*map(str, words), "--checks", str(checks)])
+        return done.exit_code, one_object(done.stdout)
+
+    code, report = verify(budget)
+    assert code == ExitCode.EXHAUSTED
+    enough = int(re.search(r"--budget (\d+) should do", report["evidence"][-1])[1])
+    code, report = verify(enough)
+    assert code == ExitCode.CERTIFIED
+    assert report["queries"] <= enough
+
+
+def test_budget_that_does_for_no_target_is_said_to(extract):
+    code, report = extract("truth.npz", "--budget", 10)
+    assert code == ExitCode.EXHAUSTED
+    least = int(re.search(r"no target takes less than --budget (\d+)", report["evidence"][-1])[1])
+    # The noise floor, and the smallest certificate.
+    assert least == 64 + 2 * 59
+    affine = revelu.Network([[[1.0, 2.0]], [[1.0]]], [[1e6], [0.0]])
+    affine.save("affine.npz")
+    assert extract("affine.npz", "--budget", least - 1)[0] == ExitCode.EXHAUSTED
+
+
+def test_a_budget_under_the_noise_floor_says_what_that_takes():
+    found = revelu.recover_span(TRUTH, budget=10)
+    assert "the noise floor alone takes 64" in found.evidence[0]
+    found = revelu.recover_span(TRUTH, budget=70)
+    assert "noise floor" not in found.evidence[0]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
@@ -77,3 +78,28 @@ def test_rows_of_a_wrong_length_are_named(invoke, module):
     assert result.exit_code == ExitCode.TARGET
     assert result.stderr.count("\n") == 1
     assert "rows of 5 numbers: --dim-in 5" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "extract truth.npz --inputs",
+        "extract truth.npz --like",
+        "audit truth.npz --inputs",
+        "diagnose truth.npz --like",
+        "obfuscate truth.npz -o Y.npy --inputs",
+    ],
+)
+@pytest.mark.parametrize("file", ["three wide.csv", "three.npy"])
+def test_inputs_of_another_width_are_named_with_both_widths(tmp_path, monkeypatch, command, file):
+    monkeypatch.chdir(tmp_path)
+    revelu.zoo.random_network([5, 4, 1], seed=1).save("truth.npz")
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    np.save("three.npy", X)
+    np.savetxt("three wide.csv", X, delimiter=",", header="a,b,c", comments="")
+    done = CliRunner().invoke(app, [*command.split(), file])
+    assert done.exit_code == ExitCode.USAGE
+    (line,) = done.stderr.splitlines()
+    assert file in line
+    assert "3 columns" in line
+    assert "truth.npz has 5 inputs" in line

@@ -115,6 +115,35 @@ def test_readme_shows_what_the_first_command_prints(tmp_path, monkeypatch):
     assert figure.sub("#", printed) == figure.sub("#", shown.rstrip())
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/guides/targets.md"])
+def test_extras_are_installed_from_the_clone(page):
+    assert 'pip install ".[sklearn]"' in read(page)
+
+
+def test_extras_that_pages_name_exist():
+    known = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCUMENTS)
+    named = set(re.findall(r'pip install "(?:revelu|\.)\[(\w+)\]"', text))
+    assert "sklearn" in named
+    assert named <= set(known) | {"NAME"}
+
+
+def test_readme_explains_its_output():
+    shown = blocks("README.md", "text")[0]
+    explained = read("README.md").split(shown)[1].split("\n## ")[0]
+    widths = re.search(r"(\d+)-(\d+)-(\d+), ", shown).groups()
+    assert " ".join(re.findall(r"\d+(?= inputs| hidden| outputs)", explained)) == " ".join(widths)
+    noise, found, checked = (
+        int(n.replace(",", ""))
+        for n in re.search(
+            r"\((\d+) to measure the noise; (\d+) to recover, 0\.20\s+"
+            r"a parameter; ([\d,]+) to certify",
+            shown,
+        ).groups()
+    )
+    assert f"{noise + found} queries; {checked:,} fresh ones agreed" in explained
+
+
 def test_ci_runs_the_readmes_test_command():
     script = read(".ci/run")
     pattern = re.search(r"grep -m 1 '(.*)' README\.md", script)[1]
@@ -259,6 +288,13 @@ def test_architecture_names_files_and_what_is_in_them():
         found = importlib.import_module(f"revelu.{file.replace('/', '.')}")
         for part in name.split("."):
             found = getattr(found, part)
+
+
+def test_architecture_names_every_adapter():
+    room = ROOT / "src/revelu"
+    files = [path.relative_to(room).as_posix() for path in room.glob("adapters/**/*.py")]
+    text = read(ARCHITECTURE)
+    assert [name for name in files if "__" not in name and f"`{name}`" not in text] == []
 
 
 def test_every_room_is_in_a_layer():

@@ -241,3 +241,22 @@ def test_any_path_is_one_or_refused(path):
         Answers(path)
     except InputError as error:
         is_one_line(error)
+
+
+def test_an_answer_that_does_not_come_in_time_ends_the_run(server):
+    # Without an eye on the time it is waited for, and asked for again.
+    endpoint = revelu.Endpoint(server.url, ROWS)
+    oracle = revelu.open_oracle(endpoint, dim_in=6, max_seconds=1.0)
+    oracle(X[:1])
+    server.script = ["drip"] * 40
+    with pytest.raises(revelu.LimitReachedError, match="seconds allowed are over"):
+        oracle(X)
+    assert server.script
+
+
+def test_a_pace_that_allows_no_request_in_time_ends_the_run(server):
+    endpoint = revelu.Endpoint(server.url, ROWS)
+    oracle = revelu.open_oracle(endpoint, dim_in=6, max_seconds=5.0, rate="1/min")
+    oracle(X[:1])
+    with pytest.raises(revelu.LimitReachedError, match="seconds allowed are over"):
+        oracle(X[1:2])

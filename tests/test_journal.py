@@ -385,3 +385,39 @@ def test_journal_is_not_written_over(tmp_path, monkeypatch, command):
     assert done.exit_code == ExitCode.USAGE
     assert "a.npz: is the journal" in done.stderr
     assert not (tmp_path / "a.npz").exists()
+
+
+def test_damage_is_named_with_the_file_and_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with revelu.open_oracle(NETWORK, journal="run.db") as oracle:
+        oracle(np.random.default_rng(0).standard_normal((900, 6)))
+    whole = (tmp_path / "run.db").read_bytes()
+    # All but the first page, which has the tables, is noise.
+    noise = np.random.default_rng(1).bytes(len(whole) - 4096)
+    (tmp_path / "run.db").write_bytes(whole[:4096] + noise)
+    with pytest.raises(FormatError, match=r"^run\.db: is damaged .*begin again with a new journal"):
+        revelu.open_oracle(NETWORK, journal="run.db")
+    done = CliRunner().invoke(app, ["journal", "show", "run.db"])
+    assert done.exit_code == ExitCode.USAGE
+    assert done.stderr.startswith("revelu: run.db: is damaged")
+
+
+def test_full_disk_keeps_the_answers_that_are_there(tmp_path):
+    rng, path, asked = np.random.default_rng(0), tmp_path / "run.db", []
+    first, more = rng.standard_normal((60, 6)), rng.standard_normal((20_000, 6))
+
+    def ask(X):
+        asked.append(len(X))
+        return NETWORK(X)
+
+    with revelu.open_oracle(ask, dim_in=6, journal=path) as oracle:
+        Y = oracle(first)
+        # The file may grow by nothing.
+        pages = oracle.journal._db.execute("PRAGMA page_count").fetchone()[0]
+        oracle.journal._db.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(FormatError, match=r"run\.db: cannot be written .*goes on from"):
+            oracle(more)
+    n = len(asked)
+    with revelu.open_oracle(ask, dim_in=6, journal=path) as oracle:
+        np.testing.assert_array_equal(oracle(first), Y)
+    assert len(asked) == n

@@ -203,3 +203,18 @@ def test_diagnosis_tells_the_kind():
     assert "one hidden layer" in repr(found)
     again = revelu.diagnose(zoo.random_network([6, 8, 1], seed=2))
     assert again.kind == found.kind
+
+
+def test_units_of_an_image_are_said_of_those_that_were_looked_at():
+    # One unit, in the middle, passes both sides, and no pixel at a corner moves it.
+    rng = np.random.default_rng(0)
+    conv = Convolution(rng.standard_normal((2, 1, 3, 3)), 0.3 * rng.standard_normal(2), (1, 8, 8))
+    slopes = np.zeros(conv.size_out)
+    slopes[6 * 2 + 3] = 0.2
+    top = Dense(rng.standard_normal((1, conv.size_out)), np.zeros(1))
+    kind = kind_of(LayeredNetwork([conv, Prelu(slopes), top]), 64, most=2_500, image="8x8x1")
+    assert kind.units == "relu"
+    assert any("that a pixel at a corner moves" in said for said in kind.evidence)
+    # Of inputs that are no image the line meets all neurons.
+    dense = kind_of(zoo.random_network([5, 4, 1], seed=1), 5, most=400)
+    assert not any("corner" in said for said in dense.evidence)

@@ -89,3 +89,14 @@ def test_layers_above_the_first_are_kept_in_all_coordinates():
     assert isinstance(outer, Network)
     np.testing.assert_allclose(outer(X), inner(X @ basis.T / 2.0), atol=1e-12)
     assert Oracle(outer, 7)(X).shape == (10, 2)
+
+
+@pytest.mark.slow
+def test_two_directions_of_more_inputs_are_not_called_two_inputs():
+    truth = zoo.random_network([3, 2, 3], seed=0)
+    found = revelu.extract(degrade(truth, Labels()), seed=0, checks=300)
+    assert found.status is Status.RECOVERED
+    assert found.details["directions"] == 2
+    (text,) = found.evidence
+    assert "two inputs" not in text
+    assert "two directions" in text

@@ -274,3 +274,23 @@ def test_smooth_functions_curve(function):
     W = np.random.default_rng(0).standard_normal((4, 3)) / 2
     noise = measure_noise(Oracle(lambda X: function(X @ W), 4), 1)
     assert noise.curved >= 0.5
+
+
+def test_a_target_that_returns_nothing_is_told_so():
+    with pytest.raises(TargetError, match="answered None"):
+        Oracle(lambda _: None, 3)(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(("size", "flow"), [(1e200, "overflow"), (1e-200, "underflow")])
+def test_answers_that_cannot_be_squared_are_said_to_be_too_large_or_too_small(size, flow):
+    network = zoo.random_network([4, 3, 1], seed=1)
+    with pytest.raises(TargetError, match=f"squares {flow}"):
+        measure_noise(Oracle(lambda X: network(X) * size, 4), 1)
+
+
+def test_a_failure_without_words_ends_with_its_name():
+    def fail(_):
+        raise MemoryError
+
+    with pytest.raises(TargetError, match=r"failed on a query: MemoryError$"):
+        Oracle(fail, 3)(np.zeros((2, 3)))

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import revelu
+from revelu.cli.app import app
 from revelu.report import views
 from revelu.tasks.notebook import NotebookLine, listener
 from revelu.tasks.progress import Progress
@@ -46,6 +48,38 @@ def test_a_line_says_what_it_is(found):
     assert line.startswith(f"<{type(found).__name__}")
     assert len(line) < 100
     assert "array" not in line
+
+
+def test_printed_it_says_what_a_command_says(found):
+    lines = str(found).splitlines()
+    assert lines[0].startswith(f"{type(found).__name__}: ")
+    assert max(map(len, lines)) <= 80
+    account = found.to_dict()
+    statement = (account.get("certificate") or {}).get("statement", "")
+    said = [statement, *account.get("evidence", ()), *account.get("advice", ())]
+    # A table's labels and the breaks of lines stand between the words.
+    words = " ".join(" ".join(line.split()) for line in lines)
+    assert all(" ".join(text.split()[:4]) in words for text in said if text)
+
+
+def test_printed_it_is_what_the_command_line_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TRUTH.save("a.npz")
+    found = revelu.extract("a.npz", checks=300, budget=1_000)
+    command = ["extract", "a.npz", "--checks", "300", "--budget", "1000"]
+    printed = CliRunner(env={"COLUMNS": "80"}).invoke(app, command).stdout.splitlines()
+    assert str(found).splitlines()[1:] == [line for line in printed[1:] if line[:4] != "time"]
+
+
+def test_printed_it_holds_what_brackets_hold():
+    evidence = ("it is a tree [bold]",)
+    found = revelu.Recovery(
+        revelu.Status.NOT_IN_CLASS, None, ledger=NOTHING_ASKED, evidence=evidence
+    )
+    assert str(found).splitlines() == [
+        "Recovery: not recovered: not such a network",
+        "evidence  it is a tree [bold]",
+    ]
 
 
 def test_lines_have_what_was_found(results):

@@ -62,6 +62,10 @@ class Shown:
         """
         return _views().plot(self)
 
+    def __str__(self) -> str:
+        """Return the verdict, the statement and the advice, as a command prints them."""
+        return str(_views().lines(self))
+
     def _repr_html_(self) -> str:
         return str(_views().card(self))
 

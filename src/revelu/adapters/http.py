@@ -11,7 +11,8 @@ import numpy as np
 
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import shown
-from revelu.adapters.http_client import Client, error_of
+from revelu.adapters.error_pages import error_of
+from revelu.adapters.http_client import Client
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     JSON_LENGTH,
@@ -145,7 +146,7 @@ class HttpTarget:
         for attempt in range(1, self._attempts + 1):
             reply = self.client.request("POST", f"{self.url}/infer", body.content, body.headers)
             if reply.status >= 400:
-                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply)}")
+                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply.content)}")
             try:
                 json_length = reply.headers.get(JSON_LENGTH.lower())
                 document, tensors = decode("outputs", reply.content, json_length)
@@ -188,7 +189,9 @@ class HttpTarget:
                 raise TargetError(f"{self.url}: is no served model: {shown(error)}") from None
         if said and reply.status in {404, 405}:
             return {}
-        raise TargetError(f"{self.url}: there is no model {shown(model)}: {error_of(reply)}")
+        raise TargetError(
+            f"{self.url}: there is no model {shown(model)}: {error_of(reply.content)}"
+        )
 
     def _takes_binary(self, url: str) -> bool:
         reply = self.client.request("GET", url, patient=False)

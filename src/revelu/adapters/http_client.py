@@ -5,9 +5,8 @@ Nothing goes to another host than the one in the address.
 
 import email.utils
 import ipaddress
-import json
 import logging
-import re
+import math
 import socket
 import time
 import weakref
@@ -19,9 +18,9 @@ from urllib.parse import urljoin, urlsplit
 from revelu.adapters.addresses import Address, WithoutParameters, origin_of
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
-from revelu.adapters.open_inference import ProtocolError, read_object
+from revelu.adapters.error_pages import error_of
 from revelu.adapters.pace import Pace
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
@@ -123,6 +122,8 @@ class Client:
         six they make 3 s in all.
     longest_pause : float
         Seconds; a server that asks for a longer pause is asked no more.
+    shortest : float
+        Seconds that a request may take where ``until`` is near, or has passed.
     max_redirects : int
     max_bytes : int
         Of an answer: one that is larger is none to a few thousand rows.
@@ -131,6 +132,8 @@ class Client:
     ----------
     listener : callable or None
         Told each :class:`Exchange`.
+    until : float
+        Of the monotonic clock; what is asked is to be answered by then, and not asked again.
 
     Raises
     ------
@@ -149,6 +152,7 @@ class Client:
         *,
         attempts: int = 6,
         longest_pause: float = 60.0,
+        shortest: float = 1.0,
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
@@ -156,8 +160,10 @@ class Client:
         parts = urlsplit(address)
         self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
+        self.shortest = shortest
         self.connection = Connection() if connection is None else connection
         self.listener: Callable[[Exchange], None] | None = None
+        self.until = math.inf
         self._pace = Pace(rate)
         self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
@@ -171,11 +177,13 @@ class Client:
         return self.connection.has_secret or bool(self.address.variables)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {n: v for n, v in self.__dict__.items() if n not in {"listener", "_client"}}
+        left_out = {"listener", "until", "_client"}
+        return {n: v for n, v in self.__dict__.items() if n not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.listener = None
+        # Another process has another clock.
+        self.listener, self.until = None, math.inf
         self._open()
 
     def request(
@@ -213,6 +221,8 @@ class Client:
             If the server says that the request is too large.
         FailingError
             If it fails each time.
+        LimitReachedError
+            If there is none by ``until``.
         """
         httpx, stamina = self._libraries()
 
@@ -220,6 +230,8 @@ class Client:
             if not isinstance(error, _PassingError):
                 return False
             if error.pause is not None and error.pause > self.longest_pause:
+                return False
+            if time.monotonic() + (error.pause or 0.0) >= self.until:
                 return False
             log.info("%s: %s; asking again", url, error)
             return True if error.pause is None else error.pause
@@ -243,6 +255,8 @@ class Client:
                     except (httpx.InvalidURL, UnicodeError) as error:
                         raise InputError(f"{url}: is no address: {shown(error)}") from None
         except _PassingError as error:
+            if time.monotonic() + (error.pause or 0.0) >= self.until:
+                raise LimitReachedError(f"the seconds allowed are over: {url}: {error}") from None
             hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
             said = f"{url}: {error}{hint}"
             if error.status is not None:
@@ -260,7 +274,7 @@ class Client:
         sent = _joined(self.address.query(), query)
         told = _joined(self.address.told.partition("?")[2], query)
         for _ in range(self.max_redirects + 1):
-            self._pace.wait()
+            self._pace.wait(self.until)
             began = time.monotonic()
             reply = self._exchange(method, f"{url}?{sent}" if sent else url, content, headers)
             if self.listener is not None:
@@ -286,8 +300,12 @@ class Client:
 
     def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Reply:
         """One request and its reply; a time-out for each read would let a drip go on for ever."""
-        deadline = time.monotonic() + self.timeout
-        with self._client.stream(method, url, content=content, headers=headers) as response:
+        now = time.monotonic()
+        seconds = min(self.timeout, max(self.until - now, self.shortest))
+        deadline = now + seconds
+        with self._client.stream(
+            method, url, content=content, headers=headers, timeout=seconds
+        ) as response:
             chunks, size = [], 0
             for chunk in response.iter_bytes():
                 chunks.append(chunk)
@@ -295,7 +313,7 @@ class Client:
                 if size > self.max_bytes:
                     raise TargetError(f"{url}: answers more than {self.max_bytes:,} bytes")
                 if time.monotonic() > deadline:
-                    raise _PassingError(f"no whole answer within {self.timeout:g} s")
+                    raise _PassingError(f"no whole answer within {seconds:.3g} s")
             found = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, found, b"".join(chunks))
 
@@ -325,44 +343,6 @@ class Client:
         return httpx, stamina
 
 
-def error_of(reply: Reply) -> str:
-    """Return what a server says went wrong."""
-    try:
-        found = read_object(reply.content)
-        # As protocols call it; else all that there is.
-        said = next((found[key] for key in ("error", "message", "detail") if found.get(key)), "")
-    except ProtocolError:
-        said = page_title(reply.content) or reply.content.decode(errors="replace")
-    if isinstance(said, list) and said:
-        more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
-        return f"{shown(_complaint(said[0]))}{more}"
-    return shown(said) or "it does not say why"
-
-
-def first_complaint(content: bytes) -> bytes:
-    """Return an answer that lists what is wrong with its first complaint alone."""
-    try:
-        found = read_object(content)
-    except ProtocolError:
-        return content
-    cut = {
-        name: [part[0], f"and {len(part) - 1} more"]
-        if isinstance(part, list) and len(part) > 1
-        else part
-        for name, part in found.items()
-    }
-    return content if cut == found else json.dumps(cut).encode()
-
-
-def _complaint(said: Any) -> Any:
-    """What is wrong and where, of a complaint as FastAPI writes it; others as they are."""
-    if isinstance(said, dict) and said.get("msg"):
-        where = said.get("loc")
-        parts = where if isinstance(where, list) else []
-        return ": ".join(filter(None, [".".join(map(str, parts)), str(said["msg"])]))
-    return said
-
-
 def _what_to_look_at(error: BaseException) -> str:
     """What may be wrong where there is no connection."""
     cause: BaseException | None = error
@@ -375,15 +355,6 @@ def _what_to_look_at(error: BaseException) -> str:
     return ""
 
 
-def page_title(content: bytes) -> str:
-    """Return what a page of HTML is called; nothing, where the content is none."""
-    if content.lstrip()[:1] != b"<":
-        return ""
-    text = content[:65_536].decode(errors="replace")
-    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL)
-    return found[2].strip() if found is not None else text
-
-
 def _joined(*queries: str) -> str:
     return "&".join(filter(None, queries))
 
@@ -391,7 +362,7 @@ def _joined(*queries: str) -> str:
 def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
-        reason = f"answers {reply.status}: {error_of(reply)}"
+        reason = f"answers {reply.status}: {error_of(reply.content)}"
         raise _PassingError(reason, _pause(reply.headers.get("retry-after")), reply.status)
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")

@@ -1,11 +1,12 @@
 """The pace of requests: kept apart, whichever thread sends them."""
 
+import math
 import re
 import threading
 import time
 from typing import Any
 
-from revelu.errors import InputError
+from revelu.errors import InputError, LimitReachedError
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -36,13 +37,26 @@ class Pace:
         self._interval, self._free_from = state["_interval"], 0.0
         self._turn = threading.Lock()
 
-    def wait(self) -> None:
-        """Return when it is the caller's turn."""
+    def wait(self, until: float = math.inf) -> None:
+        """Return when it is the caller's turn.
+
+        Parameters
+        ----------
+        until : float
+            Of the monotonic clock.
+
+        Raises
+        ------
+        LimitReachedError
+            If that is later than ``until``.
+        """
         if not self._interval:
             return
         with self._turn:
             now = time.monotonic()
             mine = max(self._free_from, now)
+            if mine > max(until, now):
+                raise LimitReachedError("the seconds allowed are over: the rate allows no request")
             self._free_from = mine + self._interval
         time.sleep(mine - now)
 

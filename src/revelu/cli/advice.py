@@ -30,13 +30,39 @@ def advice(
         needs = f"--method {method} needs the digits of float64 answers and a target of its depth"
         return [f"{needs}; --method auto chooses by what it measures"]
     if recovery.status is Status.BUDGET_EXHAUSTED and budget is not None:
+        from revelu.oracle.stencils import Stencils
         from revelu.tasks.extract.job import FEWEST_CHECKS
 
-        return [_for_budget(recovery, budget, min(checks, FEWEST_CHECKS), journaled=journaled)]
+        n_noise = Stencils().n_queries
+        return [
+            _for_budget(recovery, budget, min(checks, FEWEST_CHECKS), n_noise, journaled=journaled)
+        ]
     return []
 
 
-def _for_budget(recovery: "Recovery", budget: int, fewest: int, *, journaled: bool) -> str:
+def advice_on_verifying(
+    recovery: "Recovery", *, budget: int | None, checks: int, journaled: bool = False
+) -> list[str]:
+    """Return which budget would do for a network that is known."""
+    if recovery.status is not Status.BUDGET_EXHAUSTED or budget is None:
+        return []
+    from revelu.oracle.stencils import Stencils
+    from revelu.tasks.extract.job import FEWEST_CHECKS
+
+    n_noise = Stencils().n_queries
+    n = min(checks, FEWEST_CHECKS)
+    # A certificate that a budget cut short is asked in other batches the next time.
+    kept = recovery.ledger.by_phase.get("verify", 0) if journaled else 0
+    enough = n_noise + 2 * n + kept
+    if enough <= budget:  # time was over, not the budget
+        return []
+    needs = f"a certificate takes {n} checks on N(0, I) and as many elsewhere"
+    return [f"{needs}, and the noise floor {n_noise}: --budget {enough} should do"]
+
+
+def _for_budget(
+    recovery: "Recovery", budget: int, fewest: int, n_noise: int, *, journaled: bool
+) -> str:
     """How many queries are missing, as far as that is known."""
     # A tight budget is shared by halves: N(0, I), and hyperplanes with tails.
     room = 2 * fewest
@@ -54,10 +80,12 @@ def _for_budget(recovery: "Recovery", budget: int, fewest: int, *, journaled: bo
             "from labels recovery takes some 60 to 700 queries a parameter, up to 1,800 with many "
             f"neurons on few inputs; on top come, for a certificate, {room} at least"
         )
-    text = (
+    least = n_noise + room
+    text = f"no target takes less than --budget {least}: " if budget < least else ""
+    text += (
         "recovery takes about one query a parameter, three where answers lack digits, fewer "
-        "with several outputs, and 5 to 100 with several hidden layers; on top come 64 for the "
-        f"noise floor and, for a certificate, {room} at least"
+        "with several outputs, and 5 to 100 with several hidden layers; on top come "
+        f"{n_noise} for the noise floor and, for a certificate, {room} at least"
     )
     if recovery.network is not None:
         size = recovery.network.dim_in + recovery.network.dim_out + 1

@@ -11,7 +11,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import InputError
-from revelu.report.sections import audit_table, not_tried, thief
+from revelu.report.summary import parts_of
 
 if TYPE_CHECKING:
     from revelu.tasks.audit.rows import Audit
@@ -84,7 +84,7 @@ def _examined(
 
     # Its rows are kept by the task, at whatever ends it.
     asking.ends_by_itself = False
-    X = None if inputs is None else NamedRows(*read_named_table(inputs), name=inputs.name)
+    X = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     found: Audit | None = None
     with asking.opened() as oracle:
         try:
@@ -129,14 +129,7 @@ def _show(
         account["status"] = "error"
         if ended is None:
             sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
-    said = {
-        "a thief needs": thief(account),
-        "so far": found.so_far,
-        **found.facts,
-        "compared on": found.compared_on,
-    }
-    above = [(label, text) for label, text in said.items() if text]
-    asking.show(account, above, audit_table(account, kept=False), _lines(account))
+    asking.show(account, *parts_of(found, account))
 
 
 def _code(account: Mapping[str, Any], found: "Audit", fail_on: Sequence[str]) -> ExitCode:
@@ -151,23 +144,3 @@ def _code(account: Mapping[str, Any], found: "Audit", fail_on: Sequence[str]) ->
     if None in failures:
         return ExitCode.EXHAUSTED
     return ExitCode.NOT_CERTIFIED if found.broke_off else ExitCode.CERTIFIED
-
-
-def _lines(account: Mapping[str, Any]) -> list[tuple[str, str]]:
-    rows = account["rows"]
-    lines = [("advice", text) for text in account["advice"]]
-    for change in account["changes"] or ():
-        text = f"{change['defence']}: {change['was']} before, {change['now']} now"
-        lines.append((change["direction"], text))
-    if account["changes"] == []:
-        lines.append(("baseline", "no row became better or worse"))
-    if any(row["saturated"] for row in rows):
-        lines.append(("?", "saturated where it was asked: more may be given away where it decides"))
-    if any(row["cut"] and not row["saturated"] for row in rows):
-        lines.append(("…", "the attack was cut by the time or the queries it had"))
-    if any(row["extrapolated"] and not row["implied_by"] for row in rows):
-        lines.append(("~", "extrapolated: not seen behind this defence"))
-    if any(row["implied_by"] for row in rows):
-        lines.append(("<", "implied by coarser answers; --every-row attacks these, too"))
-    lines += [("not tried", text) for text in not_tried(account)]
-    return lines + ([("missing", ", ".join(account["missing"]))] if account["missing"] else [])

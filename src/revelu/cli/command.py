@@ -56,9 +56,9 @@ from revelu.cli.options import (
 )
 from revelu.cli.output import account_of, print_account, print_csv, print_json, versions
 from revelu.cli.provenance import command_line, today
-from revelu.cli.tables import Rows
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import Table
+from revelu.report.terminal import Rows
 from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.cli.options import optional
 from revelu.errors import InputError
-from revelu.report.sections import conditions_table, facts
+from revelu.report.summary import parts_of
 
 
 @command
@@ -54,5 +54,5 @@ def diagnose(
     if found.perturbed is not None:
         asking.write(outputs, save_network(found.perturbed.network, softmax=found.probabilities))
     account = asking.account(asking.target, found, found.fields())
-    asking.show(account, conditions_table(account), facts("diagnose", account))
+    asking.show(account, *parts_of(found, account))
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)

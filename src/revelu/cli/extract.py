@@ -9,8 +9,9 @@ import typer
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import frame_of, rows_of, save_network
+from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Outputs, flag, optional
+from revelu.report.summary import rows_of
 
 
 @command
@@ -69,7 +70,7 @@ def extract(
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
-    rows = None if inputs is None else NamedRows(*read_named_table(inputs))
+    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(

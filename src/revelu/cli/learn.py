@@ -7,8 +7,9 @@ import typer
 
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.networks import rows_of, save_network
+from revelu.cli.networks import save_network
 from revelu.cli.options import Outputs, optional
+from revelu.report.summary import rows_of
 from revelu.status import Status
 
 if TYPE_CHECKING:

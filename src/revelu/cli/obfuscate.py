@@ -54,16 +54,14 @@ def obfuscate(
     130  interrupted
     """
     from revelu.formats.tables import read_named_table
-    from revelu.oracle import checked_inputs
-    from revelu.oracle.column_names import NamedRows, in_order_of
+    from revelu.oracle.column_names import NamedRows
+    from revelu.tasks.job import rows_for
     from revelu.tasks.obfuscate import obfuscate_target
 
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
     with asking.opened() as oracle:
-        given = NamedRows(*read_named_table(inputs))
-        ordered = in_order_of(given, getattr(oracle.target, "column_names", ()), f"{inputs}")
-        X = checked_inputs(ordered, oracle.dim_target, box)
+        X = rows_for(NamedRows(*read_named_table(inputs), f"{inputs}"), oracle, box)
         done = obfuscate_target(
             oracle,
             X,

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from revelu._version import __version__
-from revelu.cli.tables import STYLES, Rows, show, show_csv
+from revelu.cli.tables import show, show_csv
 from revelu.report import sections
+from revelu.report.summary import ending
+from revelu.report.terminal import STYLES, Rows
 from revelu.report.verdicts import verdict
 from revelu.shown import SCHEMA, plain
 
@@ -69,7 +71,7 @@ def print_account(
     said = verdict(command, account)
     subject = account["target"] if "target" in account else ", ".join(account["files"])
     first = Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone]))
-    show(*((first,) if verdict_only else (first, *parts, _ending(account))))
+    show(*((first,) if verdict_only else (first, *parts, ending(account))))
 
 
 def print_csv(
@@ -77,43 +79,7 @@ def print_csv(
 ) -> None:
     """Print the tables of an account as CSV; without one, a line a figure, the verdict first."""
     words = verdict(command, account).words
-    show_csv([("verdict", words)], *parts, _ending(account))
-
-
-def _ending(account: Mapping[str, Any]) -> Rows:
-    """What an account cost, what is to be said of it, and what was written."""
-    rows = []
-    if "queries" in account and "samples" not in account:
-        rounds = f"{account['rounds']:,} round{'s' * (account['rounds'] != 1)}"
-        asked = f"{account['queries']:,} in {rounds}"
-        purposes = _purposes(account)
-        rows.append(("queries", f"{asked} ({purposes})" if purposes else asked))
-    rows += [("time", f"{account['seconds']:.1f} s")] if "seconds" in account else []
-    rows += [("note", text) for text in account.get("notes", ())]
-    rows += [("evidence", text) for text in account.get("evidence", ())]
-    rows += [("warning", text) for text in account.get("warnings", ())]
-    mark = "" if account.get("certified", True) else " (not certified)"
-    return rows + [("written", f"{path}{mark}") for path in account.get("outputs", ())]
-
-
-def _purposes(account: Mapping[str, Any]) -> str:
-    """What the queries of each phase were for; of those that find it, how many a parameter."""
-    if "taken" in account:  # by a probe, which measures nothing
-        return ""
-    spent = {phase: n for phase, n in account["by_phase"].items() if n}
-    recovers = "certified" in account
-    words = {"recover": "to recover" if recovers else "to look for it"}
-    words |= {"repair": "to repair", "polish": "to refine"}
-    searching = [f"{spent[phase]:,} {text}" for phase, text in words.items() if phase in spent]
-    parts = [f"{spent['noise']:,} to measure the noise"] if "noise" in spent else []
-    if searching:
-        n = sum(spent.get(phase, 0) for phase in words)
-        known = account.get("certified") and account.get("parameters")
-        rate = f", {n / account['parameters']:.2f} a parameter" if known else ""
-        parts.append(", ".join(searching) + rate)
-    if "verify" in spent:
-        parts.append(f"{spent['verify']:,} to {'certify' if recovers else 'compare'}")
-    return "; ".join(parts)
+    show_csv([("verdict", words)], *parts, ending(account))
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import FormatError
-from revelu.report.sections import facts
+from revelu.report.summary import parts_of
 
 
 @command
@@ -70,9 +70,5 @@ def span(
         asking.write([plot], found.span.plot)
     asking.picture(found.span)
     account = asking.account(asking.target, found, found.fields())
-    rows = []
-    if (certificate := found.certificate) is not None:
-        rows.append(("certificate", certificate.statement))
-        rows.append(("largest change", f"{certificate.max_change:.2g} of an answer"))
-    asking.show(account, rows, facts("span", account))
+    asking.show(account, *parts_of(found, account))
     return of_status(found.status)

@@ -1,13 +1,15 @@
 """``revelu verify``: the certificate of a network against a target."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from revelu.cli.advice import advice_on_verifying
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import rows_of
 from revelu.cli.options import Box
+from revelu.report.summary import rows_of
 
 
 @command
@@ -46,6 +48,9 @@ def verify(
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(network, oracle, seed=asking.seed, checks=checks, progress=asking.line)
         recovery = asking.with_pictures(oracle, recovery, network)
+    journaled = asking.journal is not None
+    more = advice_on_verifying(recovery, budget=asking.budget, checks=checks, journaled=journaled)
+    recovery = replace(recovery, evidence=(*recovery.evidence, *more))
     account = asking.account(asking.target, recovery, recovery.fields())
     asking.show({**account, "recovered": recovered}, rows_of(recovery))
     return of_status(recovery.status)

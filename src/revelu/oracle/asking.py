@@ -83,7 +83,8 @@ def naming_failures(name: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         reason = next(iter(str(error).splitlines()), "")
-        raise TargetError(f"{name} failed on a query: {type(error).__name__}: {reason}") from error
+        said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+        raise TargetError(f"{name} failed on a query: {said}") from error
 
 
 def _submitted(

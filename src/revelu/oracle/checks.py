@@ -97,6 +97,8 @@ def as_columns(name: str, raw: Any, n: int) -> FloatArray:
     TargetError
         If it is no array of n real rows.
     """
+    if raw is None:
+        raise TargetError(f"{name} answered None: does it return what it computes?")
     if np.ma.isMaskedArray(raw):
         raise TargetError(f"{name} answered masked numbers, not real numbers")
     try:

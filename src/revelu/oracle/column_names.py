@@ -18,13 +18,13 @@ class NamedRows:
     ----------
     columns : list of str
     rows : ndarray, shape (n, d)
-    name : str
-        Of the table, where it has one.
+    file : str
+        That they are from, which messages name.
     """
 
     columns: list[str]
     rows: FloatArray
-    name: str = ""
+    file: str = ""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the rows."""

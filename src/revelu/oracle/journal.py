@@ -308,6 +308,16 @@ class Journal:
                 ) from None
             if code == sqlite3.SQLITE_NOTADB:
                 raise FormatError(f"{self.path}: is no journal of revelu") from None
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise FormatError(
+                    f"{self.path}: is damaged ({error}): begin again with a new journal"
+                ) from None
+            # Extended codes, as of a failed write, have the primary one in their low byte.
+            if (code or 0) & 0xFF in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+                raise FormatError(
+                    f"{self.path}: cannot be written ({error}); with room on the disk the same "
+                    "command goes on from the answers that are there"
+                ) from None
             raise FormatError(f"{self.path}: {error}") from None
 
 

@@ -470,7 +470,8 @@ def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
     """Refuse answers that overflow, they or their inverses, when squared and summed."""
     size = float(np.abs(Y).max())
     if size > largest or (size > 0.0 and 1.0 / size > largest):
-        raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares overflow")
+        flow = "overflow" if size > 1.0 else "underflow"
+        raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares {flow}")
 
 
 def _relative_error(

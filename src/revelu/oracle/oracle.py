@@ -1,6 +1,7 @@
 """The black box: asked in batches, counted, budgeted, checked."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -63,7 +64,8 @@ class Oracle:
         The target is elsewhere, and may change: rows are asked again now and then, to see that it
         has not become another one, and an audit asks it no more than it must.
     client : object, optional
-        What requests go through, for those who want to see them.
+        What requests go through, for those who want to see them; its ``until`` is set to when the
+        time is over.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
 
@@ -524,7 +526,11 @@ class Oracle:
         now = self._clock()
         if self._started is None:
             self._started = now
-        if self.max_seconds is not None and now - self._started > self.max_seconds:
+        left = math.inf if self.max_seconds is None else self.max_seconds - (now - self._started)
+        if self.client is not None:
+            # What is under way then ends soon after.
+            self.client.until = time.monotonic() + left
+        if left < 0.0:
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
 
     def _check_ending(self) -> None:

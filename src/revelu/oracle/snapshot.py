@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from revelu.errors import InputError
+from revelu.errors import FormatError, InputError
 from revelu.oracle.journal import Journal, Summary
 
 
@@ -22,7 +22,12 @@ def summary_of(path: Path) -> Summary:
     except InputError:
         # The writer holds the lock, but what is committed can be copied.
         with tempfile.TemporaryDirectory() as folder:
-            return _summary(Journal(_copied(path, Path(folder))))
+            copy = _copied(path, Path(folder))
+            try:
+                return _summary(Journal(copy))
+            except FormatError as error:
+                # What is the matter with the copy is the matter with the file.
+                raise FormatError(f"{error}".replace(f"{copy}", f"{path}")) from None
 
 
 def _summary(journal: Journal) -> Summary:

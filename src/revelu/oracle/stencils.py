@@ -55,6 +55,11 @@ class Stencils:
     few_digits_ratio: float = 8.0
 
     @property
+    def n_queries(self) -> int:
+        """How many queries they take, with the first point of each, which is asked again."""
+        return len(self.radii) * (self.n_points + 1)
+
+    @property
     def more(self) -> "Stencils":
         """Where to ask, too, where answers have few digits."""
         return replace(self, radii=(1.0,) * self.n_more, grid=2.0**-20)

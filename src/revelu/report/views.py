@@ -16,6 +16,7 @@ from revelu.network.span import Span
 from revelu.report import sections
 from revelu.report.page import page
 from revelu.report.pictures import Picture, check_drawable, pictures
+from revelu.report.summary import summary
 from revelu.report.verdicts import verdict
 from revelu.shown import Shown
 from revelu.tasks.report_data import ReportData
@@ -57,6 +58,15 @@ class Plot:
         if path.suffix.lower() != ".svg":
             raise FormatError(f"{path}: a plot ends in .svg")
         replace_file(path, self.svg.encode("utf-8"))
+
+
+def lines(found: Shown) -> str:
+    """Return what a command prints of a result, as far as it knows it."""
+    account = {"warnings": [], "evidence": [], **found.to_dict()}
+    if not account.get("queries"):
+        # A certificate and samples have no ledger.
+        account.pop("queries", None)
+    return summary(found, account)
 
 
 def write_page(found: Shown, path: str | PathLike[str]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
-from revelu.oracle.column_names import in_order_of
+from revelu.oracle.column_names import NamedRows, in_order_of
+from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener
 from revelu.tasks.progress import Listener, Progress
@@ -93,16 +94,31 @@ def given_inputs(inputs: Any, oracle: Oracle) -> FloatArray | None:
     """
     if inputs is None:
         return None
-    # A table names its columns, and a model that was fitted on one knows them by name.
-    inputs = in_order_of(inputs, getattr(oracle.target, "column_names", ()), "inputs")
     if oracle.domain is None:
-        rows = checked_inputs(inputs, oracle.dim_in, oracle.box)
+        rows = rows_for(inputs, oracle, oracle.box)
     else:
-        given = checked_inputs(inputs, oracle.dim_target, None)
-        rows = oracle.domain.to_coordinates(given)
+        rows = oracle.domain.to_coordinates(rows_for(inputs, oracle, None))
     if not len(rows):
         raise InputError("inputs has no row")
     return rows
+
+
+def rows_for(inputs: Any, oracle: Oracle, box: tuple[float, float] | None) -> FloatArray:
+    """Return a table's rows as the target reads them, (n, d), in its own units.
+
+    Raises
+    ------
+    InputError
+        If they are no rows that it takes.
+    """
+    # A table names its columns, and a model that was fitted on one knows them by name.
+    wanted = getattr(oracle.target, "column_names", ())
+    file = inputs.file if isinstance(inputs, NamedRows) else ""
+    given = in_order_of(inputs, wanted, file or "inputs")
+    if file and np.ndim(given) == 2 and np.shape(given)[1] != oracle.dim_target:
+        width = f"{file} has {np.shape(given)[1]} columns"
+        raise InputError(f"{width}, {oracle.name} has {oracle.dim_target} inputs")
+    return checked_inputs(given, oracle.dim_target, box, f"inputs of {file}" if file else "inputs")
 
 
 def stream(name: str) -> int:
@@ -168,7 +184,11 @@ class Job:
         try:
             return measure_noise(self.oracle, seed)
         except LimitReachedError as error:
-            return Refusal(Status.BUDGET_EXHAUSTED, f"{error}")
+            # Time may be over, too, which is said without a number of queries.
+            least, budget = Stencils().n_queries, self.oracle.budget
+            few = budget is not None and budget < least
+            more = f"; the noise floor alone takes {least}" if few else ""
+            return Refusal(Status.BUDGET_EXHAUSTED, f"{error}{more}")
         except SaturatedError as error:
             return Refusal(Status.UNVERIFIED, f"{error}", saturated=True)
 

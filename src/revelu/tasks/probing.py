@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.credentials import shown
-from revelu.adapters.http_client import first_complaint
+from revelu.adapters.error_pages import first_complaint
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
 from revelu.oracle.numbers import are_written_float32, nearest_float32

@@ -10,7 +10,7 @@ import numpy as np
 
 from revelu.adapters.credentials import shown
 from revelu.adapters.endpoints.places import hint, places_of_numbers
-from revelu.adapters.http_client import page_title
+from revelu.adapters.error_pages import page_title
 from revelu.adapters.json_text import read_document
 from revelu.errors import InputError, ReveluError
 from revelu.extras import import_extra

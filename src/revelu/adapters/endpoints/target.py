@@ -7,7 +7,8 @@ import numpy as np
 
 from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
-from revelu.adapters.http_client import Client, FailingError, error_of
+from revelu.adapters.error_pages import error_of
+from revelu.adapters.http_client import Client, FailingError
 from revelu.adapters.portions import Portions, joined
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
@@ -128,7 +129,7 @@ class EndpointTarget:
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                reason = f"{error_of(reply)}{self._what_to_look_at(reply.status)}"
+                reason = f"{error_of(reply.content)}{self._what_to_look_at(reply.status)}"
                 raise TargetError(f"{self.url} answers {reply.status}: {reason}")
             try:
                 Y = self._answers.read(reply.content, len(X))

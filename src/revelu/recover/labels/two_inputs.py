@@ -124,7 +124,8 @@ class TwoInputs:
 
 
 _OPEN = (
-    "two inputs: {told} of {of} neurons are told by three bends of borders each; labels leave open "
+    "in the plane of two directions on which labels depend, {told} of {of} neurons are told by "
+    "three bends of borders each; labels leave open "
     "the lines of the others, or were not seen to tell them, so the network has such as bend no "
     "other border, and an affine skip for the signs: its labels are certified, its other weights "
     "are one choice of many"

@@ -5,6 +5,7 @@ import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def audit(
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
-    name = inputs.name if isinstance(inputs, NamedRows) else ""
+    name = Path(inputs.file).name if isinstance(inputs, NamedRows) else ""
     source = f"of {name}" if name else "given"
     return _Audit(oracle, given, price, seed, listener(progress), every_row, source).run()
 

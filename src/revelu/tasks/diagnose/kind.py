@@ -355,6 +355,12 @@ class KindSearch:
             self._tell_sides(last, jumps, alike)
         else:
             self.evidence.append("of several layers a line does not tell ReLUs from leaky units")
+        if self.oracle.image is not None and "units" in self.kind:
+            n = len(jumps)
+            self.evidence.append(
+                f"the units are those of the {n} neuron{'s' * (n != 1)} that a pixel at a corner "
+                "moves; at other places none was looked at, where slopes may be others"
+            )
 
     def _tell_sides(self, last: FloatArray, jumps: FloatArray, atol: float) -> None:
         """Whether the last slope is the sum of some jumps, those of the neurons that are on there.

@@ -96,7 +96,8 @@ class CertifyingJob(Job):
         self.earlier.append(fresh)
         certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        if seen.passed and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
+        agrees = seen.passed or not len(seen.X)
+        if agrees and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             # The budget left no more, or the target is saturated nearly everywhere.
             short = self.oracle.remaining == 0
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
