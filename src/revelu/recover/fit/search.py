@@ -76,9 +76,7 @@ def is_near(network: Network, samples: Samples, share: float = 3e-3) -> bool:
     return network.architecture[1] > 0 and even.cost(network) < share * even.spread()
 
 
-def refine(
-    network: Network, samples: Samples, *, max_steps: int = 40, flat: float = 1e-3
-) -> Fit:
+def refine(network: Network, samples: Samples, *, max_steps: int = 40, flat: float = 1e-3) -> Fit:
     """Fit all parameters from a network that is right but for its digits.
 
     In the end each answer weighs by its own error.
