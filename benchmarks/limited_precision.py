@@ -188,7 +188,7 @@ def surface(folder: Path, limit: float | None, seed: int) -> Run:
     if recovery.network is not None:
         off = recovery.network(domain.center + domain.spread * X) - Y
         error, width = float(np.sqrt((off**2).mean() / Y.var())), recovery.network.architecture[1]
-    found, seen = 0, _of_first_layer(truth) & (np.linalg.norm(truth.weights[0], axis=1) > 1e-3)
+    found, seen = 0, np.linalg.norm(truth.weights[0], axis=1) > 1e-3
     if first is not None:
         # Rows in the target's units.
         rows = revelu.Network(
@@ -233,8 +233,8 @@ def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: 
     network, Y = recovery.network, truth(X)
     noise = float(np.sqrt(((answers - Y[:2000]) ** 2).mean()))
     is_shallow = truth.n_hidden == 1
-    # Of a deeper network the rows of the first layer are counted, all of them.
-    seen = _curvatures(truth, X) > IDENTIFIABLE * noise if is_shallow else _of_first_layer(truth)
+    # Of a deeper network the rows of the first layer are counted that turn on somewhere.
+    seen = _curvatures(truth, X) > IDENTIFIABLE * noise if is_shallow else _turn(truth, X)
     error, found, labels = np.inf, 0, 0.0
     if network is not None:
         error = float(np.sqrt(((network(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
@@ -298,8 +298,13 @@ def _curvatures(network: revelu.Network, X: np.ndarray) -> np.ndarray:
     return rest * np.sqrt((A**2).mean(axis=0))
 
 
-def _of_first_layer(network: revelu.Network) -> np.ndarray:
-    return np.ones(network.architecture[1], dtype=bool)
+def _turn(network: revelu.Network, X: np.ndarray) -> np.ndarray:
+    """Which neurons of the first layer are on at some inputs and off at others.
+
+    Training leaves some that never fire: of these no answer says anything.
+    """
+    on = (network.preactivations(X)[0] > 0.0).mean(axis=0)
+    return np.asarray((on > 0.0) & (on < 1.0))
 
 
 def _cosine_gaps(truth: revelu.Network, network: revelu.Network) -> np.ndarray:

@@ -228,3 +228,39 @@ def test_the_top_is_fitted_and_what_is_below_stays(with_skip):
     fresh = rng.standard_normal((500, 6))
     errors = np.linalg.norm(found(fresh) - truth(fresh), axis=1)
     assert np.median(errors) < 1e-6 * np.median(np.linalg.norm(start(fresh) - truth(fresh), axis=1))
+
+
+def test_what_noise_leaves_ends_iterations_that_gain_nothing():
+    truth = zoo.random_network([12, 16, 2], seed=3)
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((truth.n_parameters, 12))  # two equations a parameter
+    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones((len(X), 2)))
+    noise = rng.standard_normal(derivative.shape[0])
+    left, products = [], []
+    for flat in (0.0, 1e-3):
+        counted = CountedProducts(derivative)
+        step = Iterative(200, 1e-9, flat=flat, white=True)(counted, noise)(0.0)
+        left.append(float(np.sum((noise - derivative.along(step)) ** 2)))
+        products.append(counted.n_products)
+    assert left[1] <= left[0] + 0.002 * float(noise @ noise)
+    assert products[1] <= products[0] / 3
+
+
+class CountedProducts:
+    """A derivative that counts how often it is multiplied by."""
+
+    def __init__(self, derivative):
+        self.derivative, self.shape, self.n_products = derivative, derivative.shape, 0
+
+    def along(self, change):
+        self.n_products += 1
+        return self.derivative.along(change)
+
+    def gradient(self, u):
+        return self.derivative.gradient(u)
+
+    def coordinates(self, *, white):
+        return self.derivative.coordinates(white=white)
+
+    def in_single(self):
+        return self

@@ -341,6 +341,13 @@ class Iterative:
     rtol : float
         A linear residual smaller than it was by this factor ends them: what the
         linearisation leaves is more (Dembo, Eisenstat and Steihaug 1982).
+    flat : float
+        So does a gradient ``J' r`` smaller than this share of ``|J| |r|``, with the Frobenius norm
+        of what iterations have seen of ``J``.  Of noise a linear residual is left that no iteration
+        makes smaller, and they would go on to the last.  In white coordinates, where the least
+        singular value is a third or a quarter of the root mean square, and after the 30 iterations
+        that such a condition takes (a norm of 8 times that), what could still be gained is under
+        ``(8 flat / 0.25)^2`` of the squared residual: 0.1% for 0.001.
     white : bool
         Whether to work in white coordinates: near a solution that takes half the
         iterations.  Far from one, where neurons are alike by chance, it overfits them.
@@ -348,6 +355,7 @@ class Iterative:
 
     iterations: int = 40
     rtol: float = 1e-2
+    flat: float = 0.0
     white: bool = False
 
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
@@ -372,7 +380,7 @@ class Iterative:
                 residual,
                 damp=np.sqrt(damping),
                 maxiter=self.iterations,
-                atol=0.0,
+                atol=self.flat,
                 btol=self.rtol,
                 conlim=0.0,
             )[0]

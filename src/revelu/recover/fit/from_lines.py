@@ -116,6 +116,8 @@ class FromLines:
         may leave, is less than this, and normal equations serve.
     n_iterations : int
         Of each damped step where normal equations do not serve.
+    flat : float
+        Iterations end at a gradient this small, relative to what noise leaves.
     near : float
         Reduced cost, in units of what noise may leave, from which a network has no neuron
         missing: spare ones and many parameters slow the last digits down.
@@ -161,6 +163,7 @@ class FromLines:
     n_faint: int = 3
     faint: float = 100.0
     n_iterations: int = 60
+    flat: float = 1e-3
     near: float = 2.0
     most_dense: int = 2500
     most_work: float = 1e10
@@ -385,7 +388,8 @@ class FromLines:
         root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
         # As many iterations as the condition of a random matrix asks for.
         n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
-        solver = Automatic(Iterative(n, rtol=1e-3, white=True), self.most_dense, self.most_work)
+        iterations = Iterative(n, rtol=1e-3, flat=self.flat, white=True)
+        solver = Automatic(iterations, self.most_dense, self.most_work)
         stop = Stop(15, patience=5, goal=2.0)
         return fit_by_full_steps(network, samples, stop, solver=solver)
 
@@ -397,7 +401,7 @@ class FromLines:
         """
         if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
             return found
-        solver = Automatic(Iterative(self.n_iterations, white=True))
+        solver = Automatic(Iterative(self.n_iterations, flat=self.flat, white=True))
         stop = Stop(15, rtol=0.05, goal=limit)
         return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
 

@@ -79,14 +79,17 @@ def drop_idle(network: Network, samples: Samples, cost: float) -> Network:
     return with_output_layer(network.take(np.sort(order[n:])), samples) if n else network
 
 
-def _refit(network: Network, samples: Samples, price: Price, *, max_steps: int = 40) -> Fit:
+def _refit(
+    network: Network, samples: Samples, price: Price, *, max_steps: int = 40, flat: float = 1e-3
+) -> Fit:
+    """Fit all weights; iterations end at a gradient ``flat``, relative to what noise leaves."""
     left = max(samples.n_equations - degrees_of_freedom(network), 1)
     goal = 0.9 * price.noise * float(np.sqrt(left / samples.n_equations))
     return fit(
         with_output_layer(network, samples),
         samples,
         Stop(max_steps, rtol=0.05, goal=goal),
-        solver=Automatic(Iterative(60, white=True)),
+        solver=Automatic(Iterative(60, flat=flat, white=True)),
         damping=Damping(1e-6),
     )
 

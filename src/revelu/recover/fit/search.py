@@ -76,16 +76,21 @@ def is_near(network: Network, samples: Samples, share: float = 3e-3) -> bool:
     return network.architecture[1] > 0 and even.cost(network) < share * even.spread()
 
 
-def refine(network: Network, samples: Samples, *, max_steps: int = 40) -> Fit:
+def refine(network: Network, samples: Samples, *, max_steps: int = 40, flat: float = 1e-3) -> Fit:
     """Fit all parameters from a network that is right but for its digits.
 
     In the end each answer weighs by its own error.
+
+    Parameters
+    ----------
+    flat : float
+        Iterations end at a gradient this small, relative to what noise leaves.
     """
     # LSMR needs iterations in proportion to the condition number, which for a random matrix of
     # r equations a parameter is (1 + 1/sqrt r) / (1 - 1/sqrt r); this one is not far from random.
     root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.5))
     iterations = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
-    solver = Automatic(Iterative(iterations, white=True))
+    solver = Automatic(Iterative(iterations, flat=flat, white=True))
     # Steps by iterations take long, and so the last of those that gain nothing is not taken.
     is_dense = solver.is_dense(samples.n_equations, network.n_parameters)
     stop = Stop(max_steps, rtol=0.02, patience=2, floor=0.0 if is_dense else 1.0)
