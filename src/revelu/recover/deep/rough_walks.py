@@ -48,6 +48,7 @@ def _walk() -> WalkTuning:
         exact=1e-5,
         caution=3.0,
         seed_caution=4.0,
+        rough_seed=2.0,
         same_jump=1e-2,
         vague=0.1,
         precise=1e-4,
@@ -81,6 +82,28 @@ def _search() -> LayerSearch:
         at_once=1,
         far_off=1e-2,
     )
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What walks have found.
+
+    Attributes
+    ----------
+    network : Network
+        With an affine rest.
+    samples : Samples
+        Answers that it was fitted to.
+    n_unsure : int
+        Rows of the first layer whose sign no row tells for sure.
+    errors : ndarray, shape (r,)
+        Of the upper rows, relative to their sizes.
+    """
+
+    network: Network
+    samples: Samples
+    n_unsure: int
+    errors: FloatArray
 
 
 @dataclass(frozen=True)
@@ -119,11 +142,11 @@ class RoughWalks:
 
     rows: WideRows = field(default_factory=WideRows)
     search: LayerSearch = field(default_factory=_search)
-    faintest: float = 3e-6
+    faintest: float = 1e-5
     segments: tuple[int, ...] = (8, 8)
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
-    equations: float = 3.0
+    equations: float = 4.0
     sure: float = 10.0
     beyond: float = 3.0
     n_fits: int = 4
@@ -135,18 +158,8 @@ class RoughWalks:
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
-    ) -> tuple[Network, Samples, int] | None:
-        """Find the first layer's signs and the rows above it; None where none is walked along.
-
-        Returns
-        -------
-        network : Network
-            With an affine rest.
-        samples : Samples
-            Answers that it was fitted to.
-        n_unsure : int
-            Rows of the first layer whose sign no row tells for sure.
-        """
+    ) -> Walked | None:
+        """Find the first layer's signs and the rows above it; None where none is walked along."""
         layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
         frame = Frame(Stack(oracle.dim_in), first.W, first.b)
         # Pieces are looked at first: few seeds are measured well.
@@ -159,7 +172,11 @@ class RoughWalks:
         n = int(self.equations * (len(level.walks) + 6) * level.frame.size / len(noise.scale))
         X = self._drawn(n, oracle.dim_in, rng)
         samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
-        return self._walked_beside(layers, level, samples), samples, n_unsure
+        network = self._walked_beside(layers, level, samples)
+        errors = [
+            np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
+        ]
+        return Walked(network, samples, n_unsure, np.array(errors))
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""

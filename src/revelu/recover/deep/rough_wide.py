@@ -14,6 +14,7 @@ import numpy as np
 from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
+from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.deep.rough_walks import RoughWalks
 from revelu.recover.method import Candidate, Layer, Why
@@ -33,6 +34,8 @@ class RoughWide(RoughLayers):
         How they are found where the first is wider than the input.
     growth : RoughGrowth
         How neurons are found that no walk has found,
+    missing : MissingNeurons
+        How those are fitted beside the walks' that are often on and faint,
     n_growths : int
         so many times between fits of all layers,
     n_wide_rounds : int
@@ -51,6 +54,7 @@ class RoughWide(RoughLayers):
 
     walks: RoughWalks = field(default_factory=RoughWalks)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
+    missing: MissingNeurons = field(default_factory=MissingNeurons)
     n_growths: int = 3
     n_wide_rounds: int = 6
     wide_equations: float = 2.5
@@ -90,11 +94,13 @@ class RoughWideSearch(RoughLayersSearch):
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
             )
-        network, samples, n_unsure = found
+        network, samples = found.network, found.samples
         # Rows of lines are exact; a fit that lacks neurons above moves them.
-        self.layers = () if n_unsure else ((network.weights[0], network.biases[0]),)
+        self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
         self.is_wide, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.ones(len(self.X), dtype=bool)
+        self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
+        network = self.how.missing.completed(network, self._everything(), found.errors, self.rng)
         return self._settled(walks.refined(network, self._everything()))
 
     def _settled(self, network: Network) -> Candidate:
@@ -168,7 +174,8 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _whole(self, network: Network) -> Candidate:
         """Fit all layers to all answers, none of which is far off, and take out what is idle."""
-        self.network = network = self._plain(self._fitted(network, self._everything()))
+        network = self._pruned(self._fitted(network, self._everything()))
+        self.network = network = self._plain(network)
         off = self._off(network).max()
         log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), off)
         return Candidate(self.network, Why.EXPLAINED, warnings=(self._resolution(),))

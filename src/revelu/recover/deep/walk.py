@@ -65,6 +65,9 @@ class WalkTuning:
     """Points of the surface err by so many times what answers let them: rows below err, too;"""
     seed_caution: float = 1.0
     """and seeds' normals by so many times: kinks too faint to be seen add to gradients."""
+    rough_seed: float = 0.0
+    """What a seed's normal tells counts as told, where that errs by more, up to so many times its
+    error: the piece around the seed tells it better."""
     wide: float = 10.0
     """The range at predicted points, in standard errors."""
     same_jump: float = 1e-6
@@ -186,9 +189,11 @@ class Walk:
         here = self.points.take(np.arange(1))
         self.signs = np.where(here.on[-1][0], -1.0, 1.0)
         self.scale = 1.0 / np.sqrt(max(len(frame.b), len(seed.x)))
-        self.estimate = Estimate(frame.size, self.rng, rounding=self.tuning.rounding)
+        t = self.tuning
+        loose = max(Estimate.loose, t.rough_seed * t.seed_caution * seed.error)
+        self.estimate = Estimate(frame.size, self.rng, loose=loose, rounding=t.rounding)
         for row, value in zip(frame.jacobian(here, self.signs).T, seed.normal, strict=True):
-            self.estimate.add(row, float(value), self.tuning.seed_caution * seed.error)
+            self.estimate.add(row, float(value), t.seed_caution * seed.error)
         for row, error in zip(frame.features(self.points, self.signs), self.errors, strict=True):
             self.estimate.add(row, 0.0, error)
         if len(self.points) > 1:

@@ -47,7 +47,11 @@ class WideRows:
     n_drawn : int
         of so many times more those that other hyperplanes are farthest from;
     fine : float
-        twice as many of those rows whose error is larger;
+        twice as many of those rows whose error is larger,
+    longer, clear : float
+        on lines so many times as long, up to this share of the way to other hyperplanes,
+    goes_on_longer : float
+        if those that were not met at half of the points before are at this share of them;
     worst : float
         those of a larger error go.
     """
@@ -62,6 +66,9 @@ class WideRows:
     n_points: int = 16
     n_drawn: int = 8
     fine: float = 4e-6
+    longer: float = 10.0
+    clear: float = 0.7
+    goes_on_longer: float = 0.75
     worst: float = 1e-4
 
     def find(
@@ -140,13 +147,16 @@ class WideRows:
         for n in (self.n_points, 2 * self.n_points):
             if not len(todo):
                 break
-            lines = self._clear_lines(W, b, errors, todo, known, n, noise, rng)
+            is_last = n > self.n_points
+            longer = np.where(goes_on[todo], 1.0, self.longer if is_last else 1.0)
+            lines = self._clear_lines(W, b, errors, todo, known, n, longer, noise, rng)
             seen = lines.read(ask(lines.points) / noise.unit, sigma)
             points = np.column_stack([lines.meets(seen), np.ones(len(lines.X))])
             parts = (a.reshape(len(todo), n, -1) for a in (seen.is_kink, points, seen.tau_error))
             for i, is_kink, A, off in zip(todo, *parts, strict=True):
                 own = is_kink[:, 0]
-                if own.sum() < max(d + 2, n / 2):
+                share = self.goes_on_longer if is_last and not goes_on[i] else 0.5
+                if own.sum() < max(d + 2, share * n):
                     continue
                 row, error = plane_through(A[own], off[own, 0], np.append(W[i], b[i]))
                 if np.linalg.norm(row[:-1] - W[i]) <= SIGMAS * max(errors[i], self.fine):
@@ -163,10 +173,14 @@ class WideRows:
         which: IntArray,
         known: Rows,
         n: int,
+        longer: FloatArray,
         noise: NoiseFloor,
         rng: np.random.Generator,
     ) -> KinkLines:
-        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near."""
+        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near.
+
+        Those of faint neurons show on longer ones.
+        """
         rows = np.repeat(which, n * self.n_drawn)
         X, M = points_on_hyperplanes(rng, W[rows], b[rows])
         growth = noise.growth(X)
@@ -178,7 +192,9 @@ class WideRows:
         order = np.argsort(-room.reshape(len(which), -1), axis=1)[:, :n]
         best = (order + np.arange(len(which))[:, None] * n * self.n_drawn).ravel()
         how = self.rough.crossings
-        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest) * growth[best]
+        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest)
+        T = np.clip(np.repeat(longer, n) * T, T, np.maximum(self.clear * room[best], T))
+        T = T * growth[best]
         return KinkLines(X[best], M[best], np.zeros(len(best)), T)
 
     def agreeing(self, seen: Rows, lines: IntArray) -> Rows:
