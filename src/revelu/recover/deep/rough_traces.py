@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.gauss_newton import Anchored, Damping, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.line import Ask
@@ -20,7 +21,7 @@ from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.trace import Trace, TraceTuning, features
 from revelu.recover.method import Tell
-from revelu.recover.refine.network_fit import Samples
+from revelu.recover.refine.network_fit import Samples, fit_top
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -80,6 +81,16 @@ class RoughTraces:
         A point is on a known surface if it is this near, relative to its size;
     same : float
         surfaces are one neuron's if this share of one's points are on the other.
+    shares : tuple of float
+        The upper layer is fitted to answers of which those count little that are off by more than
+        so many are: first nearly all count, which tells what traces have left open,
+    beyond : float
+        and in the end those off by no more than so many times the median.
+    n_steps : int
+        Steps of each fit,
+    length : float
+        which move what answers tell little of no farther than this,
+    damping : Damping
     """
 
     seeds: SeedSearch = field(default_factory=_seeds)
@@ -91,6 +102,27 @@ class RoughTraces:
     worst: float = 0.02
     close: float = 1e-4
     same: float = 0.5
+    shares: tuple[float, ...] = (0.99, 0.9, 0.5, 0.5)
+    beyond: float = 3.0
+    n_steps: int = 3
+    length: float = 0.1
+    damping: Damping = field(default_factory=lambda: Damping(1e-6))
+
+    def refined(self, network: Network, samples: Samples) -> Network:
+        """Fit the upper layer to answers, ever more of those that are far off forgotten."""
+        for share in self.shares:
+            left = np.abs(samples.residual(network))
+            typical = np.quantile(left, share, axis=0) * (self.beyond if share <= 0.5 else 1.0)
+            sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
+            network = fit_top(
+                network,
+                Samples(samples.X, samples.Y, sigma),
+                Stop(self.n_steps),
+                solver=Anchored(self.length),
+                damping=self.damping,
+            )
+            log.info("left: %.3g errors, the median", np.median(np.abs(samples.residual(network))))
+        return network
 
 
 @dataclass
@@ -147,21 +179,10 @@ class TraceSearch:
         X, Y, sigma = self.samples.X, self.samples.Y, self.samples.sigma
         rows = np.array([row.row for row in self.rows])
         open_ = [row.undetermined for row in self.rows]
-        told, C = self.outputs_of(self.stack.outputs(X), Y, sigma, rows, open_)
+        told, C = self.how.outputs.fit(self.stack.outputs(X), Y, sigma, rows, open_)
         r = len(rows)
         weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
         return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
-
-    def outputs_of(
-        self,
-        H: FloatArray,
-        Y: FloatArray,
-        sigma: FloatArray,
-        rows: FloatArray,
-        open_: list[FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """Fit what is open of rows, and the outputs."""
-        return self.how.outputs.fit(H, Y, sigma, rows, open_)
 
     def _look_beside(self, known: Network, n: int) -> None:
         """Trace seeds that show in what a network leaves, the strongest first."""
@@ -171,9 +192,7 @@ class TraceSearch:
 
         starts, ends = self.how.spread * self.rng.standard_normal((2, n, self.W.shape[1]))
         whole = self.stack.with_layer(known.weights[1], known.biases[1])
-        breaks = [
-            whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)
-        ]
+        breaks = [whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
         seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
         sigma = self.noise.relative
         seeds = [

@@ -352,7 +352,7 @@ class Trace:
         vague = np.sqrt(np.einsum("ij,jk,ik->i", slopes, self.covariance, slopes))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
-        told &= (np.abs(values) < 1e-6 * gradient) & (T < how.widest)
+        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest > T)
         told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < how.far * np.sqrt(d))
         states = self._states(X)
         for side in (1.0, -1.0):
