@@ -67,12 +67,12 @@ class RoughTraces:
     seeds : SeedSearch
         How they are seen.
     trace : TraceTuning
-    outputs : RoughOutputs
-        How the outputs are fitted.
+    open_, outputs : RoughOutputs
+        How what is open of rows is fitted first, and then the outputs beside it.
     n_segments : tuple of int
         Segments of one round after the other on which seeds are looked for,
-    spread : float
-        and the standard deviation of their ends.
+    spreads : tuple of float
+        and the standard deviations of their ends: what is nearly always on turns far out.
     faintest : float
         Seeds are not traced if an answer's error is more than this share of their bend,
     worst : float
@@ -83,9 +83,9 @@ class RoughTraces:
         surfaces are one neuron's if this share of one's points are on the other.
     shares : tuple of float
         The upper layer is fitted to answers of which those count little that are off by more than
-        so many are: first nearly all count, which tells what traces have left open,
+        so many are,
     beyond : float
-        and in the end those off by no more than so many times the median.
+        times this: neurons that are still missing must not move others.
     n_steps : int
         Steps of each fit,
     length : float
@@ -95,14 +95,15 @@ class RoughTraces:
 
     seeds: SeedSearch = field(default_factory=_seeds)
     trace: TraceTuning = field(default_factory=TraceTuning)
+    open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
-    spread: float = 1.0
+    spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
     faintest: float = 3e-5
     worst: float = 0.02
     close: float = 1e-4
     same: float = 0.5
-    shares: tuple[float, ...] = (0.99, 0.9, 0.5, 0.5)
+    shares: tuple[float, ...] = (0.5, 0.5, 0.5)
     beyond: float = 3.0
     n_steps: int = 3
     length: float = 0.1
@@ -112,7 +113,7 @@ class RoughTraces:
         """Fit the upper layer to answers, ever more of those that are far off forgotten."""
         for share in self.shares:
             left = np.abs(samples.residual(network))
-            typical = np.quantile(left, share, axis=0) * (self.beyond if share <= 0.5 else 1.0)
+            typical = self.beyond * np.quantile(left, share, axis=0)
             sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
             network = fit_top(
                 network,
@@ -165,13 +166,11 @@ class TraceSearch:
             if row.n_open:
                 traced = self._traced(row.seed)
                 self._take(row if traced is None or traced.n_open > row.n_open else traced)
-        for n in self.how.n_segments:
+        for n, spread in zip(self.how.n_segments, self.how.spreads, strict=True):
             before = len(self.rows)
-            self._look_beside(self.network(), n)
+            self._look_beside(self.network(), n, spread)
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
-            if len(self.rows) == before:
-                break
         return self.network()
 
     def network(self) -> Network:
@@ -179,18 +178,21 @@ class TraceSearch:
         X, Y, sigma = self.samples.X, self.samples.Y, self.samples.sigma
         rows = np.array([row.row for row in self.rows])
         open_ = [row.undetermined for row in self.rows]
-        told, C = self.how.outputs.fit(self.stack.outputs(X), Y, sigma, rows, open_)
+        H = self.stack.outputs(X)
+        # What is open of a row shows where the network is far off: at first that counts, too.
+        told, _ = self.how.open_.fit(H, Y, sigma, rows, open_)
+        told, C = self.how.outputs.fit(H, Y, sigma, told, open_)
         r = len(rows)
         weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
         return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
 
-    def _look_beside(self, known: Network, n: int) -> None:
+    def _look_beside(self, known: Network, n: int, spread: float) -> None:
         """Trace seeds that show in what a network leaves, the strongest first."""
 
         def ask(X: FloatArray) -> FloatArray:
             return np.asarray(self.ask(X) - known(X))
 
-        starts, ends = self.how.spread * self.rng.standard_normal((2, n, self.W.shape[1]))
+        starts, ends = spread * self.rng.standard_normal((2, n, self.W.shape[1]))
         whole = self.stack.with_layer(known.weights[1], known.biases[1])
         breaks = [whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
         seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
