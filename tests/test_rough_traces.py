@@ -1,5 +1,7 @@
 """Rows of upper neurons from float32 answers, traced above a first layer that is known."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def target(seed, widths=(4, 16, 8, 1)):
     truth = revelu.Network(
         [
             (rng.standard_normal((m, d)) / np.sqrt(d)).astype(np.float32).astype(float)
-            for d, m in zip(widths, widths[1:], strict=False)
+            for d, m in pairwise(widths)
         ],
         [(0.5 * rng.standard_normal(m)).astype(np.float32).astype(float) for m in widths[1:]],
     )
@@ -68,7 +70,7 @@ def apart(truth, row, j):
     return np.abs(found[near] * a - z[near]).max() / z.std()
 
 
-def trace_of(truth, oracle, noise, seed, others, rng):
+def trace_of(truth, noise, seed, others, rng):
     rows = rows_of(truth)
     scale = float(np.abs(rows[:, :-1]).mean())
     return Trace(
@@ -93,7 +95,7 @@ def test_a_trace_reads_a_row_from_one_point_of_its_surface(seed):
     j = int(np.argmin(np.abs(on - 0.5)))
     others = np.delete(rows, j, axis=0)[::2]
     before = oracle.n_queries
-    trace = trace_of(truth, oracle, noise, seed_of(truth, j, rng), others, rng)
+    trace = trace_of(truth, noise, seed_of(truth, j, rng), others, rng)
     trace.run(oracle)
     assert trace.is_found
     assert trace.n_found > 0.8 * trace.n_asked
@@ -105,7 +107,7 @@ def test_a_point_of_no_surface_is_not_traced():
     truth, oracle, noise = target(0)
     rng = np.random.default_rng(0)
     false = Seed(0.3 * rng.standard_normal(4), np.eye(4)[0], np.ones(1), 1e-3)
-    trace = trace_of(truth, oracle, noise, false, rows_of(truth)[:0], rng)
+    trace = trace_of(truth, noise, false, rows_of(truth)[:0], rng)
     trace.run(oracle)
     assert not trace.is_found
 
@@ -122,9 +124,7 @@ def test_rows_that_walks_have_missed_are_traced(seed):
         one = seed_of(truth, j, rng)
         known.append(TracedRow(rows[j], np.empty((17, 0)), one.x[None], one))
     stack = Stack(4, truth.weights[:1], truth.biases[:1])
-    search = TraceSearch(
-        oracle, noise, rng, lambda told: None, stack, samples, RoughTraces(), known
-    )
+    search = TraceSearch(oracle, noise, rng, lambda _: None, stack, samples, RoughTraces(), known)
     network = search.find()
     assert len(search.rows) > len(known)
     network = RoughTraces().refined(network, samples)
