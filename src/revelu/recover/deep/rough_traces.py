@@ -103,7 +103,7 @@ class RoughTraces:
     worst: float = 0.02
     close: float = 1e-4
     same: float = 0.5
-    shares: tuple[float, ...] = (0.5, 0.5, 0.5)
+    shares: tuple[float, ...] = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
     beyond: float = 3.0
     n_steps: int = 3
     length: float = 0.1
