@@ -245,6 +245,23 @@ def summed_normal_equations(derivative: Derivative, residual: FloatArray) -> Ste
     return _damped(derivative.normal(), derivative.gradient(residual))
 
 
+@dataclass(frozen=True)
+class Anchored:
+    """Normal equations of parameters that are known to about ``length`` before.
+
+    What few answers tell of one then does not move it farther, however little its column weighs:
+    a normal distribution of that width, where what is left is taken for noise.
+    """
+
+    length: float
+
+    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
+        """Return the step as a function of the damping."""
+        normal = derivative.normal()
+        normal[np.diag_indices_from(normal)] += (_size(residual) / self.length) ** 2
+        return _damped(normal, derivative.gradient(residual))
+
+
 def _damped(normal: FloatArray, right: FloatArray) -> Step:
     """Solve the normal equations, of which the upper triangle is given, for any damping."""
     sizes = _nonzero(np.sqrt(np.diag(normal)))

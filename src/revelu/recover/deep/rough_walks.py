@@ -4,7 +4,9 @@
 2. Walks along the surfaces of upper neurons, as in float64 but with wider ranges, read their rows,
    and these tell the signs of the first layer.
 3. Fainter kinks show in what these rows leave of the answers: more walks.
-4. All layers are fitted to what explains most answers, lest neurons that are missing move others.
+4. Where most answers are still wrong, neurons that are often on are missing: those are traced one
+   by one (:mod:`revelu.recover.deep.rough_traces`).
+5. All layers are fitted to what explains most answers, lest neurons that are missing move others.
    Those are left to :mod:`revelu.recover.deep.rough_growth`.
 """
 
@@ -21,6 +23,7 @@ from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.layers import Layers, LayerSearch, Level
 from revelu.recover.deep.rough_outputs import RoughOutputs
+from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
 from revelu.recover.deep.stack import Stack
@@ -96,14 +99,14 @@ class Walked:
         Answers that it was fitted to.
     n_unsure : int
         Rows of the first layer whose sign no row tells for sure.
-    errors : ndarray, shape (r,)
-        Of the upper rows, relative to their sizes.
+    errors : ndarray, shape (r,), optional
+        Of the upper rows, relative to their sizes, where no trace went on from them.
     """
 
     network: Network
     samples: Samples
     n_unsure: int
-    errors: FloatArray
+    errors: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,10 @@ class RoughWalks:
         How the outputs are fitted,
     equations : float
         to so many answers for each unknown of the upper layer.
+    traces : RoughTraces
+        How upper rows are traced that walks have missed,
+    missing : float
+        which is done where the median of what is left is more than so many errors.
     sure : float
         A sign below is told where the other one makes what rows leave larger by a factor of
         ``exp(sure)`` in all: four rows known to a hundredth, or two to a thousandth.
@@ -147,6 +154,8 @@ class RoughWalks:
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 4.0
+    traces: RoughTraces = field(default_factory=RoughTraces)
+    missing: float = 1000.0
     sure: float = 10.0
     beyond: float = 3.0
     n_fits: int = 4
@@ -169,14 +178,44 @@ class RoughWalks:
             return None
         layers.drop_unread(level)
         n_unsure = len(first) - int(self._sign(layers, level).sum())
-        n = int(self.equations * (len(level.walks) + 6) * level.frame.size / len(noise.scale))
-        X = self._drawn(n, oracle.dim_in, rng)
-        samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+        samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
         network = self._walked_beside(layers, level, samples)
+        if not n_unsure and self._typical(network, samples) > self.missing:
+            return self._traced(layers, level, samples)
         errors = [
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
         ]
         return Walked(network, samples, n_unsure, np.array(errors))
+
+    def _asked(self, layers: "Beside", n_rows: int, size: int) -> Samples:
+        """Answers enough for so many rows of so many unknowns."""
+        noise, oracle = layers.noise, layers.oracle
+        n = int(self.equations * n_rows * size / len(noise.scale))
+        X = self._drawn(n, oracle.dim_in, layers.rng)
+        return Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+
+    def _traced(self, layers: "Beside", level: Level, samples: Samples) -> Walked:
+        """Trace the rows that walks have missed, and fit the upper layer to more answers."""
+        rows = level.rows
+        walked = [
+            TracedRow(np.append(v, c), walk.estimate.undetermined, walk.points.X, walk.seed)
+            for v, c, walk in zip(rows.l, rows.c, level.walks, strict=True)
+        ]
+        search = TraceSearch(
+            layers.oracle,
+            layers.noise,
+            layers.rng,
+            layers.tell,
+            level.frame.stack,
+            samples,
+            self.traces,
+            walked,
+        )
+        network = search.find()
+        n_more = len(search.rows) - len(walked)
+        if n_more > 0:
+            samples = samples.joined(self._asked(layers, n_more, level.frame.size))
+        return Walked(self.traces.refined(network, samples), samples, 0)
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""

@@ -100,7 +100,9 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_wide, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.ones(len(self.X), dtype=bool)
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
-        network = self.how.missing.completed(network, self._everything(), found.errors, self.rng)
+        if found.errors is not None:
+            missing = self.how.missing
+            network = missing.completed(network, self._everything(), found.errors, self.rng)
         return self._settled(walks.refined(network, self._everything()))
 
     def _settled(self, network: Network) -> Candidate:

@@ -1,0 +1,259 @@
+"""Upper neurons that walks have missed, traced one by one beside what is known.
+
+Above a first layer whose rows and signs are known a trace closes within a few thousand queries,
+whether the neuron is strong or faint (:mod:`revelu.recover.deep.trace`).  What is known is taken
+off the answers: kinks that are left are seeds of others, fainter ones from round to round.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Anchored, Damping, Stop
+from revelu.oracle import NoiseFloor
+from revelu.probe.gradient import CheckedGradients
+from revelu.probe.line import Ask
+from revelu.recover.deep.rough_outputs import RoughOutputs
+from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.segments import SegmentScan
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.trace import Trace, TraceTuning, features
+from revelu.recover.method import Tell
+from revelu.recover.refine.network_fit import Samples, fit_top
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedRow:
+    """A row above the first layer.
+
+    Attributes
+    ----------
+    row : ndarray, shape (m + 1,)
+    undetermined : ndarray, shape (m + 1, q)
+        Directions of it that are not known.
+    points : ndarray, shape (n, d)
+        Of its surface.
+    seed : Seed
+        Where it was seen first.
+    """
+
+    row: FloatArray
+    undetermined: FloatArray
+    points: FloatArray
+    seed: Seed
+
+    @property
+    def n_open(self) -> int:
+        """How many directions are not known."""
+        return int(self.undetermined.shape[1])
+
+
+def _seeds() -> SeedSearch:
+    scan = SegmentScan(side=3e-3, shortest=1e-3, edge=0.02, pair=0.2, max_rounds=8)
+    return SeedSearch(scan, CheckedGradients((0.4, 0.1, 0.03)), single=0.1, precise=0.1)
+
+
+@dataclass(frozen=True)
+class RoughTraces:
+    """How upper neurons are traced that walks have missed.
+
+    Attributes
+    ----------
+    seeds : SeedSearch
+        How they are seen.
+    trace : TraceTuning
+    open_, outputs : RoughOutputs
+        How what is open of rows is fitted first, and then the outputs beside it.
+    n_segments : tuple of int
+        Segments of one round after the other on which seeds are looked for,
+    spreads : tuple of float
+        and the standard deviations of their ends: what is nearly always on turns far out.
+    faintest : float
+        Seeds are not traced if an answer's error is more than this share of their bend,
+    worst : float
+        or if their normals err by more.
+    close : float
+        A point is on a known surface if it is this near, relative to its size;
+    same : float
+        surfaces are one neuron's if this share of one's points are on the other.
+    shares : tuple of float
+        The upper layer is fitted to answers of which those count little that are off by more than
+        so many are,
+    beyond : float
+        times this: neurons that are still missing must not move others.
+    n_steps : int
+        Steps of each fit,
+    length : float
+        which move what answers tell little of no farther than this,
+    damping : Damping
+    """
+
+    seeds: SeedSearch = field(default_factory=_seeds)
+    trace: TraceTuning = field(default_factory=TraceTuning)
+    open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
+    outputs: RoughOutputs = field(default_factory=RoughOutputs)
+    n_segments: tuple[int, ...] = (12, 16, 24, 32)
+    spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
+    faintest: float = 3e-5
+    worst: float = 0.02
+    close: float = 1e-4
+    same: float = 0.5
+    shares: tuple[float, ...] = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
+    beyond: float = 3.0
+    n_steps: int = 3
+    length: float = 0.1
+    damping: Damping = field(default_factory=lambda: Damping(1e-6))
+
+    def refined(self, network: Network, samples: Samples) -> Network:
+        """Fit the upper layer to answers, ever more of those that are far off forgotten."""
+        for share in self.shares:
+            left = np.abs(samples.residual(network))
+            typical = self.beyond * np.quantile(left, share, axis=0)
+            sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
+            network = fit_top(
+                network,
+                Samples(samples.X, samples.Y, sigma),
+                Stop(self.n_steps),
+                solver=Anchored(self.length),
+                damping=self.damping,
+            )
+            log.info("left: %.3g errors, the median", np.median(np.abs(samples.residual(network))))
+        return network
+
+
+@dataclass
+class TraceSearch:
+    """The search for upper neurons by traces.
+
+    Attributes
+    ----------
+    ask : callable
+    noise : NoiseFloor
+    rng : numpy.random.Generator
+    tell : callable
+        Takes a line about what is done now.
+    stack : Stack
+        The first layer, its signs known.
+    samples : Samples
+        Answers that the outputs are fitted to.
+    how : RoughTraces
+    rows : list of TracedRow
+        Those that are known.
+    """
+
+    ask: Ask
+    noise: NoiseFloor
+    rng: np.random.Generator
+    tell: Tell
+    stack: Stack
+    samples: Samples
+    how: RoughTraces
+    rows: list[TracedRow]
+
+    def __post_init__(self) -> None:
+        self.W, self.b = self.stack.weights[-1], self.stack.biases[-1]
+        self.scale = self._scale()
+
+    def find(self) -> Network:
+        """Trace what walks have left open, then what shows beside that; return the network."""
+        walked, self.rows = self.rows, [row for row in self.rows if not row.n_open]
+        for row in walked:
+            if row.n_open:
+                traced = self._traced(row.seed)
+                self._take(row if traced is None or traced.n_open > row.n_open else traced)
+        for n, spread in zip(self.how.n_segments, self.how.spreads, strict=True):
+            before = len(self.rows)
+            self._look_beside(self.network(), n, spread)
+            self.tell(f"layer 2: {len(self.rows)} neurons")
+            log.info("%d neurons after traces, %d before", len(self.rows), before)
+        return self.network()
+
+    def network(self) -> Network:
+        """The rows, what they leave open, and the outputs: as they explain most answers."""
+        X, Y, sigma = self.samples.X, self.samples.Y, self.samples.sigma
+        rows = np.array([row.row for row in self.rows])
+        open_ = [row.undetermined for row in self.rows]
+        H = self.stack.outputs(X)
+        # What is open of a row shows where the network is far off: at first that counts, too.
+        told, _ = self.how.open_.fit(H, Y, sigma, rows, open_)
+        told, C = self.how.outputs.fit(H, Y, sigma, told, open_)
+        r = len(rows)
+        weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
+        return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
+
+    def _look_beside(self, known: Network, n: int, spread: float) -> None:
+        """Trace seeds that show in what a network leaves, the strongest first."""
+
+        def ask(X: FloatArray) -> FloatArray:
+            return np.asarray(self.ask(X) - known(X))
+
+        starts, ends = spread * self.rng.standard_normal((2, n, self.W.shape[1]))
+        whole = self.stack.with_layer(known.weights[1], known.biases[1])
+        breaks = [whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
+        seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
+        sigma = self.noise.relative
+        seeds = [
+            seed
+            for seed in sorted(seeds, key=self._strength, reverse=True)
+            if seed.error < self.how.worst and self.how.faintest * self._strength(seed) > sigma
+        ]
+        log.info("%d seeds beside %d rows", len(seeds), len(self.rows))
+        for seed in seeds:
+            if any(self._are_on(row, seed.x[None]).any() for row in self.rows):
+                continue
+            traced = self._traced(seed)
+            if traced is not None:
+                self._take(traced)
+
+    def _strength(self, seed: Seed) -> float:
+        return float(np.linalg.norm(seed.column / self.noise.unit))
+
+    def _traced(self, seed: Seed) -> TracedRow | None:
+        """The row of a seed; None where it is not found again."""
+        others = np.array([row.row for row in self.rows]).reshape(-1, len(self.b) + 1)
+        trace = Trace(
+            self.W,
+            self.b,
+            others,
+            seed,
+            self.noise.unit,
+            self.noise.relative,
+            self.scale,
+            self.rng,
+            self.how.trace,
+        )
+        trace.run(self.ask)
+        if not trace.is_found:
+            return None
+        return TracedRow(trace.theta, trace.undetermined, np.array(trace.points), seed)
+
+    def _take(self, new: TracedRow) -> None:
+        """Take a row in; of one that is there the one stays of which more is known."""
+        for j, row in enumerate(self.rows):
+            if any(
+                self._are_on(one, other.points).mean() > self.how.same
+                for one, other in ((row, new), (new, row))
+            ):
+                if new.n_open < row.n_open:
+                    self.rows[j] = new
+                return
+        self.rows.append(new)
+
+    def _are_on(self, row: TracedRow, X: FloatArray) -> BoolArray:
+        """Which points are on a row's surface."""
+        gradients = ((X @ self.W.T + self.b > 0) * row.row[:-1]) @ self.W
+        off = np.abs(features(X, self.W, self.b) @ row.row)
+        near = self.how.close * (1.0 + np.linalg.norm(X, axis=1))
+        return np.asarray(off <= near * np.linalg.norm(gradients, axis=1))
+
+    def _scale(self) -> float:
+        """How large entries of known rows are whose gradients have norm 1."""
+        V = np.array([row.row[:-1] for row in self.rows])
+        on = self.samples.X[:500] @ self.W.T + self.b > 0
+        sizes = np.array([np.linalg.norm((on * v) @ self.W, axis=1) for v in V])
+        return float(np.median(np.sqrt((V**2).mean(axis=1)) / np.median(sizes, axis=1)))

@@ -1,0 +1,395 @@
+"""An upper neuron's row, traced along its surface above a first layer that is known exactly.
+
+With ``F(x) = (relu(W x + b), 1)`` the neuron's sum is ``F(x) theta``, and every point of its
+surface is a linear equation for the 1 + m unknowns, however many walls lie between: only which
+points are this neuron's is in question.  The unknowns have a normal distribution, at first as wide
+as rows are, and each point narrows it (Kalman 1960).  So it is told where the surface is beyond a
+wall, and how surely:
+
+1. From points of the surface steps go along it, beyond the next wall or a few of them.
+2. Where the surface is foretold well enough, so that no wall and no known neuron's kink lies in the
+   range that it may be in, four points on a line across it say where it is and how much the slope
+   changes.  The line is orthogonal to gradients of what has just turned on and is not known: along
+   it the neuron's own slope is.
+3. A kink is this neuron's if it is where it was foretold and as strong; it then says where the sum
+   is 0, and what its slope is there.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+
+from revelu.probe.kink_lines import KinkLines
+from revelu.probe.line import Ask
+from revelu.recover.deep.seeds import Seed
+from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class TraceTuning:
+    """How a surface is traced.
+
+    Attributes
+    ----------
+    wide : float
+        Standard deviation of unknowns at first, in those of known rows,
+    constant : float
+        and of the constant.
+    n_steps : int
+        Steps that are drawn in a round,
+    n_walls : int
+        beyond so many walls at most, most of them beyond the next one,
+    first, farthest : float
+        by these shares of the way to the one after, and no farther than ``longest``.
+    n_asked : int
+        Places that are asked then, those that say most.
+    n_rounds : int
+        At most;
+    n_between : int
+        after so many of them it is seen whether unknowns have become better known,
+    gain : float
+        as they have if their standard deviations are less than this share of what they were,
+    patience : int
+        which may fail so many times in a row.
+    precise : float
+        Unknowns of this error, relative to known rows, are known.
+    vague : float
+        A turn is open if its weight may be off by this share of those of known rows,
+    open_ : float
+        and a direction of the row if it may be by this in the end.
+    range_ : float
+        Half of the range that is asked, in standard errors of where the surface is,
+    blur : float
+        and in errors of an answer over the change of slope;
+    widest : float
+        no more than this.
+    turned : float
+        The error that a slope may have, relative to it, where it is compared.
+    steep : float
+        The share of the gradient that has to be left across a line.
+    rounding : float
+        Error of a place: rows below have some.
+    slack : float
+        Errors of seeds and answers are taken for so many times what they are.
+    surprise : float
+        Standard errors by which a kink may be off, and more strongly forgotten in the end.
+    far : float
+        Standard deviations of an input to which it is traced.
+    least : float
+        The share of places at which the surface is found, if the row is one.
+    """
+
+    wide: float = 2.0
+    constant: float = 10.0
+    n_steps: int = 300
+    n_walls: int = 8
+    first: float = 0.03
+    farthest: float = 0.8
+    longest: float = 0.3
+    n_asked: int = 12
+    n_rounds: int = 150
+    n_between: int = 10
+    gain: float = 0.97
+    patience: int = 3
+    precise: float = 3e-3
+    vague: float = 0.05
+    open_: float = 0.2
+    range_: float = 6.0
+    blur: float = 300.0
+    widest: float = 0.25
+    turned: float = 0.3
+    steep: float = 0.1
+    rounding: float = 1e-5
+    slack: float = 3.0
+    surprise: float = 4.0
+    far: float = 2.5
+    least: float = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the surface is foretold to be.
+
+    Attributes
+    ----------
+    X, M : ndarray, shape (n, d)
+        Points of it, and unit directions across.
+    T : ndarray, shape (n,)
+        The range that is asked.
+    F, slopes : ndarray, shape (n, 1 + m)
+        What the sum is linear in there, and the slopes of that along ``M``.
+    slope, doubt, vague : ndarray, shape (n,)
+        The sum's slope, the standard error of the place, and of the slope.
+    """
+
+    X: FloatArray
+    M: FloatArray
+    T: FloatArray
+    F: FloatArray
+    slopes: FloatArray
+    slope: FloatArray
+    doubt: FloatArray
+    vague: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: IntArray | BoolArray) -> "_Places":
+        """Return some of them."""
+        return _Places(
+            self.X[rows],
+            self.M[rows],
+            self.T[rows],
+            self.F[rows],
+            self.slopes[rows],
+            self.slope[rows],
+            self.doubt[rows],
+            self.vague[rows],
+        )
+
+
+@dataclass
+class Trace:
+    """The trace from one seed.
+
+    Attributes
+    ----------
+    W, b : ndarray, shape (m, d) and (m,)
+        The first layer, as its neurons turn on.
+    others : ndarray, shape (r, m + 1)
+        Known rows above it: no line crosses their kinks.
+    seed : Seed
+    unit : ndarray, shape (k,)
+        Units of the outputs.
+    sigma : float
+        Standard error of an answer in those units, at N(0, I).
+    scale : float
+        How large entries of rows are whose gradients have norm 1.
+    rng : numpy.random.Generator
+    how : TraceTuning
+    theta : ndarray, shape (m + 1,)
+        The row; its gradient at the seed has norm 1, about.
+    covariance : ndarray, shape (m + 1, m + 1)
+    points : list of ndarray
+        Of the surface.
+    n_asked, n_found : int
+        Places that were asked, and at which the surface was found.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    others: FloatArray
+    seed: Seed
+    unit: FloatArray
+    sigma: float
+    scale: float
+    rng: np.random.Generator
+    how: TraceTuning = field(default_factory=TraceTuning)
+    theta: FloatArray = field(init=False)
+    covariance: FloatArray = field(init=False)
+    points: list[FloatArray] = field(init=False)
+    n_asked: int = field(default=0, init=False)
+    n_found: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        how, seed = self.how, self.seed
+        gain = seed.column / self.unit
+        self.strength = float(np.linalg.norm(gain))
+        self.direction = gain / self.strength
+        # Four answers or more tell a kink's place, whose errors add up.
+        self.place = 6.0 * self.sigma / self.strength
+        m = len(self.b)
+        self.prior = np.append(np.full(m, how.wide * self.scale), how.constant)
+        on = self._on(seed.x[None])[0]
+        self.rows = [np.append(w * on, 0.0) for w in self.W.T]
+        self.rows.append(features(seed.x[None], self.W, self.b)[0])
+        self.values = [*map(float, seed.normal), 0.0]
+        normal = how.slack * seed.error + 10.0 * how.rounding
+        self.errors = [normal] * len(seed.x) + [how.rounding + self.place]
+        self.points = [seed.x]
+        self._solve()
+
+    @property
+    def size(self) -> float:
+        """How large the unknowns' standard errors are, as a share of known rows' entries."""
+        return float(np.sqrt(np.diag(self.covariance)[:-1]).mean()) / self.scale
+
+    @property
+    def undetermined(self) -> FloatArray:
+        """Directions of the row that are not known, orthonormal columns, (m + 1, q)."""
+        s, V = np.linalg.eigh(self.covariance[:-1, :-1])
+        V = V[:, np.sqrt(np.maximum(s, 0.0)) > self.how.open_ * self.scale]
+        return np.asarray(np.vstack([V, np.zeros((1, V.shape[1]))]))
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the surface was where it was foretold to be, mostly, and the row is told."""
+        m = len(self.b)
+        is_told = self.n_found > m and self.undetermined.shape[1] <= m // 2
+        return is_told and self.n_found > self.how.least * self.n_asked
+
+    def run(self, ask: Ask) -> None:
+        """Trace until nothing more is told."""
+        how, last, n_stale, n_idle = self.how, np.inf, 0, 0
+        for turn in range(1, how.n_rounds + 1):
+            n_idle = 0 if self._round(ask) else n_idle + 1
+            if n_idle > how.patience:
+                return
+            if turn % how.n_between:
+                continue
+            n_stale = n_stale + 1 if self.size > how.gain * last else 0
+            last = self.size
+            is_lost = self.n_found <= how.least * self.n_asked
+            if is_lost or n_stale == how.patience or last < how.precise:
+                return
+
+    def _round(self, ask: Ask) -> int:
+        """Ask at a few places; return at how many the surface was found."""
+        places = self._chosen(self._foretold())
+        if not len(places):
+            return 0
+        lines = KinkLines(places.X, places.M, np.zeros(len(places)), places.T)
+        seen = lines.read(ask(lines.points) / self.unit, self.sigma)
+        jumps, foretold = seen.jumps @ self.direction, self.strength * places.slope
+        aside = np.linalg.norm(seen.jumps - np.outer(jumps, self.direction), axis=1)
+        error = np.hypot(
+            seen.error * np.linalg.norm(seen.jumps, axis=1),
+            self.how.slack * self.seed.error * foretold,
+        )
+        most = self.how.surprise * np.hypot(error, self.strength * places.vague)
+        most += 1e-2 * foretold
+        mine = seen.is_kink & (np.abs(jumps - foretold) < most) & (aside < most)
+        off = self.how.surprise * places.doubt + 0.02 * places.T
+        those = np.flatnonzero(mine & (np.abs(seen.tau) < off))
+        if len(those):
+            beside = ask(lines.beside(those, seen.tau)) / self.unit
+            those = those[lines.are_single(those, seen, beside, self.sigma)]
+        points, slope = lines.meets(seen), places.slope
+        for i in those:
+            self.rows += [features(points[i][None], self.W, self.b)[0], places.slopes[i]]
+            self.values += [0.0, float(jumps[i] / self.strength)]
+            place = self.how.rounding + self.how.slack * float(seen.tau_error[i])
+            self.errors.append(float(slope[i] * place))
+            self.errors.append(float(2.0 * error[i] / self.strength + 1e-3 * slope[i]))
+            self.points.append(points[i])
+        self.n_asked, self.n_found = self.n_asked + len(places), self.n_found + len(those)
+        self._solve()
+        return len(those)
+
+    def _solve(self) -> None:
+        """The unknowns' distribution by all equations, those forgotten that contradict the rest."""
+        A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
+        weights = np.ones(len(y))
+        for _ in range(4):
+            sure = weights / e**2
+            M = (A * sure[:, None]).T @ A
+            M[np.diag_indices_from(M)] += self.prior**-2
+            factor = scipy.linalg.cho_factor(M)
+            self.theta = scipy.linalg.cho_solve(factor, A.T @ (sure * y))
+            off = np.abs(A @ self.theta - y) / e
+            weights = 1.0 / (1.0 + (off / self.how.surprise) ** 2)
+        # Where they agree less well than their errors say, all errors are that much larger.
+        larger = max(1.0, float(np.median(off)) / 0.6745)
+        self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
+
+    def _on(self, X: FloatArray) -> BoolArray:
+        return np.asarray(X @ self.W.T + self.b > 0)
+
+    def _states(self, X: FloatArray) -> BoolArray:
+        """Which neurons are on, of the first layer and of known ones above."""
+        return np.hstack([self._on(X), features(X, self.W, self.b) @ self.others.T > 0])
+
+    def _steps(self, open_: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Points of the surface, and others along it, beyond a few walls, shape (n, d) each."""
+        how, rng, n = self.how, self.rng, self.how.n_steps
+        X = np.array(self.points)[rng.integers(len(self.points), size=n)]
+        G = (self._on(X) * self.theta[:-1]) @ self.W
+        G /= np.linalg.norm(G, axis=1)[:, None]
+        E = rng.standard_normal(X.shape)
+        E /= np.linalg.norm(E, axis=1)[:, None]
+        Z = X @ self.W.T + self.b
+        if len(open_):
+            # Half of them are aimed at a wall that is not known.
+            half = n // 2
+            aims = rng.choice(open_, half)
+            side = -np.sign(Z[np.arange(half), aims])[:, None]
+            E[:half] = side * self.W[aims] + 0.5 * E[:half]
+        E -= (E * G).sum(axis=1)[:, None] * G
+        E /= np.linalg.norm(E, axis=1)[:, None]
+        slopes = E @ self.W.T
+        t = np.abs(Z) / np.maximum(np.abs(slopes), 1e-12)
+        t = np.sort(np.where(Z * slopes < 0, t, 1e3), axis=1)[:, : how.n_walls]
+        t = np.hstack([np.zeros((n, 1)), t])
+        n_crossed = np.minimum(rng.geometric(0.4, n) - (rng.random(n) < 0.15), t.shape[1] - 2)
+        n_crossed = np.where(rng.random(n) < 0.25, rng.integers(t.shape[1] - 1, size=n), n_crossed)
+        rows = np.arange(n)
+        before, room = t[rows, n_crossed], t[rows, n_crossed + 1] - t[rows, n_crossed]
+        shares = np.exp(rng.uniform(np.log(how.first), np.log(how.farthest), n))
+        return X, X + (before + shares * np.minimum(room, how.longest))[:, None] * E
+
+    def _foretold(self) -> _Places:
+        """Places of the surface where it is known well enough to be asked for."""
+        how, d = self.how, self.W.shape[1]
+        errors = np.sqrt(np.diag(self.covariance)[:-1])
+        is_open = errors > how.vague * self.scale
+        start, X = self._steps(np.flatnonzero(is_open))
+        before = self._on(start)
+        for turn in range(5):
+            on = self._on(X)
+            G, values = (on * self.theta[:-1]) @ self.W, features(X, self.W, self.b) @ self.theta
+            turned = (on != before) & is_open
+            M = self._across(G, turned)
+            size = np.maximum(np.linalg.norm(M, axis=1), 1e-12)
+            M /= size[:, None]
+            if turn < 4:
+                X = X + np.clip(-values / size, -how.longest, how.longest)[:, None] * M
+        gradient = np.linalg.norm(G, axis=1)
+        slope = np.maximum((M * G).sum(axis=1), 1e-12)
+        F = features(X, self.W, self.b)
+        slopes = np.column_stack([(M @ self.W.T) * on, np.zeros(len(X))])
+        doubt = np.sqrt(np.einsum("ij,jk,ik->i", F, self.covariance, F)) / slope
+        vague = np.sqrt(np.einsum("ij,jk,ik->i", slopes, self.covariance, slopes))
+        T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
+        told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
+        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest > T)
+        told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < how.far * np.sqrt(d))
+        states = self._states(X)
+        for side in (1.0, -1.0):
+            told &= (self._states(X + side * T[:, None] * M) == states).all(axis=1)
+        return _Places(X, M, T, F, slopes, slope, doubt, vague).take(told)
+
+    def _across(self, G: FloatArray, turned: BoolArray) -> FloatArray:
+        """Gradients without what has turned on or off, whose weights are not known."""
+        M = G.copy()
+        for i in np.flatnonzero(turned.any(axis=1)):
+            Q = np.linalg.qr(self.W[turned[i]].T)[0]
+            M[i] -= Q @ (Q.T @ M[i])
+        return M
+
+    def _chosen(self, places: _Places) -> _Places:
+        """Those that say most, each beside what the others say."""
+        if not len(places):
+            return places
+        noise = places.slope * self.how.rounding + self.place
+        C, chosen, F = self.covariance.copy(), list[int](), places.F
+        spread = np.einsum("ij,jk,ik->i", F, C, F)
+        # Wide ranges hold kinks of others more often.
+        risk = 0.05 * np.log1p((places.T / 0.02) ** 2)
+        for _ in range(self.how.n_asked):
+            told = np.log1p(spread / noise**2) - risk
+            told[chosen] = -np.inf
+            best = int(told.argmax())
+            if told[best] < 0.3:
+                break
+            chosen.append(best)
+            v = C @ F[best]
+            size = float(F[best] @ v + noise[best] ** 2)
+            C -= np.outer(v, v) / size
+            spread = np.maximum(spread - (F @ v) ** 2 / size, 0.0)
+        return places.take(np.array(chosen, dtype=np.intp))
+
+
+def features(X: FloatArray, W: FloatArray, b: FloatArray) -> FloatArray:
+    """What a sum above the first layer is linear in, shape (n, m + 1)."""
+    return np.column_stack([np.maximum(X @ W.T + b, 0.0), np.ones(len(X))])

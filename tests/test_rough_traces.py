@@ -1,0 +1,149 @@
+"""Rows of upper neurons from float32 answers, traced above a first layer that is known."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.numerics.gauss_newton import Anchored, Damping, Stop, normal_equations
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
+from revelu.recover.deep.seeds import Seed
+from revelu.recover.deep.stack import Stack
+from revelu.recover.deep.trace import Trace, features
+from revelu.recover.refine.network_fit import Samples, fit_top
+
+
+def target(seed, widths=(4, 16, 8, 1)):
+    """A random network that computes in float32, and its weights."""
+    rng = np.random.default_rng(seed)
+    truth = revelu.Network(
+        [
+            (rng.standard_normal((m, d)) / np.sqrt(d)).astype(np.float32).astype(float)
+            for d, m in pairwise(widths)
+        ],
+        [(0.5 * rng.standard_normal(m)).astype(np.float32).astype(float) for m in widths[1:]],
+    )
+
+    def answer(X):
+        H = X.astype(np.float32)
+        for W, b in zip(truth.weights[:-1], truth.biases[:-1], strict=True):
+            H = np.maximum(H @ W.T.astype(np.float32) + b.astype(np.float32), np.float32(0))
+        return H @ truth.weights[-1].T.astype(np.float32) + truth.biases[-1].astype(np.float32)
+
+    oracle = Oracle(answer, widths[0])
+    return truth, oracle, measure_noise(oracle, seed)
+
+
+def seed_of(truth, j, rng, error=1e-3):
+    """A point of a neuron's surface, and its gradient with an error, as lines show them."""
+    W, b = truth.weights[0], truth.biases[0]
+    row = np.append(truth.weights[1][j], truth.biases[1][j])
+    for _ in range(1000):
+        x, y = rng.standard_normal((2, truth.dim_in))
+        t = np.linspace(0.0, 1.0, 4001)
+        z = features(x + t[:, None] * (y - x), W, b) @ row
+        at = np.flatnonzero(z[:-1] * z[1:] < 0)
+        if len(at):
+            i = at[0]
+            x = x + (t[i] + (t[1] - t[0]) * z[i] / (z[i] - z[i + 1])) * (y - x)
+            gradient = ((W @ x + b > 0) * row[:-1]) @ W
+            x = x - gradient * (features(x[None], W, b)[0] @ row) / (gradient @ gradient)
+            size = np.linalg.norm(gradient)
+            normal = gradient / size + error / 2.0 * rng.standard_normal(len(x))
+            return Seed(x, normal / np.linalg.norm(normal), truth.weights[2][:, j] * size, error)
+    raise AssertionError("no point of the surface")
+
+
+def rows_of(truth):
+    return np.column_stack([truth.weights[1], truth.biases[1]])
+
+
+def apart(truth, row, j):
+    """By how much sums differ at inputs near the surface, relative to their deviation."""
+    X = np.random.default_rng(9).standard_normal((4000, truth.dim_in))
+    F = features(X, truth.weights[0], truth.biases[0])
+    z, found = F @ rows_of(truth)[j], F @ row
+    near = np.abs(z) < np.quantile(np.abs(z), 0.5)
+    a = np.linalg.lstsq(found[near, None], z[near], rcond=None)[0]
+    return np.abs(found[near] * a - z[near]).max() / z.std()
+
+
+def trace_of(truth, noise, seed, others, rng):
+    rows = rows_of(truth)
+    scale = float(np.abs(rows[:, :-1]).mean())
+    return Trace(
+        truth.weights[0],
+        truth.biases[0],
+        others,
+        seed,
+        noise.unit,
+        noise.relative,
+        scale,
+        rng,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trace_reads_a_row_from_one_point_of_its_surface(seed):
+    truth, oracle, noise = target(seed)
+    rng, rows = np.random.default_rng(seed), rows_of(truth)
+    # The neuron that bends most inputs, and of the others half are known.
+    X = rng.standard_normal((2000, truth.dim_in))
+    on = (truth.preactivations(X)[1] > 0).mean(axis=0)
+    j = int(np.argmin(np.abs(on - 0.5)))
+    others = np.delete(rows, j, axis=0)[::2]
+    before = oracle.n_queries
+    trace = trace_of(truth, noise, seed_of(truth, j, rng), others, rng)
+    trace.run(oracle)
+    assert trace.is_found
+    assert trace.n_found > 0.8 * trace.n_asked
+    assert apart(truth, trace.theta, j) < 1e-4
+    assert oracle.n_queries - before < 12_000
+
+
+def test_a_point_of_no_surface_is_not_traced():
+    truth, oracle, noise = target(0)
+    rng = np.random.default_rng(0)
+    false = Seed(0.3 * rng.standard_normal(4), np.eye(4)[0], np.ones(1), 1e-3)
+    trace = trace_of(truth, noise, false, rows_of(truth)[:0], rng)
+    trace.run(oracle)
+    assert not trace.is_found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_that_walks_have_missed_are_traced(seed):
+    truth, oracle, noise = target(seed)
+    rng, rows = np.random.default_rng(seed), rows_of(truth)
+    X = rng.standard_normal((4000, 4)).astype(np.float32).astype(float)
+    samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+    on = (truth.preactivations(X)[1] > 0).mean(axis=0)
+    known = []
+    for j in np.argsort(np.abs(on - 0.5))[:2]:
+        one = seed_of(truth, j, rng)
+        known.append(TracedRow(rows[j], np.empty((17, 0)), one.x[None], one))
+    stack = Stack(4, truth.weights[:1], truth.biases[:1])
+    search = TraceSearch(oracle, noise, rng, lambda _: None, stack, samples, RoughTraces(), known)
+    network = search.find()
+    assert len(search.rows) > len(known)
+    network = RoughTraces().refined(network, samples)
+    off = np.abs(network(X) - truth(X)) / truth(X).std()
+    assert np.median(off) < 1e-5
+
+
+def test_a_weight_that_few_answers_tell_does_not_run_away():
+    # One unit below is on at a single answer, which is wrong by much.
+    rng = np.random.default_rng(5)
+    truth = revelu.Network(
+        [np.eye(3), rng.standard_normal((2, 3)), np.ones((1, 2))], [[0, 0, -9.0], [0.1, 0.2], [0]]
+    )
+    X = np.abs(rng.standard_normal((300, 3)))
+    X[0] = [1.0, 1.0, 9.0001]
+    Y = truth(X)
+    Y[0] += 1.0
+    samples, damping = Samples(X, Y, np.ones(1)), Damping(1e-9)
+    free = fit_top(truth, samples, Stop(1), solver=normal_equations, damping=damping)
+    held = fit_top(truth, samples, Stop(1), solver=Anchored(0.1), damping=damping)
+    assert np.abs(free.weights[1] - truth.weights[1]).max() > 10.0
+    assert np.abs(held.weights[1] - truth.weights[1]).max() < 1.0
