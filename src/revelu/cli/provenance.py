@@ -5,7 +5,7 @@ import re
 import shlex
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -54,24 +54,14 @@ def _words(parameter: Any, value: Any) -> list[str]:
 
 
 def without_secrets(text: str) -> str:
-    """Return an address without its password and secret parameters; other texts as they are."""
+    """Return an address without its password and its query; other texts as they are."""
     if not text.lower().startswith(("http://", "https://")):
         return text
     parts = urlsplit(text)
     host = parts.netloc.rpartition("@")
     place = f"{_HIDDEN}@{host[2]}" if host[1] else host[2]
-    query = "&".join(_parameter(pair) for pair in parts.query.split("&") if pair)
+    query = _HIDDEN if parts.query else ""
     return urlunsplit((parts.scheme, place, parts.path, query, ""))
-
-
-def _parameter(pair: str) -> str:
-    """What may be shown of a parameter: it, or nothing; a variable stands for its value."""
-    from revelu.adapters.addresses import may_be_secret
-
-    name, _, value = pair.partition("=")
-    if value and (_VARIABLE.fullmatch(value) or not may_be_secret(name, unquote(value))):
-        return pair
-    return _HIDDEN
 
 
 def _header(text: str) -> str:
