@@ -94,7 +94,7 @@ class RoughTraces:
     n_looks : int
         Then fresh answers are looked at, in each of
     n_rounds : int
-        so many rounds at most;
+        so many rounds at most, as long as each says more of the rows;
     wrong : float
         they are wrong if they are off by so many times what most are, and noise,
     n_wrong : int
@@ -208,11 +208,14 @@ class TraceSearch:
             self._look_along(starts, ends, self.network())
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
+        self._drop_false()
         for _ in range(self.how.n_rounds):
-            self._drop_false()
+            before = [row.n_open for row in self.rows]
             if not self._look_where_wrong():
                 break
-        self._drop_false()
+            self._drop_false()
+            if [row.n_open for row in self.rows] == before:
+                break
         return self.network()
 
     def network(self) -> Network:
