@@ -132,6 +132,66 @@ def test_rows_that_walks_have_missed_are_traced(seed):
     assert np.median(off) < 1e-5
 
 
+def search_of(truth, oracle, noise, rows, rng, n=4000, **options):
+    """A search that knows some rows, ``(row, undetermined)`` each, and answers."""
+    X = rng.standard_normal((n, truth.dim_in)).astype(np.float32).astype(float)
+    samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+    stack = Stack(truth.dim_in, truth.weights[:1], truth.biases[:1])
+    nowhere = np.full((1, truth.dim_in), 1e3)
+    seed = Seed(nowhere[0], np.eye(truth.dim_in)[0], np.ones(truth.dim_out), 1.0)
+    known = [TracedRow(row, open_, nowhere, seed) for row, open_ in rows]
+    how = RoughTraces(**options)
+    return TraceSearch(oracle, noise, rng, lambda _: None, stack, samples, how, known)
+
+
+def test_a_row_at_whose_surface_nothing_bends_is_left_out():
+    truth, oracle, noise = target(1)
+    rng, closed = np.random.default_rng(1), np.empty((17, 0))
+    on = (truth.preactivations(rng.standard_normal((4000, 4)))[1] > 0).mean(axis=0)
+    rows = rows_of(truth)[(on > 0.1) & (on < 0.9)]
+    false = rows[0] * rng.choice([-1.0, 1.0], 17)
+    given = [(row, closed) for row in (*rows, false)]
+    search = search_of(truth, oracle, noise, given, rng)
+    search._drop_false()
+    left = np.array([row.row for row in search.rows])
+    np.testing.assert_array_equal(left, rows)
+
+
+def test_a_seed_tells_what_is_open_of_its_own_row_and_of_no_other():
+    truth, oracle, noise = target(2, widths=(5, 16, 8, 1))
+    rng, rows = np.random.default_rng(2), rows_of(truth)
+    on = (truth.preactivations(rng.standard_normal((4000, 5)))[1] > 0).mean(axis=0)
+    j, other = np.argsort(np.abs(on - 0.5))[:2]
+    seed = seed_of(truth, j, rng, error=1e-4)
+    on = truth.weights[0] @ seed.x + truth.biases[0] > 0
+    open_ = np.eye(17)[:, np.flatnonzero(on)[:1]]
+    off = rows[j] + 0.3 * open_[:, 0]
+    search = search_of(truth, oracle, noise, [(off, open_)], rng)
+    assert not search._closes(seed_of(truth, other, rng, error=1e-4))
+    assert search.rows[0].n_open == 1
+    assert search._closes(seed)
+    assert search.rows[0].n_open == 0
+    np.testing.assert_allclose(search.rows[0].row, rows[j], atol=2e-3)
+
+
+def test_neurons_that_few_inputs_turn_on_are_traced_where_answers_are_wrong():
+    plain, _, _ = target(1)
+    weights, biases = [W.copy() for W in plain.weights], [b.copy() for b in plain.biases]
+    H = plain.activations(np.random.default_rng(8).standard_normal((20_000, 4)))[1]
+    rare = int(np.abs(weights[2][0]).argmax())
+    sums = H @ weights[1][rare]
+    biases[1][rare] = np.float32(-np.quantile(sums, 0.99))
+    truth = revelu.Network(weights, biases)
+    oracle = Oracle(lambda X: truth(X).astype(np.float32), 4)
+    noise, rng = measure_noise(oracle, 1), np.random.default_rng(1)
+    given = [(row, np.empty((17, 0))) for row in np.delete(rows_of(truth), rare, axis=0)]
+    search = search_of(truth, oracle, noise, given, rng)
+    before = oracle.n_queries
+    assert search._look_where_wrong()
+    assert min(apart(truth, row.row, rare) for row in search.rows) < 1e-4
+    assert oracle.n_queries - before < 60_000
+
+
 def test_a_weight_that_few_answers_tell_does_not_run_away():
     # One unit below is on at a single answer, which is wrong by much.
     rng = np.random.default_rng(5)

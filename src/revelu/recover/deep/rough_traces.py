@@ -3,6 +3,10 @@
 Above a first layer whose rows and signs are known a trace closes within a few thousand queries,
 whether the neuron is strong or faint (:mod:`revelu.recover.deep.trace`).  What is known is taken
 off the answers: kinks that are left are seeds of others, fainter ones from round to round.
+
+What is rarely on, or rarely off, few segments meet.  Where fresh answers are wrong it is near:
+segments go from there to inputs whose answers are right.  What is open of a row is told by a seed
+that it meets, and a row at whose surface nothing bends is none.
 """
 
 import logging
@@ -14,6 +18,7 @@ from revelu.network import Network
 from revelu.numerics.gauss_newton import Anchored, Damping, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
+from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.seeds import Seed, SeedSearch
@@ -79,8 +84,29 @@ class RoughTraces:
         or if their normals err by more.
     close : float
         A point is on a known surface if it is this near, relative to its size;
+    slack : float
+        a row meets a seed if it has its direction to so many times the direction's error, too;
+    told : float
+        what is open of it is told there if it turns the gradient by more than this share of its
+        own size;
     same : float
         surfaces are one neuron's if this share of one's points are on the other.
+    n_looks : int
+        Then fresh answers are looked at, in each of
+    n_rounds : int
+        so many rounds at most, as long as each says more of the rows;
+    wrong : float
+        they are wrong if they are off by so many times what most are, and noise,
+    n_wrong : int
+        and seeds are looked for from so many of these, towards the nearest that are right
+    around : float
+        and to inputs that are about so far away.
+    n_places : int
+        A row is none if at most of so many places of its surface, or of as many as there are,
+    fewest : int
+        and these are not fewer, nothing bends within
+    near : float
+        this distance, or what room there is to other neurons' surfaces.
     shares : tuple of float
         The upper layer is fitted to answers of which those count little that are off by more than
         so many are,
@@ -102,7 +128,17 @@ class RoughTraces:
     faintest: float = 3e-5
     worst: float = 0.02
     close: float = 1e-4
+    slack: float = 3.0
+    told: float = 1e-3
     same: float = 0.5
+    n_looks: int = 8000
+    n_rounds: int = 6
+    wrong: float = 30.0
+    n_wrong: int = 24
+    around: float = 0.5
+    n_places: int = 16
+    fewest: int = 4
+    near: float = 0.05
     shares: tuple[float, ...] = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
     beyond: float = 3.0
     n_steps: int = 3
@@ -168,9 +204,18 @@ class TraceSearch:
                 self._take(row if traced is None or traced.n_open > row.n_open else traced)
         for n, spread in zip(self.how.n_segments, self.how.spreads, strict=True):
             before = len(self.rows)
-            self._look_beside(self.network(), n, spread)
+            starts, ends = spread * self.rng.standard_normal((2, n, self.W.shape[1]))
+            self._look_along(starts, ends, self.network())
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
+        self._drop_false()
+        for _ in range(self.how.n_rounds):
+            before = [row.n_open for row in self.rows]
+            if not self._look_where_wrong():
+                break
+            self._drop_false()
+            if [row.n_open for row in self.rows] == before:
+                break
         return self.network()
 
     def network(self) -> Network:
@@ -186,13 +231,74 @@ class TraceSearch:
         weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
         return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
 
-    def _look_beside(self, known: Network, n: int, spread: float) -> None:
-        """Trace seeds that show in what a network leaves, the strongest first."""
+    def _look_where_wrong(self) -> bool:
+        """Trace seeds around inputs at which fresh answers are wrong; say if there were any."""
+        known, how = self.network(), self.how
+        X = self.rng.standard_normal((how.n_looks, self.W.shape[1]))
+        sigma = np.outer(self.noise.growth(X) / np.sqrt(2.0), self.noise.errors)
+        fresh = Samples(X, np.asarray(self.ask(X)), sigma)
+        off = np.abs(fresh.residual(known)).max(axis=1)
+        is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
+        log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
+        if not is_wrong.any() or is_wrong.all():
+            return False
+        # What is rarely on shows in these alone.
+        rare = Samples(X[is_wrong], fresh.Y[is_wrong], sigma[is_wrong])
+        self.samples = self.samples.joined(rare)
+        wrong = X[self.rng.permutation(np.flatnonzero(is_wrong))[: how.n_wrong]]
+        right = X[~is_wrong]
+        nearest = np.array([right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong])
+        beside = wrong + how.around * self.rng.standard_normal(wrong.shape)
+        self._look_along(np.vstack([wrong, wrong]), np.vstack([nearest, beside]), known)
+        return True
+
+    def _drop_false(self) -> None:
+        """Leave out rows where whose surfaces are, mostly, nothing bends."""
+        is_true = [self._bends(j) for j in range(len(self.rows))]
+        log.info("%d of %d rows bend nothing", is_true.count(False), len(is_true))
+        self.rows = [row for row, keep in zip(self.rows, is_true, strict=True) if keep]
+
+    def _bends(self, j: int) -> bool:
+        """Whether the answers bend where a row's surface is, as far as there is room to see it."""
+        others = np.array([other.row for i, other in enumerate(self.rows) if i != j])
+        X, M = self._surface(self.rows[j].row)
+        T = np.full(len(X), self.how.near)
+        for _ in range(4):
+            below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
+            is_clear = (below == above).all(axis=1)
+            T = np.where(is_clear, T, 0.4 * T)
+        X, M, T = (a[is_clear][: self.how.n_places] for a in (X, M, T))
+        if len(X) < self.how.fewest:
+            return True
+        lines = KinkLines(X, M, np.zeros(len(X)), T)
+        seen = lines.read(self.ask(lines.points) / self.noise.unit, self.noise.relative)
+        return bool((seen.is_kink & (np.abs(seen.tau) < 0.1 * T)).mean() > self.how.same)
+
+    def _surface(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Points of a row's surface near inputs asked, and unit normals there."""
+        X = self.samples.X
+        for turn in range(4):
+            G = ((X @ self.W.T + self.b > 0) * row[:-1]) @ self.W
+            sizes = np.maximum(np.linalg.norm(G, axis=1), 1e-12)
+            steps, M = -(features(X, self.W, self.b) @ row) / sizes, G / sizes[:, None]
+            if turn == 0:
+                nearest = np.argsort(np.abs(steps))[: 8 * self.how.n_places]
+                X, M, steps = X[nearest], M[nearest], steps[nearest]
+            is_there = np.abs(steps) < self.how.close * self.how.near
+            X = X + np.where(is_there, 0.0, np.clip(steps, -1.0, 1.0))[:, None] * M
+        return X[is_there], M[is_there]
+
+    def _states(self, X: FloatArray, others: FloatArray) -> BoolArray:
+        """Which neurons are on, of the first layer and of other rows."""
+        upper = features(X, self.W, self.b) @ others.T > 0
+        return np.hstack([X @ self.W.T + self.b > 0, upper])
+
+    def _look_along(self, starts: FloatArray, ends: FloatArray, known: Network) -> None:
+        """Trace seeds that segments show in what a network leaves, the strongest first."""
 
         def ask(X: FloatArray) -> FloatArray:
             return np.asarray(self.ask(X) - known(X))
 
-        starts, ends = spread * self.rng.standard_normal((2, n, self.W.shape[1]))
         whole = self.stack.with_layer(known.weights[1], known.biases[1])
         breaks = [whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
         seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
@@ -203,19 +309,49 @@ class TraceSearch:
             if seed.error < self.how.worst and self.how.faintest * self._strength(seed) > sigma
         ]
         log.info("%d seeds beside %d rows", len(seeds), len(self.rows))
+        asked = np.column_stack([known.weights[1], known.biases[1]])
         for seed in seeds:
-            if any(self._are_on(row, seed.x[None]).any() for row in self.rows):
+            is_known = any(self._are_on(row, seed.x[None]).any() for row in asked)
+            if is_known or any(self._are_on(row.row, seed.x[None]).any() for row in self.rows):
+                continue
+            if self._closes(seed):
                 continue
             traced = self._traced(seed)
             if traced is not None:
                 self._take(traced)
+
+    def _closes(self, seed: Seed) -> bool:
+        """Whether an open row meets a seed, for one choice of what is open, which it then has.
+
+        At the seed the row's sum is 0, and its gradient has the seed's direction: d equations.
+        """
+        on, d = self.W @ seed.x + self.b > 0, len(seed.x)
+        across = np.eye(d) - np.outer(seed.normal, seed.normal)
+        A = np.vstack([features(seed.x[None], self.W, self.b), np.zeros((d, len(on) + 1))])
+        A[1:, :-1] = across @ (self.W * on[:, None]).T
+        for j, row in enumerate(self.rows):
+            if not 0 < row.n_open < d - 1:
+                continue  # fewer equations than would contradict a row of another neuron
+            _, s, V = np.linalg.svd(A @ row.undetermined)
+            rank = int((s > self.how.told * np.linalg.norm(self.W)).sum())
+            told = row.undetermined @ V[:rank].T
+            theta = row.row - told @ np.linalg.lstsq(A @ told, A @ row.row, rcond=None)[0]
+            gradient = np.linalg.norm((on * theta[:-1]) @ self.W)
+            error = self.how.close + self.how.slack * seed.error
+            if rank and np.linalg.norm(A @ theta) <= error * gradient:
+                points = np.vstack([row.points, seed.x])
+                self.rows[j] = TracedRow(theta, row.undetermined @ V[rank:].T, points, row.seed)
+                return True
+        return False
 
     def _strength(self, seed: Seed) -> float:
         return float(np.linalg.norm(seed.column / self.noise.unit))
 
     def _traced(self, seed: Seed) -> TracedRow | None:
         """The row of a seed; None where it is not found again."""
-        others = np.array([row.row for row in self.rows]).reshape(-1, len(self.b) + 1)
+        # What is open of a row puts its surface where another trace may find it right.
+        closed = [row.row for row in self.rows if not row.n_open]
+        others = np.array(closed).reshape(-1, len(self.b) + 1)
         trace = Trace(
             self.W,
             self.b,
@@ -236,7 +372,7 @@ class TraceSearch:
         """Take a row in; of one that is there the one stays of which more is known."""
         for j, row in enumerate(self.rows):
             if any(
-                self._are_on(one, other.points).mean() > self.how.same
+                self._are_on(one.row, other.points).mean() > self.how.same
                 for one, other in ((row, new), (new, row))
             ):
                 if new.n_open < row.n_open:
@@ -244,10 +380,10 @@ class TraceSearch:
                 return
         self.rows.append(new)
 
-    def _are_on(self, row: TracedRow, X: FloatArray) -> BoolArray:
+    def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""
-        gradients = ((X @ self.W.T + self.b > 0) * row.row[:-1]) @ self.W
-        off = np.abs(features(X, self.W, self.b) @ row.row)
+        gradients = ((X @ self.W.T + self.b > 0) * row[:-1]) @ self.W
+        off = np.abs(features(X, self.W, self.b) @ row)
         near = self.how.close * (1.0 + np.linalg.norm(X, axis=1))
         return np.asarray(off <= near * np.linalg.norm(gradients, axis=1))
 

@@ -211,7 +211,7 @@ class RoughWalks:
             self.traces,
             walked,
         )
-        network = search.find()
+        network, samples = search.find(), search.samples
         n_more = len(search.rows) - len(walked)
         if n_more > 0:
             samples = samples.joined(self._asked(layers, n_more, level.frame.size))
