@@ -210,11 +210,11 @@ class TraceSearch:
             log.info("%d neurons after traces, %d before", len(self.rows), before)
         self._drop_false()
         for _ in range(self.how.n_rounds):
-            before = [row.n_open for row in self.rows]
+            was_open = [row.n_open for row in self.rows]
             if not self._look_where_wrong():
                 break
             self._drop_false()
-            if [row.n_open for row in self.rows] == before:
+            if [row.n_open for row in self.rows] == was_open:
                 break
         return self.network()
 
