@@ -27,7 +27,8 @@ def fidelity_of(given: Examination) -> Fidelity:
 def fidelity_statement(fidelity: Fidelity) -> str:
     """Return the sentence on the inputs given."""
     labels = fidelity.labels_equal
-    equal = "" if labels is None else f", the largest output is the same one on {labels:.4g} of all"
+    same = "" if labels is None else f"{100.0 * labels:.4g}%"
+    equal = f", the largest output is the same one on {same} of them" if same else ""
     n = fidelity.n_inputs
     which = "the input" if n == 1 else f"the {n:,} inputs"
     return (
