@@ -54,11 +54,12 @@ def test_a_layer_that_is_not_the_targets_is_found_out(deep_targets, monkeypatch)
     assert deep_targets.one(seed)["verdict"] == deep_targets.LAYER_WRONG
 
 
-def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets, monkeypatch):
-    # Upper neurons are on nearly nowhere: two rows of the first layer were measured to 1e-6.
-    monkeypatch.setattr(deep_targets, "MAX_SECONDS", 600.0)
-    run = deep_targets.one(41_002_394)
-    assert (run["status"], run["verdict"]) == ("recovered", "")
+@pytest.mark.parametrize("seconds", [2.0, 3.0, 600.0])
+def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets, monkeypatch, seconds):
+    # Upper neurons are on nearly nowhere: two rows of the first layer were measured to 1e-6, and
+    # two that a search cut short has are a deeper neuron's.
+    monkeypatch.setattr(deep_targets, "MAX_SECONDS", seconds)
+    assert deep_targets.one(41_002_394)["verdict"] == ""
 
 
 def test_neurons_that_were_dropped_may_be_passed_on_again(deep_targets):

@@ -160,9 +160,11 @@ def _recovery(
     said = best.candidate
     # Of a certified network all layers are known; of what is no network none is.
     is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}
-    layered = (a.candidate.layers for a in (best, *reversed(attempts)) if a.candidate.layers)
-    claimed = next(layered, ()) if is_open else ()
-    doubt, status = doubt_about(job, noise, claimed) if claimed else "", best.status
+    by = next((a for a in (best, *reversed(attempts)) if a.candidate.layers), best)
+    claimed = by.candidate.layers if is_open else ()
+    doubt, status = _undecided(by, attempts) if claimed else "", best.status
+    if claimed and not doubt:
+        doubt = doubt_about(job, noise, claimed)
     layers = () if doubt else claimed
     figures = {name: v for a in (*attempts, best) for name, v in a.candidate.figures.items()}
     if doubt:
@@ -193,6 +195,22 @@ def _recovery(
         saturated=noise.of_log_ratios
         and best.why is Why.SATURATED
         and status is not Status.RECOVERED,
+    )
+
+
+def _undecided(by: Attempt, attempts: Sequence[Attempt]) -> str:
+    """Say why a layer is not to be called exact before the method that took over has ended.
+
+    Where a function is constant nearly everywhere, pieces of a deeper neuron's surface pass for
+    hyperplanes of the first layer; a network on them is wrong at most inputs, and walks along
+    surfaces, as the next method's, tell them apart.
+    """
+    is_cut = any(a.why is Why.LIMIT and a.method.name != by.method.name for a in attempts)
+    if not is_cut or by.candidate.network is None or by.share >= 0.5:
+        return ""
+    return (
+        "no layer is called exact: the network found above it is wrong at most inputs, and the "
+        "search that would have told why was cut"
     )
 
 
