@@ -227,6 +227,13 @@ def test_no_layer_is_called_exact_where_the_answers_hardly_change(seed):
         assert are_layers_of([recovery.first_layer], truth)
 
 
+def test_a_first_layer_above_which_no_row_is_left_is_not_added_to():
+    truth = rarely_changing(6)
+    recovery = revelu.extract(truth, seed=6, checks=300, budget=60_000)
+    assert recovery.status in {Status.UNVERIFIED, Status.PARTIAL, Status.BUDGET_EXHAUSTED}
+    assert are_layers_of(recovery.details.get("layers", []), truth)
+
+
 def test_no_layer_is_called_exact_that_does_not_see_all_that_the_answers_do():
     truth = zoo.random_network([9, 3, 9, 1], seed=2)
     oracle = Oracle(truth, 9)

@@ -273,9 +273,9 @@ class Layers:
     def add_first_rows(self, first: FirstRows) -> bool:
         """Add rows of the first layer that it lacks, if critical points are of some; say if any.
 
-        Their signs are not known: what lies above tells all anew.
+        Their signs are not known: what lies above tells all anew, if anything does.
         """
-        if not self.levels:
+        if not (self.levels and self.levels[0].walks):
             return False
         level = self.levels[0]
         stack = level.frame.stack
