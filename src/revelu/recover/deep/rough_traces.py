@@ -107,11 +107,10 @@ class RoughTraces:
         and these are not fewer, nothing bends within
     near : float
         this distance, or what room there is to other neurons' surfaces.
-    shares : tuple of float
-        The upper layer is fitted to answers of which those count little that are off by more than
-        so many are,
+    n_fits : int
+        The upper layer is fitted so often to answers of which those count little that are off
     beyond : float
-        times this: neurons that are still missing must not move others.
+        by so many times what half of them are: neurons that are still missing must not move others.
     n_steps : int
         Steps of each fit,
     length : float
@@ -139,17 +138,17 @@ class RoughTraces:
     n_places: int = 16
     fewest: int = 4
     near: float = 0.05
-    shares: tuple[float, ...] = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
+    n_fits: int = 6
     beyond: float = 3.0
     n_steps: int = 3
     length: float = 0.1
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def refined(self, network: Network, samples: Samples) -> Network:
-        """Fit the upper layer to answers, ever more of those that are far off forgotten."""
-        for share in self.shares:
+        """Fit the upper layer to answers, those that are far off forgotten."""
+        for _ in range(self.n_fits):
             left = np.abs(samples.residual(network))
-            typical = self.beyond * np.quantile(left, share, axis=0)
+            typical = self.beyond * np.median(left, axis=0)
             sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
             network = fit_top(
                 network,
