@@ -173,6 +173,16 @@ def test_a_float32_module_answers_float32():
     assert answer.dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_modules_of_short_numbers_answer_these(dtype):
+    module, X = plain(3, 4, 2, dtype=dtype), points(3)
+    answer = TorchTarget(module)(X)
+    with torch.no_grad():
+        wanted = module(torch.tensor(X, dtype=dtype))
+    assert answer.dtype == np.float32  # which holds all of them
+    assert np.array_equal(answer, wanted.double().numpy())
+
+
 def test_a_module_that_does_not_say_its_inputs_is_told_them():
     class Sum(nn.Module):
         def forward(self, x):

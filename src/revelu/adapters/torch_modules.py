@@ -169,8 +169,10 @@ class TorchTarget:
         rows = X if self.row is None else X.reshape(len(X), *self.row)
         with torch.no_grad():
             answer = self.module(torch.tensor(rows, dtype=self._dtype, device=self._device))
-        answer = self._output_of(answer)
-        found = np.asarray(answer.detach().cpu())
+        answer = self._output_of(answer).detach().cpu()
+        # NumPy has no bfloat16; float32 holds every number of fewer bits as it is.
+        is_short = answer.is_floating_point() and answer.dtype.itemsize < torch.float32.itemsize
+        found = np.asarray(answer.float() if is_short else answer)
         return found.reshape(len(X), -1) if found.ndim and len(found) == len(X) else found
 
     def _output_of(self, answer: Any) -> Any:
