@@ -238,3 +238,28 @@ def test_what_fails_an_audit():
     cut = document_rows((made("none", "span", cut=True),))
     assert [exceeds(cut, kind) for kind in ("weights", "span")] == [None, True]
     assert exceeds([], "weights") is None
+
+
+def test_why_the_top_probability_alone_is_not_advised():
+    first, top = made("none", "weights"), made("top-1 probability", "nothing", None, None)
+
+    def said(row, first=first):
+        return advice([first, row], 3, DATA)[1]
+
+    assert said(top) == (
+        "the top-1 probability gives away nothing by these attacks, and is not advised: alone it "
+        "does not say the class, and behind it a span was looked for, no network"
+    )
+    assert "gives away the span of the first layer" in said(replace(top, recovered="span"))
+    assert "probability was not seen to an end, and is not advised" in said(replace(top, cut=True))
+    assert "no defence" in said(replace(top, recovered="weights"))
+    # What gives nothing away needs no such advice.
+    assert "top-1" not in said(top, made("none", "nothing"))
+    assert not serves(top, 3)
+
+
+def test_a_certificate_is_one_of_what_a_row_says():
+    span = made("labels", "span", certified=True)
+    assert span.vouched == span
+    assert not replace(span, recovered="nothing").vouched.certified
+    assert not replace(span, cut=True).vouched.certified

@@ -100,6 +100,7 @@ def advice(
     said = [_of_numbers(found, rows, n_outputs, data, run_again)]
     classes = [row for row in rows if row.defence == "labels"]
     said += [_of_labels(row, rows[0]) for row in classes if n_outputs > 1]
+    said += [_of_top(row) for row in rows[1:] if row.defence == WITHHELD[0] and _level(rows[0])]
     said.append(_limit(rows))
     if digits := _by_digits(rows):
         said.append(digits)
@@ -216,6 +217,20 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     if label.recovered in NETWORK:
         return f"{text}, and so do labels"
     return f"{text}; labels leave {_WORDS[label.recovered]}"
+
+
+def _of_top(row: AuditRow) -> str:
+    """Why the largest probability alone is no defence to take, whatever it gives away.
+
+    It keeps no class, and what was looked for behind it is less than behind other answers.
+    """
+    if row.recovered in NETWORK:
+        return "the top-1 probability is no defence: of two classes it tells all, beside its class"
+    given = f"gives away {_WORDS[row.recovered]}" if row.is_judged else "was not seen to an end"
+    return (
+        f"the top-1 probability {given}, and is not advised: alone it does not say the class, and "
+        "behind it a span was looked for, no network"
+    )
 
 
 def _of_labels(row: AuditRow, first: AuditRow) -> str:

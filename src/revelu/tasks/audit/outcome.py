@@ -89,7 +89,8 @@ class Seen:
 
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
-    judge, rows = seen.judge, tuple(with_implied(seen.rows, seen.makes))
+    judge = seen.judge
+    rows = tuple(row.vouched for row in with_implied(seen.rows, seen.makes))
     missing = tuple(defence.name for defence in seen.missing)
     limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
