@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
-from revelu.oracle import Noisy, Rounded
+from revelu.oracle import Noisy, Normalised, Rounded, degrade
 from revelu.tasks.audit.advice import advice, concluded, serves
 from revelu.tasks.audit.changes import changes, exceeds
 from revelu.tasks.audit.defences import Defence, defences, in_turn
@@ -52,10 +54,20 @@ def test_what_can_be_made_of_what(finer, coarser, makes):
     assert LISTED[finer].makes(LISTED[coarser]) is makes
 
 
-def test_noise_that_was_clipped_is_not_added_to():
-    listed = {d.name: d for d in defences(1.0, 3, 0, probabilities=True)}
-    assert not listed["noise 1e-4"].makes(listed["noise 1e-2"])
-    assert listed["none"].makes(listed["noise 1e-2"])
+def test_noise_that_was_clipped_is_added_to_where_it_is_faint():
+    noises = (1e-4, 5e-3, 1e-2)
+    listed = defences(0.3, 3, 0, probabilities=True, noises=noises)
+    none, faint, half, loud = (d for d in listed if d.name == "none" or d.name[0:5] == "noise")
+    assert none.makes(loud)
+    assert faint.makes(loud)
+    # Clipping has moved these by half the noise that others have.
+    assert not half.makes(loud)
+    assert not loud.makes(faint)
+    P = np.tile([0.98, 0.015, 0.005], (100_000, 1))
+    more = Noisy(np.sqrt(loud.sigma**2 - faint.sigma**2), 5), Normalised()
+    made_of_faint = degrade(lambda _: faint.of(P), *more)(P)
+    for j in range(3):
+        assert ks_2samp(made_of_faint[:, j], loud.of(P)[:, j]).pvalue > 1e-3
 
 
 def test_the_order_of_attacks():

@@ -159,9 +159,11 @@ def so_far(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, run_agai
     what = "every weight" if first.recovered == "weights" else _WORDS[first.recovered]
     least = "" if first.is_judged else " at least"
     parts = [f"the answers as they are give away {what}{least}{_mark(first)}"]
-    usable = [row for row in others if serves(row, n_outputs)]
-    if first.is_judged and (vain := [r.defence for r in usable if _level(r) >= _level(first)]):
+    # What gives away as much helps no one, whether its answers still serve or not.
+    numeric = [row for row in others if row.defence not in WITHHELD]
+    if first.is_judged and (vain := [r.defence for r in numeric if _level(r) >= _level(first)]):
         parts.append(f"{_listed(vain)} {'does' if _is_one(vain) else 'do'} not help")
+    usable = [row for row in others if serves(row, n_outputs)]
     ended = [row for row in usable if first.is_judged and row.is_judged]
     less = [row for row in ended if _level(row) < _level(first)]
     parts += [f"{row.defence} {_verb([row.defence])} away {_WORDS[row.recovered]}" for row in less]
