@@ -149,8 +149,9 @@ def test_no_defence_is_advised_that_gives_away_as_much():
     )
     assert "labels" not in advice([*rows, replace(label, cut=True)], 3, DATA)[0]
     # Digits that change classes hide more, and serve no one.
-    rows.append(made("1 digit", "nothing", kept=0.5))
+    rows.append(made("3 digits", "nothing", kept=0.5))
     assert concluded(rows, 3).kind == "none helps"
+    assert "copy of the function; 3 digits do not keep the class" in advice(rows, 3, DATA)[0]
 
 
 @pytest.mark.parametrize("cut", ["none", "4 digits", "2 digits"])

@@ -401,7 +401,7 @@ class Asking(Command):
     report: Report = None
     budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
     max_seconds: Annotated[
-        float | None, optional("Ask nothing later than this; computing may go on.")
+        float | None, optional("After the first question: ask nothing later; computing may go on.")
     ] = None
     seed: Seed = 0
     dim_in: DimIn = None

@@ -213,6 +213,9 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     usable = [row for row in rows if serves(row, n_outputs)]
     kinds = dict.fromkeys(_WORDS[row.recovered] for row in usable)
     text = f"all that {kept} give away {' or '.join(kinds)}"
+    others = [row.defence for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
+    if others:
+        text += f"; {_listed(others)} {'does' if _is_one(others) else 'do'} not {kept}"
     label = next((row for row in rows if row.defence == "labels"), None)
     if label is None or not label.is_judged:
         return text

@@ -125,7 +125,12 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
         so_far="" if end.changed else so_far(found, rows, n_outputs, run_again),
         run_again=run_again,
         advice=said,
-        warnings=(*([blocked] if blocked else []), *_one_class(judge, rows), *seen.warnings),
+        warnings=(
+            *([blocked] if blocked else []),
+            *_affine(oracle, rows),
+            *_one_class(judge, rows),
+            *seen.warnings,
+        ),
         domain=oracle.where,
         compared_on="" if judge is None else " and ".join(judge.inputs),
     )
@@ -141,6 +146,17 @@ def _deciding(judge: Judge | None, missing: Sequence[Defence]) -> list[str]:
         row = AuditRow(defence.name, "nothing", labels_kept=kept, shift=shift)
         found += [defence.name] if serves(row, known.Y.shape[1]) else []
     return found
+
+
+def _affine(oracle: Oracle, rows: Sequence[AuditRow]) -> list[str]:
+    """Warn of a network without a hidden neuron, where another domain might show some."""
+    copy = rows[0].finding.copy if rows and rows[0].finding is not None else None
+    if copy is None or any(copy.architecture[1:-1]) or oracle.domain is not None:
+        return []
+    return [
+        "on N(0, I) the target is an affine map, and that is what was audited: if its inputs are "
+        "others, audit it on those (--like DATA)"
+    ]
 
 
 def _one_class(judge: Judge | None, rows: Sequence[AuditRow]) -> list[str]:
