@@ -153,10 +153,8 @@ def _affine(oracle: Oracle, rows: Sequence[AuditRow]) -> list[str]:
     copy = rows[0].finding.copy if rows and rows[0].finding is not None else None
     if copy is None or any(copy.architecture[1:-1]) or oracle.domain is not None:
         return []
-    return [
-        "on N(0, I) the target is an affine map, and that is what was audited: if its inputs are "
-        "others, audit it on those (--like DATA)"
-    ]
+    seen = "on N(0, I) the target is an affine map, and that is what was audited"
+    return [f"{seen}: if its inputs are others, audit it on those (--like DATA)"]
 
 
 def _one_class(judge: Judge | None, rows: Sequence[AuditRow]) -> list[str]:
