@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import ks_2samp
 
 from revelu.oracle import Noisy, Normalised, Rounded, degrade
+from revelu.recovery import Recovery, Status
 from revelu.tasks.audit.advice import advice, concluded, serves
+from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.changes import changes, exceeds
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied
@@ -276,3 +278,26 @@ def test_a_certificate_is_one_of_what_a_row_says():
     assert span.vouched == span
     assert not replace(span, recovered="nothing").vouched.certified
     assert not replace(span, cut=True).vouched.certified
+
+
+def test_a_limit_follows_from_the_row_that_was_attacked():
+    rows = [made("none", "weights"), made("3 digits", "weights", queries=7, implied_by="2 digits")]
+    rows.append(made("2 digits", "weights", queries=7))
+    assert "at about 7 queries (2 digits)" in advice(rows, 3, DATA)[1]
+
+
+def test_what_serves_no_one_is_named_where_it_gives_away_less():
+    rows = [made("none", "weights"), made("float32", "weights")]
+    rows += [made("3 digits", "nothing", kept=0.5), made("2 digits", "weights", kept=0.5)]
+    said = advice(rows, 3, DATA)[0]
+    assert said.endswith("give away the weights; 3 digits do not keep the class")
+
+
+def test_labels_as_they_are_have_advice_of_their_own():
+    network = Recovery(Status.RECOVERED, None, ledger=None, classes=(0.0, 1.0))
+    first = made("none", "weights", finding=Finding(9, network, None, False, False, ()))
+    rows = [first, replace(first, defence="2 digits"), made("noise 1e-2", "weights", shift=0.1)]
+    assert advice(rows, 1, DATA)[0] == (
+        "no digits and no noise hide labels, for who rounds has these again: they give away the "
+        "weights"
+    )

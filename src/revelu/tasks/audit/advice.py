@@ -144,6 +144,11 @@ def _of_numbers(
             f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
             f"{_WORDS[best.recovered]}{_mark(best)}"
         )
+    if rows[0].finding is not None and rows[0].finding.classes:
+        return (
+            "no digits and no noise hide labels, for who rounds has these again: they give away "
+            f"{_WORDS[rows[0].recovered]}"
+        )
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
 
 
@@ -213,8 +218,9 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     usable = [row for row in rows if serves(row, n_outputs)]
     kinds = dict.fromkeys(_WORDS[row.recovered] for row in usable)
     text = f"all that {kept} give away {' or '.join(kinds)}"
-    others = [row.defence for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
-    if others:
+    # What is given away behind these may be less, and no one is served by that.
+    rest = [row for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
+    if others := [row.defence for row in rest if _level(row) < _level(rows[0])]:
         text += f"; {_listed(others)} {'does' if _is_one(others) else 'do'} not {kept}"
     label = next((row for row in rows if row.defence == "labels"), None)
     if label is None or not label.is_judged:
@@ -294,7 +300,8 @@ def _limit(rows: Sequence[AuditRow]) -> str:
         unfinished = any(not row.is_judged for row in rows)
         yet = " before attacks were cut" if unfinished else ""
         return f"no limit on queries follows: no attack found a network{yet}"
-    least = min(found, key=lambda r: r.queries or 0)
+    # Of equals the one that was attacked, and not what follows from it.
+    least = min(found, key=lambda r: (r.queries or 0, r.implied_by))
     return (
         f"extraction starts to work at about {least.queries:,} queries ({_name(least)}): a limit "
         "helps only below that, counted over all callers who may work together, and for good"
