@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
-from revelu.oracle import Noisy, Rounded
+from revelu.oracle import Noisy, Normalised, Rounded, degrade
+from revelu.recovery import Recovery, Status
 from revelu.tasks.audit.advice import advice, concluded, serves
+from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.changes import changes, exceeds
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied
@@ -52,10 +56,20 @@ def test_what_can_be_made_of_what(finer, coarser, makes):
     assert LISTED[finer].makes(LISTED[coarser]) is makes
 
 
-def test_noise_that_was_clipped_is_not_added_to():
-    listed = {d.name: d for d in defences(1.0, 3, 0, probabilities=True)}
-    assert not listed["noise 1e-4"].makes(listed["noise 1e-2"])
-    assert listed["none"].makes(listed["noise 1e-2"])
+def test_noise_that_was_clipped_is_added_to_where_it_is_faint():
+    noises = (1e-4, 5e-3, 1e-2)
+    listed = defences(0.3, 3, 0, probabilities=True, noises=noises)
+    none, faint, half, loud = (d for d in listed if d.name == "none" or d.name[0:5] == "noise")
+    assert none.makes(loud)
+    assert faint.makes(loud)
+    # Clipping has moved these by half the noise that others have.
+    assert not half.makes(loud)
+    assert not loud.makes(faint)
+    P = np.tile([0.98, 0.015, 0.005], (100_000, 1))
+    more = Noisy(np.sqrt(loud.sigma**2 - faint.sigma**2), 5), Normalised()
+    made_of_faint = degrade(lambda _: faint.of(P), *more)(P)
+    for j in range(3):
+        assert ks_2samp(made_of_faint[:, j], loud.of(P)[:, j]).pvalue > 1e-3
 
 
 def test_the_order_of_attacks():
@@ -137,8 +151,9 @@ def test_no_defence_is_advised_that_gives_away_as_much():
     )
     assert "labels" not in advice([*rows, replace(label, cut=True)], 3, DATA)[0]
     # Digits that change classes hide more, and serve no one.
-    rows.append(made("1 digit", "nothing", kept=0.5))
+    rows.append(made("3 digits", "nothing", kept=0.5))
     assert concluded(rows, 3).kind == "none helps"
+    assert "copy of the function; 3 digits do not keep the class" in advice(rows, 3, DATA)[0]
 
 
 @pytest.mark.parametrize("cut", ["none", "4 digits", "2 digits"])
@@ -238,3 +253,51 @@ def test_what_fails_an_audit():
     cut = document_rows((made("none", "span", cut=True),))
     assert [exceeds(cut, kind) for kind in ("weights", "span")] == [None, True]
     assert exceeds([], "weights") is None
+
+
+def test_why_the_top_probability_alone_is_not_advised():
+    first, top = made("none", "weights"), made("top-1 probability", "nothing", None, None)
+
+    def said(row, first=first):
+        return advice([first, row], 3, DATA)[1]
+
+    assert said(top) == (
+        "the top-1 probability gives away nothing by these attacks, and is not advised: alone it "
+        "does not say the class, and behind it a span was looked for, no network"
+    )
+    assert "gives away the span of the first layer" in said(replace(top, recovered="span"))
+    assert "probability was not seen to an end, and is not advised" in said(replace(top, cut=True))
+    assert "no defence" in said(replace(top, recovered="weights"))
+    # What gives nothing away needs no such advice.
+    assert "top-1" not in said(top, made("none", "nothing"))
+    assert not serves(top, 3)
+
+
+def test_a_certificate_is_one_of_what_a_row_says():
+    span = made("labels", "span", certified=True)
+    assert span.vouched == span
+    assert not replace(span, recovered="nothing").vouched.certified
+    assert not replace(span, cut=True).vouched.certified
+
+
+def test_a_limit_follows_from_the_row_that_was_attacked():
+    rows = [made("none", "weights"), made("3 digits", "weights", queries=7, implied_by="2 digits")]
+    rows.append(made("2 digits", "weights", queries=7))
+    assert "at about 7 queries (2 digits)" in advice(rows, 3, DATA)[1]
+
+
+def test_what_serves_no_one_is_named_where_it_gives_away_less():
+    rows = [made("none", "weights"), made("float32", "weights")]
+    rows += [made("3 digits", "nothing", kept=0.5), made("2 digits", "weights", kept=0.5)]
+    said = advice(rows, 3, DATA)[0]
+    assert said.endswith("give away the weights; 3 digits do not keep the class")
+
+
+def test_labels_as_they_are_have_advice_of_their_own():
+    network = Recovery(Status.RECOVERED, None, ledger=None, classes=(0.0, 1.0))
+    first = made("none", "weights", finding=Finding(9, network, None, False, False, ()))
+    rows = [first, replace(first, defence="2 digits"), made("noise 1e-2", "weights", shift=0.1)]
+    assert advice(rows, 1, DATA)[0] == (
+        "no digits and no noise hide labels, for who rounds has these again: they give away the "
+        "weights"
+    )

@@ -111,7 +111,8 @@ def test_the_span_is_kept_where_the_network_is_not_found(narrow):
 
     cut = narrow(lambda: Finding(7, None, None, True, False, ()))
     row = labels_of(cut)
-    assert (row.recovered, row.certified, row.cut, row.tries) == ("span", True, True, 1)
+    assert row.finding.certified
+    assert (row.recovered, row.certified, row.cut, row.tries) == ("span", False, True, 1)
     assert cut.advice[1].startswith("labels alone are not advised: they give away the span")
     assert cut.run_again.startswith("--max-seconds")
 
@@ -204,6 +205,8 @@ def test_labels_are_asked_in_a_domain():
     target = TRUTH.after(np.diag(1.0 / np.arange(1.0, 7.0)), -np.arange(6.0) / np.arange(1.0, 7.0))
     row = labels_of(revelu.audit(target, budget=MOST_QUERIES, domain=domain))
     assert (row.recovered, row.certified) == ("weights", True)
+    assert any(f"inputs {domain.words} get another label" in note for note in row.notes)
+    assert not any("N(0, I)" in note for note in row.notes)
     for mine, true in zip(in_one_scale(row.finding.copy), in_one_scale(target), strict=True):
         assert np.abs(mine - true).max() < 1e-10
 

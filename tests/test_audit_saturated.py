@@ -98,3 +98,17 @@ def test_a_target_without_digits_as_it_is_is_undecided():
         "warn",
     )
     assert account["advice"][0].startswith("inconclusive: run again with --like DATA")
+
+
+@pytest.mark.parametrize("domain", [None, revelu.Domain.gaussian([1e6] * 3, [2.0] * 3)])
+def test_what_is_affine_where_it_was_asked_is_warned_of(domain):
+    """No line through N(0, I) is long enough to meet a bend of such units."""
+    network = revelu.zoo.random_network([3, 4, 1], seed=5)
+    found = revelu.audit(
+        lambda X: network((X - 1e6) / DEVIATION), dim_in=3, domain=domain, budget=3_000
+    )
+    warned = [text for text in found.warnings if "affine" in text and "--like DATA" in text]
+    assert len(warned) == (domain is None)
+    assert ("no hidden layer" in found.facts["depth"]) == (domain is None)
+    shown = page("audit", {"target": "t", **found.to_dict()})
+    assert "<b>Undecided</b>: the target is saturated" in shown

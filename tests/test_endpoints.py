@@ -9,6 +9,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 import pytest
 from json_serving import JsonServer
@@ -24,6 +25,7 @@ from revelu.adapters.http_client import Client, Reply
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.errors import FormatError, InputError, TargetError
+from revelu.oracle.journal import Journal
 from serving import running, serving
 
 NETWORK = revelu.zoo.random_network([6, 5, 2], seed=1)
@@ -822,3 +824,71 @@ def test_certificates_are_shown_and_checked(server, tmp_path):
     for ca in (None, f"{tmp_path / 'ca.pem'}"):  # a server that is not known; none is shown
         with pytest.raises(TargetError, match=r"no connection|connection failed"):
             open_endpoint(revelu.Endpoint(url, ROWS, ca_cert=ca), 6)(X[:1])
+
+
+# -- what was asked where it fails -------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", [ROWS, ROW])
+def test_rows_that_no_request_carried_are_not_asked(server, request_):
+    server.script = ["status 400"]
+    oracle = revelu.open_oracle(revelu.Endpoint(server.url, request_, dim_in=6))
+    with pytest.raises(TargetError):
+        oracle(X[:3])
+    # The first request has one row.
+    assert (oracle.n_queries, oracle.n_answered) == (1, 0)
+    oracle(X[:3])
+    assert (oracle.n_queries, oracle.n_answered) == (4, 3)
+
+
+def out_of_reach(monkeypatch, after):
+    """Let the server be gone after so many requests."""
+    exchange, left = Client._exchange, iter(range(after))
+
+    def exchanged(*arguments):
+        if next(left, None) is None:
+            raise httpx.ConnectError("refused") from ConnectionRefusedError()
+        return exchange(*arguments)
+
+    monkeypatch.setattr(Client, "_exchange", exchanged)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+
+def test_rows_to_a_server_that_is_gone_are_not_asked(server, monkeypatch):
+    oracle = revelu.open_oracle(revelu.Endpoint(server.url, ROWS, dim_in=6))
+    oracle(X)
+    out_of_reach(monkeypatch, 0)
+    with pytest.raises(TargetError, match=r"no connection any more: refused$"):
+        oracle(X)
+    assert (oracle.n_queries, oracle.n_answered) == (40, 40)
+
+
+def test_rows_whose_answer_was_lost_were_asked(server):
+    oracle = revelu.open_oracle(revelu.Endpoint(server.url, ROWS, dim_in=6))
+    oracle(X)
+    server.script = ["reset"] * 6
+    with pytest.raises(TargetError, match="the connection failed"):
+        oracle(X)
+    assert (oracle.n_queries, oracle.n_answered) == (80, 40)
+
+
+def test_a_server_that_is_gone_midway_is_said_to_have_answered(
+    server, invoke, tmp_path, monkeypatch
+):
+    out_of_reach(monkeypatch, 3)
+    options = ("--dim-in", "6", "--journal", "run.db", "--report", "page.html")
+    result = invoke("extract", server.url, "--request", ROWS, *options)
+    assert result.exit_code == ExitCode.TARGET
+    n = Journal(tmp_path / "run.db").n_queries
+    assert f"(after {n:,} answered queries; the same command goes on from there)" in result.stderr
+    assert "what was asked until then is in page.html" in result.stderr
+    assert f"{n:,} queries in" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_of_nothing_is_said_to_be_missing(server, invoke, tmp_path, monkeypatch):
+    out_of_reach(monkeypatch, 0)
+    options = ("--dim-in", "6", "--request", ROWS, "--report", "page.html")
+    result = invoke("extract", server.url, *options)
+    assert "is the server running" in result.stderr
+    assert "page.html was not written: nothing was answered" in result.stderr
+    assert not (tmp_path / "page.html").exists()

@@ -7,7 +7,15 @@ target that answers nonsense.  Every class derives from :class:`ReveluError`.
 
 
 class ReveluError(Exception):
-    """Base class of everything that revelu raises on purpose."""
+    """Base class of everything that revelu raises on purpose.
+
+    Attributes
+    ----------
+    n_unsent : int
+        Rows of a batch that failed, and that no request had carried by then: they were not asked.
+    """
+
+    n_unsent = 0
 
 
 class InputError(ReveluError, ValueError):

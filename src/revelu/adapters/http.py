@@ -144,7 +144,9 @@ class HttpTarget:
         number = f"{next(_counter)}"
         body = encode("inputs", [tensor], self._fields(number), binary=self._is_binary)
         for attempt in range(1, self._attempts + 1):
-            reply = self.client.request("POST", f"{self.url}/infer", body.content, body.headers)
+            reply = self.client.request(
+                "POST", f"{self.url}/infer", body.content, body.headers, n_rows=len(X)
+            )
             if reply.status >= 400:
                 raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply.content)}")
             try:

@@ -20,7 +20,7 @@ from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.error_pages import error_of
 from revelu.adapters.pace import Pace
-from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.extras import import_extra
 
 log = logging.getLogger(__name__)
@@ -104,6 +104,10 @@ class _PassingError(Exception):
         self.pause, self.status = pause, status
 
 
+class _UnsentError(_PassingError):
+    """There is no connection, so that nothing was sent."""
+
+
 class Client:
     """A connection to one host; threads share it, and a pickled copy opens its own.
 
@@ -163,7 +167,7 @@ class Client:
         self.shortest = shortest
         self.connection = Connection() if connection is None else connection
         self.listener: Callable[[Exchange], None] | None = None
-        self.until = math.inf
+        self.until, self._has_replied = math.inf, False
         self._pace = Pace(rate)
         self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
@@ -195,6 +199,7 @@ class Client:
         *,
         query: str = "",
         patient: bool = True,
+        n_rows: int = 0,
     ) -> Reply:
         """Send a request, again and again where what failed may be over soon.
 
@@ -207,6 +212,8 @@ class Client:
             Parameters besides those of the address; no message shows them.
         patient : bool
             Try again where there is no connection, too.
+        n_rows : int
+            Rows that it carries; an error says where these were not sent.
 
         Returns
         -------
@@ -225,10 +232,13 @@ class Client:
             If there is none by ``until``.
         """
         httpx, stamina = self._libraries()
+        was_sent = False
 
         def pause(error: Exception) -> bool | float:
+            nonlocal was_sent
             if not isinstance(error, _PassingError):
                 return False
+            was_sent |= not isinstance(error, _UnsentError)
             if error.pause is not None and error.pause > self.longest_pause:
                 return False
             if time.monotonic() + (error.pause or 0.0) >= self.until:
@@ -245,24 +255,30 @@ class Client:
                     try:
                         return self._once(method, url, query, content, headers or {})
                     except httpx.ConnectError as error:
-                        reason = f"no connection: {shown(error)}{_what_to_look_at(error)}"
+                        hint = "" if self._has_replied else _what_to_look_at(error)
+                        lost = " any more" if self._has_replied else ""
+                        reason = f"no connection{lost}: {shown(error)}{hint}"
                         if not patient:
                             raise TargetError(f"{url}: {reason}") from None
-                        raise _PassingError(reason) from None
+                        raise _UnsentError(reason) from None
                     except httpx.RequestError as error:
                         reason = shown(error) or type(error).__name__
                         raise _PassingError(f"the connection failed: {reason}") from None
                     except (httpx.InvalidURL, UnicodeError) as error:
                         raise InputError(f"{url}: is no address: {shown(error)}") from None
-        except _PassingError as error:
-            if time.monotonic() + (error.pause or 0.0) >= self.until:
-                raise LimitReachedError(f"the seconds allowed are over: {url}: {error}") from None
-            hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
-            said = f"{url}: {error}{hint}"
-            if error.status is not None:
-                raise FailingError(said, error.status) from None
-            raise TargetError(said) from None
+        except (_PassingError, LimitReachedError) as error:
+            failure = self._given_up(url, error) if isinstance(error, _PassingError) else error
+            failure.n_unsent = 0 if was_sent else n_rows
+            raise failure from None
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    def _given_up(self, url: str, error: _PassingError) -> ReveluError:
+        """Return what is raised where asking again has not helped."""
+        if time.monotonic() + (error.pause or 0.0) >= self.until:
+            return LimitReachedError(f"the seconds allowed are over: {url}: {error}")
+        hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
+        said = f"{url}: {error}{hint}"
+        return TargetError(said) if error.status is None else FailingError(said, error.status)
 
     def _once(
         self, method: str, url: str, query: str, content: bytes, given: Mapping[str, str]
@@ -314,6 +330,7 @@ class Client:
                     raise TargetError(f"{url}: answers more than {self.max_bytes:,} bytes")
                 if time.monotonic() > deadline:
                     raise _PassingError(f"no whole answer within {seconds:.3g} s")
+            self._has_replied = True
             found = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, found, b"".join(chunks))
 

@@ -1,11 +1,12 @@
 """Requests no larger than a server takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from revelu.adapters.http_client import TooLargeError
-from revelu.errors import TargetError
+from revelu.errors import ReveluError, TargetError
 from revelu.types import FloatArray
 
 
@@ -34,7 +35,8 @@ class Portions:
         """
         most = self._most or len(X)
         if len(X) > most:
-            return joined([self.ask(ask, X[i : i + most]) for i in range(0, len(X), most)])
+            parts = [X[i : i + most] for i in range(0, len(X), most)]
+            return joined(in_turn(partial(self.ask, ask), parts))
         try:
             return ask(X)
         except TooLargeError:
@@ -42,6 +44,26 @@ class Portions:
                 raise
         self._most = (len(X) + 1) // 2
         return self.ask(ask, X)
+
+
+def in_turn(
+    ask: Callable[[FloatArray], FloatArray], parts: Sequence[FloatArray]
+) -> list[FloatArray]:
+    """Ask for parts ``(n, d)`` of a batch, and for none after one that fails.
+
+    Raises
+    ------
+    ReveluError
+        What the failing one raises; the rows after it count as not sent.
+    """
+    answers = []
+    for i, part in enumerate(parts):
+        try:
+            answers.append(ask(part))
+        except ReveluError as error:
+            error.n_unsent += sum(len(later) for later in parts[i + 1 :])
+            raise
+    return answers
 
 
 def joined(parts: list[FloatArray]) -> FloatArray:

@@ -127,8 +127,9 @@ def _show(
         account["status"] = "interrupted"
     elif found.error:
         account["status"] = "error"
+        account["error"] = found.error + ("" if found.changed else asking.after())
         if ended is None:
-            sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
+            sys.stderr.write(f"revelu: {' '.join(account['error'].split())}\n")
     asking.show(account, *parts_of(found, account))
 
 

@@ -156,7 +156,15 @@ class Command:
         asked, dim_in = lambda: self.line.n_queries, self.dim_in
         form, heard = {"as_json": self.as_json}, self.heard
         tell = self.tell_what_was_done
-        told = failures(**form, n_queries=asked, dim_in=dim_in, heard=heard, tell=tell, work=self)
+        told = failures(
+            **form,
+            n_queries=asked,
+            dim_in=dim_in,
+            heard=heard,
+            tell=tell,
+            work=self,
+            after=self.after,
+        )
         with logs(self.verbose), told:
             check_form(**form, as_csv=self.as_csv)
             yield
@@ -180,6 +188,10 @@ class Command:
         """Whether that has kept anything from being asked, or computed."""
         return False
 
+    def after(self) -> str:
+        """Say how far a target was asked that fails; nothing where it answered nothing."""
+        return ""
+
     def spent(self) -> dict[str, Any]:
         """Return what an account says of work that something ended; nothing without queries."""
         return {}
@@ -193,6 +205,8 @@ class Command:
         What an account says was found has been shown by then; here is what was spent.
         """
         if self.is_shown or not (known := self.spent()):
+            if self.report is not None and self.opened_target is not None and not self.is_shown:
+                sys.stderr.write(f"revelu: {self.report} was not written: nothing was answered\n")
             return self.is_shown
         account = {
             "schema": SCHEMA,
@@ -207,6 +221,9 @@ class Command:
             "outputs": [],
         }
         self._write_page(account)
+        if self.report is not None:
+            said = self.unwritten or [f"what was asked until then is in {self.report}"]
+            sys.stderr.writelines(f"revelu: {text}\n" for text in said)
         if self.as_json:
             print_json(account)
         return True
@@ -384,7 +401,7 @@ class Asking(Command):
     report: Report = None
     budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
     max_seconds: Annotated[
-        float | None, optional("Ask nothing later than this; computing may go on.")
+        float | None, optional("After the first question: ask nothing later; computing may go on.")
     ] = None
     seed: Seed = 0
     dim_in: DimIn = None
@@ -521,6 +538,15 @@ class Asking(Command):
     def was_interrupted(self) -> bool:
         """Whether that has kept anything from being asked, or computed."""
         return bool(getattr(self.oracle, "was_ended", False))
+
+    def after(self) -> str:
+        """Say how many queries were answered, and that a journal has them."""
+        if self.oracle is None or not (n := getattr(self.oracle, "n_answered", 0)):
+            return ""
+        lost = self.oracle.n_queries - n
+        more = f"; {lost:,} more were sent and not answered" if lost else ""
+        goes_on = "" if self.journal is None else "; the same command goes on from there"
+        return f" (after {n:,} answered queries{more}{goes_on})"
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""

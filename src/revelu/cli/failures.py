@@ -13,7 +13,7 @@ from revelu.cli.exit_codes import ExitCode, of_error
 from revelu.cli.heard import Heard, told
 from revelu.cli.output import print_json
 from revelu.cli.signals import Work, raised_interrupts
-from revelu.errors import InputError, ReveluError, TargetError
+from revelu.errors import ChangedError, InputError, ReveluError, TargetError
 from revelu.shown import SCHEMA
 
 # Arguments that the library's messages name; on the command line they are options.
@@ -34,6 +34,7 @@ def failures(
     heard: Heard | None = None,
     tell: Callable[[str, str], bool] = lambda _status, _message: False,
     work: Work | None = None,
+    after: Callable[[], str] = lambda: "",
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -51,6 +52,8 @@ def failures(
         Tells of what was done until then; returns whether standard output was told.
     work : Work, optional
         Is asked to end by itself at an interrupt.
+    after : callable, () -> str
+        Says of a target that fails how far it was asked, in words that follow.
 
     Raises
     ------
@@ -68,6 +71,8 @@ def failures(
         # What the target itself raised, at the first rows that it got.
         elif isinstance(error, TargetError) and error.__cause__ and dim_in and not n_queries():
             message += f" (it was given rows of {dim_in} numbers: --dim-in {dim_in})"
+        elif isinstance(error, TargetError) and not isinstance(error, ChangedError):
+            message += after()
     except KeyboardInterrupt:
         message = interrupted(n_queries())
         status, code = "interrupted", ExitCode.INTERRUPTED

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
@@ -73,6 +73,8 @@ class Oracle:
     ----------
     is_waiting : bool
         Whether a question is with the target.
+    n_answered : int
+        Queries that were answered; the others, which ``n_queries`` counts too, were sent.
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
     was_ended : bool
@@ -129,7 +131,7 @@ class Oracle:
         self._dim_out: int | None = None
         self.tally = LabelTally()
         self._counts = dict.fromkeys(PHASES, 0)
-        self._n_rounds = 0
+        self._n_rounds = self.n_answered = 0
         self._phase = "recover"
         self._joined = self._in_round = False
         self._started: float | None = None
@@ -429,12 +431,13 @@ class Oracle:
             return
         self._n_unwatched = 0
         self._counts[self._phase] += len(X)
-        with naming_failures(self.name):
+        with self._booked_as_sent():
             pool = self.executor
             raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
         Y = checked_answer(self.name, raw, X, None)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
+        self.n_answered += len(X)
         sentinels.check(self.name, Y)
 
     def _ask_fresh(
@@ -455,7 +458,7 @@ class Oracle:
         def take(i: int, answer: Answer) -> None:
             nonlocal missing
             place, missing = fresh[i], missing - 1
-            with naming_failures(self.name):
+            with self._booked_as_sent():
                 raw = answer()
             answers[place] = self._taken(raw, batches[place], place)
             if missing and self.executor is not None:
@@ -486,13 +489,25 @@ class Oracle:
         self._dim_out = Y.shape[1]
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
+        self.n_answered += len(batch)
         self._n_unwatched += len(batch)
         if self.listener is not None:
             self.listener(self, self._phase)
         return Y
 
+    @contextmanager
+    def _booked_as_sent(self) -> Iterator[None]:
+        """Name what fails, and take rows off the ledger that never left."""
+        try:
+            with naming_failures(self.name):
+                yield
+        except ReveluError as error:
+            self._counts[self._phase] -= error.n_unsent
+            raise
+
     def _book(self, n_queries: int) -> None:
         self._counts[self._phase] += n_queries
+        self.n_answered += n_queries
         if self.listener is not None:
             self.listener(self, self._phase)
 

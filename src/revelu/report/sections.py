@@ -185,9 +185,7 @@ def _recovered(row: Mapping[str, Any]) -> Cell:
     tone = "warn" if row["cut"] and tone == "good" else tone
     is_blocked = bool(row.get("saturated"))
     text = "undecided" if is_blocked and text == "nothing" else text
-    # A span that is certified to be everything gives nothing away.
-    words = {} if row["recovered"] == "nothing" else {"certified": "certified"}
-    words |= {"extrapolated": "extrapolated"}
+    words = {"certified": "certified", "extrapolated": "extrapolated"}
     if implied := row.get("implied_by"):
         words["extrapolated"] = f"implied by {implied}"
     words |= {"saturated": "saturated"} if is_blocked else {"cut": "cut short"}

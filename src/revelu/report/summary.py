@@ -153,7 +153,8 @@ def _lines_of_audit(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     if account["changes"] == []:
         lines.append(("baseline", "no row became better or worse"))
     if any(row["saturated"] for row in rows):
-        lines.append(("?", "saturated where it was asked: more may be given away where it decides"))
+        text = "the target is saturated where it was asked, and may give away more where it decides"
+        lines.append(("?", f"undecided: {text}"))
     if any(row["cut"] and not row["saturated"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
     if any(row["extrapolated"] and not row["implied_by"] for row in rows):

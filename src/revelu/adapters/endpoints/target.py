@@ -1,6 +1,7 @@
 """A model behind an address, asked by a template."""
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
 from revelu.adapters.error_pages import error_of
 from revelu.adapters.http_client import Client, FailingError
-from revelu.adapters.portions import Portions, joined
+from revelu.adapters.portions import Portions, in_turn, joined
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
@@ -98,19 +99,22 @@ class EndpointTarget:
         if self._has_answered or len(X) == 1:
             return self._portions.ask(self.ask, X)
         # The first request has one row: a template that does not fit costs no more.
-        return joined([self.ask(X[:1]), self._portions.ask(self.ask, X[1:])])
+        return joined(in_turn(partial(self._portions.ask, self.ask), [X[:1], X[1:]]))
 
     def _one_by_one(self, X: FloatArray) -> FloatArray:
         """Ask for one row a request, and for none after one that is no answer."""
-        answers: list[FloatArray] = []
-        for i in range(len(X)):
-            y = self.ask(X[i : i + 1])
+        first: list[FloatArray] = []
+
+        def ask(x: FloatArray) -> FloatArray:
+            y = self.ask(x)
             if not np.isfinite(y).all():
                 wrong = y[~np.isfinite(y)][0]
                 raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
-            answers.append(y)
-            joined([answers[0][:0], y])  # of another number of outputs, too
-        return joined(answers)
+            first.append(y[:0])
+            joined([first[0], y])  # of another number of outputs, too
+            return y
+
+        return joined(in_turn(ask, [X[i : i + 1] for i in range(len(X))]))
 
     def ask(self, X: FloatArray) -> FloatArray:
         """Ask for the rows of ``X (n, d)`` in one request, shape (n, k).
@@ -124,7 +128,12 @@ class EndpointTarget:
         for attempt in range(1, self._attempts + 1):
             try:
                 reply = self.client.request(
-                    self._template.method, self.url, content, _HEADERS, query=query
+                    self._template.method,
+                    self.url,
+                    content,
+                    _HEADERS,
+                    query=query,
+                    n_rows=len(X),
                 )
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None

@@ -100,6 +100,7 @@ def advice(
     said = [_of_numbers(found, rows, n_outputs, data, run_again)]
     classes = [row for row in rows if row.defence == "labels"]
     said += [_of_labels(row, rows[0]) for row in classes if n_outputs > 1]
+    said += [_of_top(row) for row in rows[1:] if row.defence == WITHHELD[0] and _level(rows[0])]
     said.append(_limit(rows))
     if digits := _by_digits(rows):
         said.append(digits)
@@ -143,6 +144,11 @@ def _of_numbers(
             f"of the answers that {kept} on {data}, {_name(best)} ({share}) give away the least: "
             f"{_WORDS[best.recovered]}{_mark(best)}"
         )
+    if rows[0].finding is not None and rows[0].finding.classes:
+        return (
+            "no digits and no noise hide labels, for who rounds has these again: they give away "
+            f"{_WORDS[rows[0].recovered]}"
+        )
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
 
 
@@ -158,9 +164,11 @@ def so_far(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, run_agai
     what = "every weight" if first.recovered == "weights" else _WORDS[first.recovered]
     least = "" if first.is_judged else " at least"
     parts = [f"the answers as they are give away {what}{least}{_mark(first)}"]
-    usable = [row for row in others if serves(row, n_outputs)]
-    if first.is_judged and (vain := [r.defence for r in usable if _level(r) >= _level(first)]):
+    # What gives away as much helps no one, whether its answers still serve or not.
+    numeric = [row for row in others if row.defence not in WITHHELD]
+    if first.is_judged and (vain := [r.defence for r in numeric if _level(r) >= _level(first)]):
         parts.append(f"{_listed(vain)} {'does' if _is_one(vain) else 'do'} not help")
+    usable = [row for row in others if serves(row, n_outputs)]
     ended = [row for row in usable if first.is_judged and row.is_judged]
     less = [row for row in ended if _level(row) < _level(first)]
     parts += [f"{row.defence} {_verb([row.defence])} away {_WORDS[row.recovered]}" for row in less]
@@ -210,12 +218,30 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     usable = [row for row in rows if serves(row, n_outputs)]
     kinds = dict.fromkeys(_WORDS[row.recovered] for row in usable)
     text = f"all that {kept} give away {' or '.join(kinds)}"
+    # What is given away behind these may be less, and no one is served by that.
+    rest = [row for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
+    if others := [row.defence for row in rest if _level(row) < _level(rows[0])]:
+        text += f"; {_listed(others)} {'does' if _is_one(others) else 'do'} not {kept}"
     label = next((row for row in rows if row.defence == "labels"), None)
     if label is None or not label.is_judged:
         return text
     if label.recovered in NETWORK:
         return f"{text}, and so do labels"
     return f"{text}; labels leave {_WORDS[label.recovered]}"
+
+
+def _of_top(row: AuditRow) -> str:
+    """Why the largest probability alone is no defence to take, whatever it gives away.
+
+    It keeps no class, and what was looked for behind it is less than behind other answers.
+    """
+    if row.recovered in NETWORK:
+        return "the top-1 probability is no defence: of two classes it tells all, beside its class"
+    given = f"gives away {_WORDS[row.recovered]}" if row.is_judged else "was not seen to an end"
+    return (
+        f"the top-1 probability {given}, and is not advised: alone it does not say the class, and "
+        "behind it a span was looked for, no network"
+    )
 
 
 def _of_labels(row: AuditRow, first: AuditRow) -> str:
@@ -274,7 +300,8 @@ def _limit(rows: Sequence[AuditRow]) -> str:
         unfinished = any(not row.is_judged for row in rows)
         yet = " before attacks were cut" if unfinished else ""
         return f"no limit on queries follows: no attack found a network{yet}"
-    least = min(found, key=lambda r: r.queries or 0)
+    # Of equals the one that was attacked, and not what follows from it.
+    least = min(found, key=lambda r: (r.queries or 0, r.implied_by))
     return (
         f"extraction starts to work at about {least.queries:,} queries ({_name(least)}): a limit "
         "helps only below that, counted over all callers who may work together, and for good"

@@ -401,8 +401,7 @@ class _Audit:
             note = "rounded to whole numbers these are the labels again: the same as none"
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
-            note = "of two classes the larger probability and its class are the whole answer"
-            row = replace(first, defence=defence.name, notes=(note,))
+            row = _with_its_class(first, defence)
         elif not self.every_row and (coarser := self._broken_by(defence)) is not None:
             made = f"{coarser.defence} can be made of these answers, and gave away the weights"
             reason = f"an attack of its own: {made}"
@@ -550,3 +549,13 @@ class _Audit:
         if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
+
+
+def _with_its_class(first: AuditRow, defence: Defence) -> AuditRow:
+    """The row of the larger of two probabilities, by that of the answers as they are.
+
+    Whoever is told which class it is of has both; the larger one alone was not attacked.
+    """
+    note = "of two classes the larger probability, with its class beside it, is the whole answer"
+    untried = ("an attack on the larger probability without its class",)
+    return replace(first, defence=defence.name, extrapolated=True, not_tried=untried, notes=(note,))

@@ -51,22 +51,24 @@ class Defence:
     def makes(self, other: "Defence", *, share: float = 0.1) -> bool:
         """Whether who gets these answers can make of them those behind another defence.
 
-        The target's own answers make all others.  Independent noise adds up to more noise.  What
-        is rounded can be rounded further: it then errs by its own digits and at most ``share`` of
-        that besides.  Neither makes the other: digits of an answer near 0 are finer than any noise,
-        and those of one far from 0 are coarser.
+        The target's own answers make all others.  Independent noise adds up to more noise; where
+        noisy answers were made probabilities again, that has moved them by their own noise at
+        most, which is to be ``share`` of the other.  What is rounded can be rounded further: it
+        then errs by its own digits and at most ``share`` of that besides.  Neither makes the
+        other: digits of an answer near 0 are finer than any noise, and those of one far from 0
+        are coarser.
         """
         if self.name == other.name:
             return False
         if not self.degradations:
             return True
         if self.sigma > 0.0:
-            return self.sigma <= other.sigma and not self.clips
+            return self.sigma <= (share if self.clips else 1.0) * other.sigma
         return 0.0 < self.relative <= share * other.relative
 
     @property
     def clips(self) -> bool:
-        """Whether noisy answers are changed again, which no further noise undoes."""
+        """Whether noisy answers are changed again, by no more than their noise."""
         return any(isinstance(degradation, Normalised) for degradation in self.degradations)
 
 

@@ -110,4 +110,12 @@ def row_in_units(
     network = None if found.network is None else in_units(found.network, domain, rng)
     span = None if found.span is None else span_in_units(found.span, domain)
     found = replace(found, network=network, span=span)
-    return replace(row, finding=found, recovered=found.kind(likeness), certified=found.certified)
+    # An attack asks coordinates, and says of those that they are N(0, I).
+    notes = tuple(note.replace("N(0, I) inputs", f"inputs {domain.words}") for note in row.notes)
+    return replace(
+        row,
+        finding=found,
+        recovered=found.kind(likeness),
+        certified=found.certified,
+        notes=notes,
+    )

@@ -89,7 +89,8 @@ class Seen:
 
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
-    judge, rows = seen.judge, tuple(with_implied(seen.rows, seen.makes))
+    judge = seen.judge
+    rows = tuple(row.vouched for row in with_implied(seen.rows, seen.makes))
     missing = tuple(defence.name for defence in seen.missing)
     limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
@@ -124,7 +125,12 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
         so_far="" if end.changed else so_far(found, rows, n_outputs, run_again),
         run_again=run_again,
         advice=said,
-        warnings=(*([blocked] if blocked else []), *_one_class(judge, rows), *seen.warnings),
+        warnings=(
+            *([blocked] if blocked else []),
+            *_affine(oracle, rows),
+            *_one_class(judge, rows),
+            *seen.warnings,
+        ),
         domain=oracle.where,
         compared_on="" if judge is None else " and ".join(judge.inputs),
     )
@@ -140,6 +146,15 @@ def _deciding(judge: Judge | None, missing: Sequence[Defence]) -> list[str]:
         row = AuditRow(defence.name, "nothing", labels_kept=kept, shift=shift)
         found += [defence.name] if serves(row, known.Y.shape[1]) else []
     return found
+
+
+def _affine(oracle: Oracle, rows: Sequence[AuditRow]) -> list[str]:
+    """Warn of a network without a hidden neuron, where another domain might show some."""
+    copy = rows[0].finding.copy if rows and rows[0].finding is not None else None
+    if copy is None or any(copy.architecture[1:-1]) or oracle.domain is not None:
+        return []
+    seen = "on N(0, I) the target is an affine map, and that is what was audited"
+    return [f"{seen}: if its inputs are others, audit it on those (--like DATA)"]
 
 
 def _one_class(judge: Judge | None, rows: Sequence[AuditRow]) -> list[str]:

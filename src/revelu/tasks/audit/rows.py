@@ -1,7 +1,7 @@
 """What an audit says: a target in words, a row a defence, advice."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,7 +55,8 @@ class AuditRow:
     fidelity_on_inputs, label_agreement_on_inputs : float or None
         The same on the inputs given.
     certified : bool
-        Whether fresh queries agree with what was found.
+        Whether fresh queries agree with what was found, by an attack that came to its end; false
+        where it found nothing.
     cut : bool
         Whether the attack did not come to its end: it ran out of time or queries, or was
         ``saturated``.
@@ -79,7 +80,7 @@ class AuditRow:
         What the defence itself costs those who use the answers, on the inputs given or
         those of the domain: the share of classes it leaves as they were, and the root mean
         square change of an answer over the deviation.  No shift where numbers are withheld, and
-        no classes of one output.
+        no classes of one output, nor of answers that do not say the class.
     seconds : float or None
         Of what ``queries`` counts, by the clock.
     notes : tuple of str
@@ -109,6 +110,15 @@ class AuditRow:
     seconds: float | None = field(default=None, compare=False)
     notes: tuple[str, ...] = ()
     finding: Finding | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def vouched(self) -> "AuditRow":
+        """The row, whose certificate is one of what it says, and of all of it.
+
+        That a span is everything may be certified, and gives nothing away.
+        """
+        whole = self.recovered != "nothing" and not self.cut
+        return replace(self, certified=self.certified and whole)
 
     @property
     def is_judged(self) -> bool:
@@ -313,10 +323,13 @@ class Reference:
         return predict_labels(copy, np.array(classes), self.X)
 
     def costs(self, defence: Defence) -> tuple[float | None, float | None]:
-        """Return the share of classes that a defence keeps, and how far it shifts answers."""
-        Y = defence.of(self.Y)
+        """Return the share of classes that a defence keeps, and how far it shifts answers.
+
+        The largest probability alone does not say the class.
+        """
         if defence.leaves != "numbers":
-            return 1.0, None
+            return None if defence.leaves == "top" else 1.0, None
+        Y = defence.of(self.Y)
         kept = self._same_classes(Y)
         shift = float(np.sqrt(((Y - self.Y) ** 2).mean()))
         return kept, shift / self.deviation if self.deviation else None
