@@ -281,6 +281,12 @@ class Domain:
         return found
 
     @property
+    def own_inputs(self) -> tuple[FloatArray, FloatArray]:
+        """The columns that vary, ``c + z @ M`` of coordinates z; c (m,), M (r, m)."""
+        varying = ~self.is_held
+        return self.center[varying], self.matrix[:, varying]
+
+    @property
     def is_held(self) -> BoolArray:
         """Columns that do not vary, shape (d,)."""
         return np.asarray((self.matrix == 0).all(axis=0))

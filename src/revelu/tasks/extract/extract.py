@@ -23,6 +23,7 @@ from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import answers_labels, extract_labels
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import (
+    in_view_of_steps,
     refusal,
     saying_constant,
     text_refusal,
@@ -214,7 +215,7 @@ def _run(
                 found = replace(found, warnings=(*found.warnings, _CERTAIN))
             return found
         if isinstance(noise, Refusal):
-            return _refused(job, method, noise)
+            return in_view_of_steps(job, _refused(job, method, noise), noise)
         is_image = _found_image(job, noise) if method == "auto" else ""
         noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
@@ -230,6 +231,7 @@ def _run(
         # Answers of a journal do not tell what they were; those that are asked for later do.
         if (refused := text_refusal(job.oracle.target)) is not None:
             return _refused(job, method, refused)
+        recovery = in_view_of_steps(job, recovery, noise, candidate.why)
         recovery = saying_constant(without_invention(recovery, noise))
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
