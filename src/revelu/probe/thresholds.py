@@ -135,8 +135,8 @@ class Thresholds:
         before = self._next(oracle, sides.P, -unit, sides.A)
         behind = self._next(oracle, sides.Q, unit, sides.B)
         seen = np.isfinite(before) & np.isfinite(behind)
-        apart = np.abs(np.where(seen, before - behind, np.inf))
-        return np.asarray(apart <= self.even * np.maximum(before, behind), dtype=bool) & seen
+        a, b = np.where(seen, before, 0.0), np.where(seen, behind, 1.0)
+        return np.asarray(np.abs(a - b) <= self.even * np.maximum(a, b))
 
     def _next(self, oracle: Oracle, X: FloatArray, U: FloatArray, Y: FloatArray) -> FloatArray:
         """How far answers stay ``Y`` along ``U``; infinity where no end was seen."""

@@ -261,11 +261,19 @@ def conditions_table(account: Mapping[str, Any]) -> Table | None:
         [
             Cell(f"{c['number']} {name.replace('_', ' ')}"),
             *(_condition(figures.get(name)) for figures in columns.values()),
-            Cell(c["text"]),
+            Cell(_seen(c, columns.get("by queries", {}).get(name))),
         ]
         for name, c in told.items()
     ]
     return Table("Conditions of regularity", ("condition", *columns, "what was seen"), rows)
+
+
+def _seen(told: Mapping[str, Any], asked: Mapping[str, Any] | None) -> str:
+    """What was seen of a condition, and why queries say otherwise where they do."""
+    if asked is None or None in (asked["holds"], told["holds"]) or asked["holds"] == told["holds"]:
+        return f"{told['text']}"
+    seen = f"queries see pieces by their answers alone: {asked['text']}"
+    return f"{told['text']}; {seen}"
 
 
 def _condition(seen: Mapping[str, Any] | None) -> Cell:
@@ -337,7 +345,7 @@ def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str
 
 def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What it is, what the theorems ask beside regularity, and what smoothing did."""
-    rows = _of_kind(account["kind"])
+    rows = [("asked", f"inputs {account['domain']}"), *_of_kind(account["kind"])]
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (

@@ -185,7 +185,7 @@ class FitSearch(Search):
 
     @property
     def _where(self) -> str:
-        return "of N(0, I)"
+        return self.oracle.where
 
     @property
     def limit(self) -> float:

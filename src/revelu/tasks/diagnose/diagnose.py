@@ -314,6 +314,7 @@ class _Examiner(Job):
             status=status,
             query_counts=counts,
             probabilities=self.oracle.takes_log_ratios,
+            domain=self.oracle.where,
             warnings=tuple(self.notes),
         )
         return self.finished(found, *evidence)
