@@ -35,6 +35,7 @@ from revelu.cli.options import (
     Activation,
     AsCsv,
     AsJson,
+    Budget,
     Columns,
     DimIn,
     Fixed,
@@ -382,7 +383,7 @@ class Asking(Command):
 
     target: Target = ""
     report: Report = None
-    budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
+    budget: Budget = None
     max_seconds: Annotated[
         float | None, optional("Ask nothing later than this; computing may go on.")
     ] = None

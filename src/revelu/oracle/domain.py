@@ -200,9 +200,10 @@ class Domain:
         """
         given = self.dim_target
         if given is not None and given != dim_in:
+            more = ": choose among the columns" if given > dim_in else ""
             raise InputError(
                 f"the domain, inputs {self.words}, has {given} columns, {name} has {dim_in} "
-                "inputs: choose among the columns"
+                f"inputs{more}"
             )
         center, spread = np.broadcast_to(self.center, dim_in), self.spread
         if not spread.ndim:

@@ -308,7 +308,9 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
         found += _of_comparison(account)
     if command == "diagnose" and "top_layers" in account:
         found += _of_diagnosis(account)
-    if account.get("expected_angle") is not None and account.get("rank"):
+    # A span of all directions has none to be off by.
+    is_part = 0 < (account.get("rank") or 0) < account.get("inputs", float("inf"))
+    if account.get("expected_angle") is not None and is_part:
         found.append(("angle", f"about {account['expected_angle']:.1g} rad off"))
     if command == "obfuscate" and account.get("largest_change") is not None:
         found.append(("largest change", f"{account['largest_change']:.2g} of an answer"))

@@ -333,9 +333,10 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
 def _as_classifier(recovery: Recovery) -> Recovery:
     """Log-ratios against the last class are logits whose last one is 0."""
     note = "the answers are probabilities: logits are recovered up to a common shift"
+    is_found = recovery.network is not None or recovery.rejected is not None
     return replace(
         recovery,
-        warnings=(*recovery.warnings, note),
+        warnings=(*recovery.warnings, note) if is_found else recovery.warnings,
         network=recovery.network and from_log_ratios(recovery.network),
         rejected=recovery.rejected and from_log_ratios(recovery.rejected),
         is_classifier=True,
