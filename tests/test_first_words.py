@@ -33,7 +33,7 @@ def test_a_budget_may_be_written_as_a_power_of_ten():
 
 @pytest.mark.parametrize("name", ["wine.joblb", "wine.onx", "wine.skop"])
 def test_a_suffix_that_is_misspelt_says_that_there_is_no_such_file(name):
-    with pytest.raises(revelu.InputError, match="no such file.*did you mean"):
+    with pytest.raises(revelu.InputError, match=r"no such file.*did you mean"):
         revelu.extract(name)
 
 

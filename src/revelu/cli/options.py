@@ -41,7 +41,7 @@ def _whole(given: str) -> int:
 
 Budget: TypeAlias = Annotated[
     int | None,
-    optional("Most queries ever asked, all phases counted.", parser=_whole, metavar="INTEGER"),
+    optional("Most queries ever asked, all phases counted.", parser=_whole, metavar="<int>"),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.")]
 DimIn: TypeAlias = Annotated[int | None, optional("Inputs of a target that does not say.")]
