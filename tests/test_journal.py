@@ -421,3 +421,44 @@ def test_full_disk_keeps_the_answers_that_are_there(tmp_path):
     with revelu.open_oracle(ask, dim_in=6, journal=path) as oracle:
         np.testing.assert_array_equal(oracle(first), Y)
     assert len(asked) == n
+
+
+def changed(path, statement, *values):
+    database = sqlite3.connect(path)
+    with database:
+        database.execute(statement, values)
+    database.close()
+
+
+def test_a_flipped_bit_is_damage(tmp_path):
+    path = tmp_path / "run.db"
+    with opened(path, Counting()) as oracle:
+        ask(oracle, [[1, 2]])
+    answer = bytearray(np.array([1.0, 2.0, 2.0, 2.0]).tobytes())
+    answer[0] ^= 1
+    changed(path, "UPDATE batches SET answer = ?", bytes(answer))
+    with opened(path, Counting()) as oracle, pytest.raises(FormatError, match="what was written"):
+        ask(oracle, [[1, 2]])
+
+
+def test_a_journal_without_checksums_is_read(tmp_path):
+    path = tmp_path / "run.db"
+    with opened(path, Counting()) as oracle:
+        before = ask(oracle, [[1, 2]])
+    changed(path, "ALTER TABLE batches DROP COLUMN checksum")
+    target = Counting()
+    with opened(path, target) as oracle:
+        np.testing.assert_array_equal(ask(oracle, [[1, 2]]), before)
+        ask(oracle, [[3]])
+    assert target.rows == 1
+
+
+def test_a_resumed_run_says_what_came_from_before(tmp_path):
+    path = tmp_path / "run.db"
+    with opened(path, Counting()) as oracle:
+        ask(oracle, [[1, 2]])
+    with opened(path, Counting()) as oracle:
+        ask(oracle, [[1, 2], [3]])
+        (said,) = oracle.journal.notes()
+    assert said.startswith("2 of the queries were answered before")
+    assert said.endswith("1 were asked now")

@@ -179,7 +179,8 @@ def test_affine_functions_and_coarse_answers():
     network = zoo.random_network([10, 16, 1], seed=1)
     rough = kind_of(Oracle(degrade(network, Float32()), 10), 10, most=300)
     assert (rough.function, rough.hidden_layers) == ("piecewise linear", "unknown")
-    assert kind_of(Oracle(degrade(network, Rounded(3)), 10), 10, most=0).function == "unknown"
+    # So few of them tell that its steps are those of rounding, and no forest's.
+    assert kind_of(Oracle(degrade(network, Rounded(3)), 10), 10, most=200).function == "unknown"
 
 
 def test_too_many_neurons_to_follow_any_are_no_error():

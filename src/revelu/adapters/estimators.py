@@ -20,7 +20,7 @@ from revelu.adapters.modules import unpickled
 from revelu.adapters.ports import Ports, chosen_output
 from revelu.errors import FormatError, InputError, UntrustedError
 from revelu.extras import import_extra
-from revelu.formats.arrays import naming_damage
+from revelu.formats.arrays import check_is_file, naming_damage
 from revelu.oracle import Domain
 from revelu.types import FloatArray
 
@@ -108,7 +108,7 @@ class EstimatorTarget:
         """Where a pipeline's own scaler says that its inputs are."""
         if not getattr(self.model, "steps", None) and inner_model(self.model) is None:
             return None
-        step = first_step(self.model)
+        step = _first_placed(self.model)
         if hasattr(step, "transformers_"):
             return _domain_of_columns(step, self.columns)
         return None if self.columns.held else _domain_of(step)
@@ -154,6 +154,18 @@ def _has_labels(model: Any) -> bool:
     binarizer = getattr(last, "_label_binarizer", None)
     kind = f"{getattr(binarizer, 'y_type_', '')}"
     return bool(getattr(last, "multilabel_", False)) or kind.startswith("multilabel")
+
+
+def _first_placed(model: Any) -> Any:
+    """The first step that moves inputs: one that fills in what is missing leaves all others."""
+    step = first_step(model)
+    for following in steps_of(inner_model(model) or model)[1:]:
+        if type(step).__name__ not in {"SimpleImputer", "KNNImputer", "IterativeImputer"}:
+            break
+        if following is model or getattr(following, "n_features_in_", None) != step.n_features_in_:
+            break  # columns were dropped, or indicators of what is missing added
+        step = following
+    return step
 
 
 def _domain_of(scaler: Any) -> Domain | None:
@@ -230,10 +242,11 @@ def load_skops(path: Path, *, trust: bool) -> Any:
     Raises
     ------
     FormatError
-        If it cannot be read, or is no scikit-learn model.
+        If there is none, it cannot be read, or is no scikit-learn model.
     UntrustedError
         If it is made of other things than scikit-learn, SciPy and NumPy.
     """
+    check_is_file(path)
     skops = import_extra("skops.io", ".skops files need skops", "skops")
     with naming_damage(path, ".skops file"):
         foreign = skops.get_untrusted_types(file=path)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,10 @@ def open_target(
             raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
         ports.only("callables")
         return ModuleTarget(name)
+    if near := get_close_matches(Path(name).suffix.lower(), [*SUFFIXES, ".toml"], 1, 0.75):
+        path = Path(name)
+        why = "no files are read of that suffix" if path.is_file() else "no such file"
+        raise InputError(f"{name}: {why} (did you mean {path.with_suffix(near[0])}?)")
     meant = {"demo": "demo:digits", **{demo: f"demo:{demo}" for demo in demos()}}
     hint = f" (did you mean {meant[name]}?)" if name in meant else ""
     raise InputError(

@@ -35,6 +35,7 @@ from revelu.cli.options import (
     Activation,
     AsCsv,
     AsJson,
+    Budget,
     Columns,
     DimIn,
     Fixed,
@@ -399,7 +400,7 @@ class Asking(Command):
 
     target: Target = ""
     report: Report = None
-    budget: Annotated[int | None, optional("Most queries ever asked, all phases counted.")] = None
+    budget: Budget = None
     max_seconds: Annotated[
         float | None, optional("After the first question: ask nothing later; computing may go on.")
     ] = None

@@ -1,5 +1,6 @@
 """The domain that options of a command name."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,6 +45,10 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> "Domain | Non
         domain = Domain.like(table, name=name, names=names, keep_discrete=keep)
     elif is_gaussian:
         domain = Domain.gaussian(_numbers(options.mean, 0.0), _numbers(options.std, 1.0))
+        if files := [
+            given for given in (options.mean, options.std) if given and not _is_number(given)
+        ]:
+            domain = replace(domain, words=f"{domain.words} in {' and '.join(files)}")
     else:
         return None
     return domain if box is None else domain.within(*box)
@@ -65,14 +70,20 @@ def _table(path: Path, chosen: list[str]) -> "tuple[list[str], FloatArray]":
         raise FormatError(f"{error}; choose those of numbers: --columns {listed}") from None
 
 
+def _is_number(given: str) -> bool:
+    try:
+        float(given)
+    except ValueError:
+        return False
+    return True
+
+
 def _numbers(given: str | None, default: float) -> "FloatArray | float":
     """A number, or those of a file: one a column."""
     if given is None:
         return default
-    try:
+    if _is_number(given):
         return float(given)
-    except ValueError:
-        pass
     from revelu.formats.inputs import read_inputs
     from revelu.formats.tables import read_table
 

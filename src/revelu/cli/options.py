@@ -26,6 +26,23 @@ Target: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _whole(given: str) -> int:
+    """A whole number, 1e5 among them."""
+    try:
+        value = float(given) if not given.lstrip("+-").isdecimal() else int(given)
+    except ValueError:
+        value = 0.5
+    if not float(value).is_integer():
+        raise typer.BadParameter(f"{given!r} is no whole number")
+    return int(value)
+
+
+Budget: TypeAlias = Annotated[
+    int | None,
+    optional("Most queries ever asked, all phases counted.", parser=_whole, metavar="N"),
+]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.")]
 DimIn: TypeAlias = Annotated[int | None, optional("Inputs of a target that does not say.")]
 Outputs: TypeAlias = Annotated[

@@ -200,9 +200,10 @@ class Domain:
         """
         given = self.dim_target
         if given is not None and given != dim_in:
+            more = ": choose among the columns" if given > dim_in else ""
             raise InputError(
                 f"the domain, inputs {self.words}, has {given} columns, {name} has {dim_in} "
-                "inputs: choose among the columns"
+                f"inputs{more}"
             )
         center, spread = np.broadcast_to(self.center, dim_in), self.spread
         if not spread.ndim:
@@ -279,6 +280,12 @@ class Domain:
         found = np.zeros(self.spread.T.shape)
         found[free] = np.linalg.inv(self.spread[:, free] / sizes[free]) / sizes[free, None]
         return found
+
+    @property
+    def own_inputs(self) -> tuple[FloatArray, FloatArray]:
+        """The columns that vary, ``c + z @ M`` of coordinates z; c (m,), M (r, m)."""
+        varying = ~self.is_held
+        return self.center[varying], self.matrix[:, varying]
 
     @property
     def is_held(self) -> BoolArray:

@@ -40,12 +40,13 @@ CREATE TABLE batches (
     n_rows INTEGER NOT NULL,
     n_outputs INTEGER NOT NULL,
     answer BLOB NOT NULL,
-    answered_at REAL NOT NULL
+    answered_at REAL NOT NULL,
+    checksum BLOB
 );
 CREATE INDEX by_digest ON batches (digest) WHERE digest IS NOT NULL;
 """
 
-_Digest = Callable[[memoryview], bytes]
+_Digest = Callable[[memoryview | bytes], bytes]
 
 
 @dataclass(frozen=True)
@@ -175,16 +176,20 @@ class Journal:
         digest = self._digest(_bytes(batch))
         with self._naming_failures():
             found = self._db.execute(
-                "SELECT id, n_rows, n_outputs, answer FROM batches "
+                "SELECT id, n_rows, n_outputs, answer, checksum FROM batches "
                 "WHERE digest = ? AND id > ? AND id <= ? ORDER BY id LIMIT 1",
                 (digest, self._used.get(digest, 0), self._last),
             ).fetchone()
         if found is None:
             return None
-        self._used[digest], n_rows, n_outputs, answer = found
+        self._used[digest], n_rows, n_outputs, answer, checksum = found
+        # Journals of earlier versions have none.
+        if checksum is not None and checksum != self._digest(digest + answer):
+            raise FormatError(f"{self.path}: is damaged: an answer is not what was written")
         if n_rows != len(batch) or len(answer) != 8 * n_rows * n_outputs:
             raise FormatError(f"{self.path}: is damaged: an answer is not as long as its batch")
         self._n_waiting -= n_rows
+        self._n_replayed += n_rows
         Y = np.frombuffer(answer, dtype="<f8").astype(np.float64)
         if not np.isfinite(Y).all():
             raise FormatError(f"{self.path}: is damaged: an answer holds what was never written")
@@ -210,11 +215,13 @@ class Journal:
         """
         digest = self._digest(_bytes(batch)) if replayed else None
         bytes_ = answer.astype("<f8").tobytes()
-        row = (digest, phase, len(batch), answer.shape[1], bytes_, time.time())
+        checksum = None if digest is None else self._digest(digest + bytes_)
+        row = (digest, phase, len(batch), answer.shape[1], bytes_, time.time(), checksum)
         with self._naming_failures():
             self._db.execute(
-                "INSERT INTO batches (digest, phase, n_rows, n_outputs, answer, answered_at) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO batches "
+                "(digest, phase, n_rows, n_outputs, answer, answered_at, checksum) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
         self._n_queries += len(batch)
@@ -226,6 +233,11 @@ class Journal:
         if self._n_waiting:
             notes.append(
                 f"the journal has {self._n_waiting:,} more queries, which this run did not need"
+            )
+        if self._n_replayed and self._n_added:
+            notes.append(
+                f"{self._n_replayed:,} of the queries were answered before, and are from the "
+                f"journal {self.path}; {self._n_added:,} were asked now"
             )
         if self._n_queries and not self._n_added:
             last = shown_date(self.summary().last)
@@ -259,11 +271,14 @@ class Journal:
         schema = self._number("PRAGMA user_version")
         if schema != SCHEMA:
             raise FormatError(f"{self.path}: has schema {schema}; this version reads {SCHEMA}")
+        columns = [row[1] for row in self._db.execute("PRAGMA table_info(batches)")]
+        if "checksum" not in columns:
+            self._db.execute("ALTER TABLE batches ADD COLUMN checksum BLOB")
         self._digest = _digest(self.path, self.facts()["digest"])
         self._last = self._number("SELECT COALESCE(MAX(id), 0) FROM batches")
         self._n_queries = sum(self._sums("1").values())
         self._n_waiting = sum(self._sums("digest IS NOT NULL").values())
-        self._n_added = 0
+        self._n_added = self._n_replayed = 0
         self._used: dict[bytes, int] = {}
 
     def _make_tables(self) -> None:

@@ -58,6 +58,9 @@ class NoiseFloor:
         Whether the answers are names of classes, as numbers.
     drawn_anew : ndarray, shape (k + 1,), or None
         Of probabilities, the standard error of each class's where it is noise that is drawn anew.
+    steady : float
+        Share of neighbouring inputs seen whose answers were the same, to the last digit; 0 where
+        those of all inputs were.
     """
 
     law: str
@@ -71,6 +74,7 @@ class NoiseFloor:
     are_shares: bool = False
     of_labels: bool = False
     drawn_anew: FloatArray | None = None
+    steady: float = 0.0
 
     @property
     def grid(self) -> Grid | None:
@@ -304,6 +308,7 @@ def measure_noise(
         of_log_ratios=oracle.takes_log_ratios,
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
         of_labels=of_labels,
+        steady=stencils.fraction_steady(stencils.grouped(answered)),
     )
 
 

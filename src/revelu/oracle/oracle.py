@@ -235,6 +235,13 @@ class Oracle:
         return self.dim_in if self.domain is None else len(self.domain.center)
 
     @property
+    def own_inputs(self) -> tuple[FloatArray, FloatArray]:
+        """The target's inputs as functions of a query z: ``c + z @ M``; c (m,), M (dim_in, m)."""
+        if self.domain is None:
+            return np.zeros(self.dim_in), np.eye(self.dim_in)
+        return self.domain.own_inputs
+
+    @property
     def where(self) -> str:
         """What inputs are drawn from, in words that follow "inputs"."""
         if self.domain is not None:

@@ -183,3 +183,15 @@ class Stencils:
         one_sign = np.abs(np.sign(second).sum(axis=1)) == second.shape[1]
         large = np.abs(second).min(axis=1) > self.curved_factor * 6.0**0.5 * sigma
         return float((one_sign & large).any(axis=1).mean())
+
+    @staticmethod
+    def fraction_steady(Y: FloatArray) -> float:
+        """The share of neighbouring points with the same answers; 0 where all answers are.
+
+        Parameters
+        ----------
+        Y : ndarray, shape (n_stencils, n_points, k)
+        """
+        if not np.ptp(Y, axis=(0, 1)).any():
+            return 0.0
+        return float((Y[:, 1:] == Y[:, :-1]).all(axis=2).mean())

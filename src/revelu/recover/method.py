@@ -88,6 +88,8 @@ class Why(StrEnum):
     """The target has no affine pieces."""
     DISCONTINUOUS = "discontinuous"
     """Its answers jump."""
+    STEPS = "steps"
+    """Its answers are constant but for jumps, which no rounding makes."""
     SATURATED = "saturated"
     """The target gives no usable numbers where the method has to ask."""
     LIMIT = "limit"

@@ -259,11 +259,19 @@ def conditions_table(account: Mapping[str, Any]) -> Table | None:
         [
             Cell(f"{c['number']} {name.replace('_', ' ')}"),
             *(_condition(figures.get(name)) for figures in columns.values()),
-            Cell(c["text"]),
+            Cell(_seen(c, columns.get("by queries", {}).get(name))),
         ]
         for name, c in told.items()
     ]
     return Table("Conditions of regularity", ("condition", *columns, "what was seen"), rows)
+
+
+def _seen(told: Mapping[str, Any], asked: Mapping[str, Any] | None) -> str:
+    """What was seen of a condition, and why queries say otherwise where they do."""
+    if asked is None or None in (asked["holds"], told["holds"]) or asked["holds"] == told["holds"]:
+        return f"{told['text']}"
+    seen = f"queries see pieces by their answers alone: {asked['text']}"
+    return f"{told['text']}; {seen}"
 
 
 def _condition(seen: Mapping[str, Any] | None) -> Cell:
@@ -298,7 +306,9 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
         found += _of_comparison(account)
     if command == "diagnose" and "top_layers" in account:
         found += _of_diagnosis(account)
-    if account.get("expected_angle") is not None and account.get("rank"):
+    # A span of all directions has none to be off by.
+    is_part = 0 < (account.get("rank") or 0) < account.get("inputs", float("inf"))
+    if account.get("expected_angle") is not None and is_part:
         found.append(("angle", f"about {account['expected_angle']:.1g} rad off"))
     if command == "obfuscate" and account.get("largest_change") is not None:
         found.append(("largest change", f"{account['largest_change']:.2g} of an answer"))
@@ -335,7 +345,7 @@ def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str
 
 def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What it is, what the theorems ask beside regularity, and what smoothing did."""
-    rows = _of_kind(account["kind"])
+    rows = [("asked", f"inputs {account['domain']}"), *_of_kind(account["kind"])]
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (

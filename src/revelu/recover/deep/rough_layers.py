@@ -549,8 +549,8 @@ class RoughLayersSearch(Search):
         sigma = float(self.noise.errors.max())
         return (
             f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
-            f"contributes less than {self.how.limit * sigma:.1g} (root mean square over N(0, I)) "
-            "would be missing"
+            f"contributes less than {self.how.limit * sigma:.1g} (root mean square over "
+            f"inputs {self.oracle.where}) would be missing"
         )
 
     @property

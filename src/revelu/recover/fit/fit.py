@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from revelu.probe.smoothness import Smoothness
+from revelu.probe.steps import Steps
 from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
@@ -74,12 +75,16 @@ class Fit(Method):
         A line tells smooth functions apart once so many searches have failed,
     n_before_smooth : int
         short segments once so many have,
+    n_before_steps : int
+        and jumps tell step functions from rounded answers once so many have,
     n_before_lines : int
         and some tell more hidden layers once so many have,
     before_lines : float
         or a step of the next one takes so many multiplications.
     smoothness : Smoothness
         What tells smooth functions on short segments.
+    steps : Steps
+        What tells step functions.
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
@@ -133,9 +138,11 @@ class Fit(Method):
     few_kinks: int = 5
     n_before_line: int = 2
     n_before_smooth: int = 3
+    n_before_steps: int = 2
     n_before_lines: int = 3
     before_lines: float = 5e11
     smoothness: Smoothness = field(default_factory=Smoothness)
+    steps: Steps = field(default_factory=Steps)
     max_repairs: int = 2
     more_answers: float = 0.25
     rest_errors: float = 30.0

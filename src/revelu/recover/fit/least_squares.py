@@ -108,6 +108,8 @@ class FitSearch(Search):
         why = Why.EXPLAINED
         try:
             with interruptible(self.oracle.check_time):
+                if self.noise.numbers.grid is None:
+                    self._refuse_steps()
                 self._choose_coordinates()
                 samples = self._from_lines()
                 fitted = self._finish(samples or self._search())
@@ -183,7 +185,7 @@ class FitSearch(Search):
 
     @property
     def _where(self) -> str:
-        return "of N(0, I)"
+        return self.oracle.where
 
     @property
     def limit(self) -> float:
@@ -276,6 +278,8 @@ class FitSearch(Search):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if len(left) == self.method.n_before_smooth and not self._is_coarse():
                 self._refuse_smooth()
+            if len(left) == self.method.n_before_steps and self.noise.numbers.grid is not None:
+                self._refuse_steps()
             is_estimate = self.noise.law == "float32"
             if said := self.method.ending.obstacle(
                 left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
@@ -376,6 +380,18 @@ class FitSearch(Search):
             raise _NoPiecesError(ended(scan).why, scan.message)
         self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
         log.info("%d kinks along a line", self.n_kinks)
+
+    def _refuse_steps(self) -> None:
+        """End the search where the answers are those of a step function.
+
+        Steps of rounded answers may be a network's: it is looked for first.
+        """
+        steps = self.method.steps
+        if not steps.may_be(self.noise):
+            return
+        self.tell("looking for jumps")
+        if said := steps.evidence(self.oracle, self.noise.numbers.grid, self.rng):
+            raise _NoPiecesError(Why.STEPS, said)
 
     def _refuse_smooth(self) -> None:
         """End the search where the answers are those of a smooth function.

@@ -9,7 +9,7 @@ from revelu.recover.labels.facets import Facets, Precision
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.noise import second_differences
 from revelu.recover.method import Why
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 _ROUGH = (
     "labels change back and forth beside {share:.0%} of {n} borders: they depend on the input as "
@@ -21,10 +21,15 @@ _CURVED = (
     "bends"
 )
 _PARALLEL = (
-    "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them: "
-    "a tree, or several, not a network"
+    "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them, in "
+    "{planes} planes: a tree, or several, not a network"
 )
 
+_BOX = (
+    "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them, in "
+    "{planes} planes, and bound a single box: labels of a tree, or of the maximum of as many "
+    "neurons, which they do not tell apart"
+)
 _ROUNDED = (
     "all {n} pieces of borders that were measured are parallel to axes, where inputs round to "
     "another float16: labels of a target that rounds its inputs to so few digits do not tell its "
@@ -46,8 +51,19 @@ class Roughness:
         A larger share of places, beside which labels change to and fro, is rough.
     fewest_flat : float
         As flat as a network's borders are those of which a larger share is.
-    fewest : int
-        Facets that are needed to call all of them parallel to axes.
+    fewest, parallel : int, float
+        Facets that are needed to call all of them parallel to axes, and the largest angle to one,
+        in radians.
+    most_planes : int
+        Planes parallel to one axis that the borders of a network's box have, a lower and an upper
+        one: more of them, on average, each for a pair of classes, are a tree's at once.
+    n_generations : int
+        Fewer planes are a tree's where walks across corners, so many generations of them or up
+        to where hyperplanes end, have met no others: at the corners of a box that neurons of one
+        hidden layer make, borders have slanting pieces, too.
+    n_rowless : int
+        Where so many generations have told no neuron to its digits, it is seen whether borders
+        curve by so little that pieces of them pass for flat.
     farthest, n_halvings : float, int
         Where labels tell few digits, borders are looked at so far around a place, relative to an
         input's size, and at halves of that, as far as they are off a plane there
@@ -67,6 +83,10 @@ class Roughness:
     most_rough: float = 0.3
     fewest_flat: float = 0.25
     fewest: int = 12
+    parallel: float = 1e-6
+    most_planes: int = 2
+    n_generations: int = 6
+    n_rowless: int = 2
     farthest: float = 0.1
     n_halvings: int = 6
     room: float = 16.0
@@ -80,30 +100,89 @@ def are_rough(borders: Borders, facets: Facets, roughness: Roughness) -> bool:
     return len(facets) < roughness.fewest_flat * len(borders)
 
 
-def objection(facets: Facets, roughness: Roughness) -> tuple[Why, str] | None:
+@dataclass(frozen=True, eq=False)
+class OwnInputs:
+    """The target's own inputs as functions of coordinates: ``c + z @ M``.
+
+    Attributes
+    ----------
+    c, M : ndarray, shape (m,) and (r, m)
+    """
+
+    c: FloatArray
+    M: FloatArray
+
+    def inside(self, basis: FloatArray) -> "OwnInputs":
+        """Return them as functions of coordinates of a subspace, ``basis (q, r)``."""
+        return OwnInputs(self.c, basis @ self.M)
+
+    def across(self, facets: Facets) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The input that varies most directly across each facet, which way, and the angle left."""
+        sizes = np.linalg.norm(self.M, axis=0)
+        units = self.M / np.where(sizes > 0, sizes, 1.0)
+        along = facets.N @ units
+        which = np.abs(along).argmax(axis=1)
+        sign = np.sign(along[np.arange(len(which)), which])
+        return which, sign, np.linalg.norm(facets.N - sign[:, None] * units.T[which], axis=1)
+
+    def thresholds(self, facets: Facets, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Where facets lie along an input each, in its own unit, and how precisely, (n,)."""
+        columns = self.M.T[which]
+        x = self.c[which] + (facets.X * columns).sum(axis=1)
+        return x, facets.off * np.linalg.norm(columns, axis=1)
+
+
+def objection(
+    facets: Facets, own: OwnInputs, roughness: Roughness, *, is_unexplained: bool = False
+) -> tuple[Why, str] | None:
     """Say why pieces of borders that are flat are none of a network; None if they may be.
 
-    Normals may be axes, several of them.
+    Normals may be axes of the target's own inputs, several of them.
+
+    Parameters
+    ----------
+    is_unexplained : bool
+        Whether corners were walked across, and no network explains them.
     """
-    size = np.abs(facets.N)
-    axes = len(np.unique(size.argmax(axis=1)))
-    is_parallel = np.sort(size, axis=1)[:, :-1].max(initial=0.0) < 1e-6
-    if len(facets) < roughness.fewest or axes < 2 or not is_parallel:
+    if len(facets) < roughness.fewest:
         return None
-    if _are_of_float16(facets):
+    which, sign, angle = own.across(facets)
+    axes = len(np.unique(which))
+    if axes < 2 or angle.max() > roughness.parallel:
+        return None
+    x, off = own.thresholds(facets, which)
+    plane = _planes(which, x, off)
+    planes = int(plane.max()) + 1
+    # A plane that parts several pairs of classes stands for as many.
+    pairs = len(np.unique([plane, facets.a, facets.b], axis=1).T)
+    if pairs <= roughness.most_planes * axes and not is_unexplained:
+        return None
+    if _are_of_float16(x, off):
         return Why.UNRESOLVED, _ROUNDED.format(n=len(facets))
-    return Why.DISCONTINUOUS, _PARALLEL.format(n=len(facets), axes=axes)
+    # Each side of a box has its own plane, which leads from one of two classes to the other.
+    side = 2 * which + (sign * (facets.b - facets.a) > 0)
+    is_box = planes == len(np.unique(side)) and len(np.unique([facets.a, facets.b])) == 2
+    why, said = (Why.UNRESOLVED, _BOX) if is_box else (Why.DISCONTINUOUS, _PARALLEL)
+    return why, said.format(n=len(facets), axes=axes, planes=planes)
 
 
-def _are_of_float16(facets: Facets, room: float = 64.0) -> bool:
+def _planes(which: IntArray, x: FloatArray, off: FloatArray, room: float = 64.0) -> IntArray:
+    """Which plane each facet lies in, across one input at one place, (n,)."""
+    order = np.lexsort((x, which))
+    i, t, e = which[order], x[order], off[order]
+    other = (i[1:] != i[:-1]) | (t[1:] - t[:-1] > room * (e[1:] + e[:-1]))
+    found = np.empty(len(which), np.intp)
+    found[order] = np.append(0, other.cumsum())
+    return found
+
+
+def _are_of_float16(x: FloatArray, off: FloatArray, room: float = 64.0) -> bool:
     """Whether all pieces, which are parallel to axes, are where inputs round to another float16.
 
     The thresholds of a tree are there by chance alone, which one in thousands is.
     """
-    x = np.take_along_axis(facets.X, np.abs(facets.N).argmax(axis=1)[:, None], axis=1)[:, 0]
-    off = room * facets.off
     with np.errstate(over="ignore"):
-        below, above = (x - off).astype(np.float16), (x + off).astype(np.float16)
+        below, above = (x - room * off).astype(np.float16), (x + room * off).astype(np.float16)
     return bool((below != above).all())
 
 

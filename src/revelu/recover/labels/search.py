@@ -42,6 +42,7 @@ from revelu.recover.labels.polish import (
     refine,
 )
 from revelu.recover.labels.roughness import (
+    OwnInputs,
     are_rough,
     curvature,
     objection,
@@ -68,6 +69,7 @@ class LabelSearch(Search):
 
     method: "FromLabels"
     domain: Everywhere = EVERYWHERE
+    own: OwnInputs | None = None
     pool: Pool = field(init=False)
     survey: Survey = field(init=False)
     borders: Borders = field(init=False)
@@ -80,6 +82,8 @@ class LabelSearch(Search):
     in_span: InSpan | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        if self.own is None and self.domain is EVERYWHERE:
+            self.own = OwnInputs(*self.oracle.own_inputs)
         self.pool = Pool(self._ask, self.oracle.dim_in, self.rng, domain=self.domain)
         self.survey = self._new_survey()
         nothing = np.empty((0, self.oracle.dim_in))
@@ -142,7 +146,10 @@ class LabelSearch(Search):
 
         def begin(oracle: Oracle) -> LabelSearch:
             method = replace(tuning, slicing=replace(tuning.slicing, many_inputs=None))
-            return LabelSearch(method, oracle, self.noise, self.rng, self.tell)
+            found = LabelSearch(method, oracle, self.noise, self.rng, self.tell)
+            if self.own is not None and self.in_span is not None:
+                found.own = self.own.inside(self.in_span.subspace.basis)
+            return found
 
         self.in_span = InSpan(self.oracle, self.rng, self.tell, tuning.slicing, begin)
         return self._or_none(self.in_span.propose())
@@ -158,7 +165,9 @@ class LabelSearch(Search):
         """Search in all coordinates."""
         ended = self._begin()
         if ended is None and self.flat is not None:
-            return self.flat.propose(self.borders)
+            found = self.flat.propose(self.borders)
+            objected = None if found.network else self._objection(is_unexplained=True)
+            return found if objected is None else self._ended(*objected)
         return self._go_on() if ended is None else ended
 
     def repair(self, seen: Disagreement) -> Candidate | None:
@@ -196,7 +205,7 @@ class LabelSearch(Search):
         objected = None
         if are_rough(starts, self.survey.facets, tuning.roughness):
             objected = self._look_closely(starts)
-        objected = objected or objection(self.survey.facets, tuning.roughness)
+        objected = objected or self._objection(is_unexplained=False)
         if objected is None and self.oracle.dim_in == 2 and self.domain is EVERYWHERE:
             tuning, self.borders = self.method, starts
             self.flat = TwoInputs(
@@ -236,15 +245,37 @@ class LabelSearch(Search):
         tuning, facets = self.method, self.survey.facets
         return curvature(self._ask, starts, facets, tuning.precision, tuning.roughness, self.rng)
 
+    def _objection(self, *, is_unexplained: bool) -> tuple[Why, str] | None:
+        """Say that borders are a tree's; None if they may be a network's."""
+        if self.own is None:
+            return None
+        tuning = self.method.roughness
+        return objection(self.survey.facets, self.own, tuning, is_unexplained=is_unexplained)
+
+    def _objection_after(self, n: int) -> tuple[Why, str] | None:
+        """Say why borders are none of a network after generation n; None if they may be."""
+        tuning = self.method.roughness
+        is_unexplained = n >= tuning.n_generations or self.survey.hyperplanes_end
+        found = self._objection(is_unexplained=is_unexplained)
+        told = self.survey.rows.err <= self.method.effort.precise
+        is_due = n == tuning.n_rowless and not told.any() and self.domain is EVERYWHERE
+        if found is None and is_due:
+            starts = self.pool.borders(self.method.n_starts, self._rtol)
+            found = self._curved(starts)
+        return found
+
     def _go_on(self) -> Candidate:
         """Follow borders, and explain them as soon as no neuron is new."""
         n_idle = 0
-        for _ in range(self.method.max_generations):
+        for n in range(self.method.max_generations):
             self.tell(f"{len(self.survey.rows)} neurons")
             is_new = self.survey.advance()
             n_idle = 0 if is_new else n_idle + 1
             if n_idle > self.method.patience:
                 break
+            objected = self._objection_after(n)
+            if objected is not None:
+                return self._ended(*objected)
             if self.survey.hyperplanes_end:
                 deeper = self._go_deeper()
                 if deeper is not None:

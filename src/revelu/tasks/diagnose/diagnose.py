@@ -174,6 +174,8 @@ class _Examiner(Job):
         self.tell("looking what kind of function it is")
         kind = KindSearch(self.oracle, noise, np.random.default_rng(self.for_kind)).run()
         found = replace(found, noise=noise, kind=kind)
+        if kind.function == "steps" and kind.extract_with is None:
+            return self._ended(found, Status.NOT_IN_CLASS, kind.evidence[-1])
         if (refused := refusal(noise)) is not None:
             return self._ended(found, refused.status, refused.reason)
         if Law.of(noise) is not Law.FLOAT64:
@@ -312,6 +314,7 @@ class _Examiner(Job):
             status=status,
             query_counts=counts,
             probabilities=self.oracle.takes_log_ratios,
+            domain=self.oracle.where,
             warnings=tuple(self.notes),
         )
         return self.finished(found, *evidence)

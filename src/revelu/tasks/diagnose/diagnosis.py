@@ -116,6 +116,8 @@ class Diagnosis(Result):
     kind : Kind or None
         Which kind of function the target is, as far as a few answers tell; None where it was not
         asked.
+    domain : str
+        Where the target was asked, in words that follow "inputs"; lines and axes go farther out.
     """
 
     dim_in: int
@@ -130,6 +132,7 @@ class Diagnosis(Result):
     perturbed: Perturbed | None = None
     probabilities: bool = False
     kind: Kind | None = None
+    domain: str = "of N(0, I)"
 
     told_by: ClassVar[str] = "diagnose"
 
@@ -149,6 +152,7 @@ class Diagnosis(Result):
             "architecture": None if network is None else list(network.architecture),
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.probabilities,
+            "domain": self.domain,
             "kind": None if self.kind is None else self.kind.fields(),
             "noise": None if noise is None else {"law": noise.law, "nu": float(noise.nu.max())},
             "delta": self.delta,

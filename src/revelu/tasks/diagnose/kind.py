@@ -18,6 +18,7 @@ from revelu.probe.line import Line, random_line
 from revelu.probe.planes import Followed, Planes, end_slopes_and_jumps, parallel_pairs
 from revelu.probe.scan import LineScan
 from revelu.probe.smoothness import Smoothness
+from revelu.probe.steps import Steps
 from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recover.structured import Image, PixelNoise, SharedWeights
@@ -123,6 +124,7 @@ class KindSearch:
     noise : NoiseFloor
     rng : numpy.random.Generator
     smoothness : Smoothness
+    steps : Steps
     planes : Planes
     intervals : tuple of float
         How far a line is followed to both sides, in its own length: the first of them where it has
@@ -154,6 +156,7 @@ class KindSearch:
     noise: NoiseFloor
     rng: np.random.Generator
     smoothness: Smoothness = field(default_factory=Smoothness)
+    steps: Steps = field(default_factory=Steps)
     planes: Planes = field(default_factory=Planes)
     intervals: tuple[float, ...] = (np.inf, 0.1, 0.005, 2e-4)
     max_pieces: int = 128
@@ -201,6 +204,10 @@ class KindSearch:
 
     def _look_for_pieces(self) -> None:
         """What the pieces of a function that is not smooth tell."""
+        law = Law.of(self.noise)
+        # A line shows jumps of exact answers for fewer queries.
+        if law is not Law.FLOAT64 and self._are_steps():
+            return
         before = self.oracle.n_queries
         shape = found_image(self.oracle, self.noise, self.rng)
         self.n_for_grid = self.oracle.n_queries - before
@@ -209,14 +216,26 @@ class KindSearch:
             self.evidence.append(in_words(shape))
             self._along_pixels(shape)
         self.kind["image"] = self.oracle.image
-        match Law.of(self.noise):
+        match law:
             case Law.FLOAT64:
                 self._along_a_line()
+                if "function" not in self.kind:
+                    self._are_steps()
             case Law.FLOAT32:
                 self._on_segments()
             case _:
-                law = self.noise.law
-                self.evidence.append(f"answers that are {law} have too few digits to tell")
+                said = self.noise.law
+                self.evidence.append(f"answers that are {said} have too few digits to tell")
+
+    def _are_steps(self) -> bool:
+        """Whether answers are constant but for jumps, which lines miss where they are many."""
+        if not self.steps.may_be(self.noise):
+            return False
+        said = self.steps.evidence(self.oracle, self.noise.numbers.grid, self.rng)
+        if said:
+            self.kind |= {"function": "steps", "extract_with": None}
+            self.evidence.append(said)
+        return bool(said)
 
     def _along_pixels(self, shape: ImageShape) -> None:
         """Measure the floor where few neurons see: many hide it from general directions."""

@@ -112,7 +112,7 @@ def _unverified(candidate: Candidate, noise: NoiseFloor) -> Status:
         return Status.PARTIAL
     # Rounding hides where a hyperplane goes on: then its end is no proof.
     is_proved = candidate.why is Why.HYPERPLANES_END and Law.of(noise) is Law.FLOAT64
-    is_refused = is_proved or candidate.why in {Why.CURVED, Why.DISCONTINUOUS}
+    is_refused = is_proved or candidate.why in {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS}
     return Status.NOT_IN_CLASS if is_refused else Status.UNVERIFIED
 
 

@@ -19,7 +19,7 @@ from revelu.tasks.units import layer_in_units
 
 log = logging.getLogger(__name__)
 
-_NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS}
+_NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS}
 
 
 def recover(

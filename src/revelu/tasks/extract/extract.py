@@ -23,6 +23,7 @@ from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import answers_labels, extract_labels
 from revelu.tasks.extract.polish import polished
 from revelu.tasks.extract.precision import (
+    in_view_of_steps,
     refusal,
     saying_constant,
     text_refusal,
@@ -214,7 +215,7 @@ def _run(
                 found = replace(found, warnings=(*found.warnings, _CERTAIN))
             return found
         if isinstance(noise, Refusal):
-            return _refused(job, method, noise)
+            return in_view_of_steps(job, _refused(job, method, noise), noise)
         is_image = _found_image(job, noise) if method == "auto" else ""
         noise = _along_pixels(job, noise)
         refused = text_refusal(job.oracle.target) or refusal(noise)
@@ -230,6 +231,7 @@ def _run(
         # Answers of a journal do not tell what they were; those that are asked for later do.
         if (refused := text_refusal(job.oracle.target)) is not None:
             return _refused(job, method, refused)
+        recovery = in_view_of_steps(job, recovery, noise, candidate.why)
         recovery = saying_constant(without_invention(recovery, noise))
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
@@ -331,9 +333,10 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
 def _as_classifier(recovery: Recovery) -> Recovery:
     """Log-ratios against the last class are logits whose last one is 0."""
     note = "the answers are probabilities: logits are recovered up to a common shift"
+    is_found = recovery.network is not None or recovery.rejected is not None
     return replace(
         recovery,
-        warnings=(*recovery.warnings, note),
+        warnings=(*recovery.warnings, note) if is_found else recovery.warnings,
         network=recovery.network and from_log_ratios(recovery.network),
         rejected=recovery.rejected and from_log_ratios(recovery.rejected),
         is_classifier=True,

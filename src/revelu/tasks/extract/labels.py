@@ -143,6 +143,11 @@ class _Labelled(Oracle):
         """Queries that the budget still allows."""
         return self._inner.remaining
 
+    @property
+    def own_inputs(self) -> tuple[FloatArray, FloatArray]:
+        """The target's inputs as functions of a query."""
+        return self._inner.own_inputs
+
 
 def _watch(job: CertifyingJob, oracle: Oracle, n: int, *, n_kept: int = 8) -> int:
     """Ask inputs twice, and watch some from now on; return how many labels have changed."""

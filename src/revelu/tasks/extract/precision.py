@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.errors import TargetError
 from revelu.oracle import NoiseFloor
+from revelu.probe.steps import Steps
+from revelu.recover.labels import FromLabels
+from revelu.recover.method import Why
 from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.job import Refusal
 
 
@@ -111,3 +116,51 @@ def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
         rejected=recovery.network,
         details={**recovery.details, "rejected": recovery.network},
     )
+
+
+def in_view_of_steps(
+    job: CertifyingJob,
+    recovery: Recovery,
+    noise: NoiseFloor | Refusal,
+    why: Why | None = None,
+    steps: Steps = Steps(),  # noqa: B008 - frozen
+) -> Recovery:
+    """Say of a target of which no network was found that its answers jump, where they do.
+
+    Those of trees and neighbours are 0 for classes that none has: probabilities that look
+    saturated before a method has seen them jump.  And what jumps along a line may be rounded so
+    coarsely that the noise floor has not seen it.
+
+    Parameters
+    ----------
+    why : Why, optional
+        How the method that is reported has ended.
+    """
+    is_torn = recovery.status is Status.NOT_IN_CLASS and why is Why.DISCONTINUOUS
+    if not is_torn and recovery.status not in {Status.UNVERIFIED, Status.PARTIAL}:
+        return recovery
+    may_be = noise.saturated if isinstance(noise, Refusal) else steps.may_be(noise)
+    if not may_be or recovery.method == FromLabels.name:
+        return recovery
+    job.tell("looking for jumps")
+    grid = noise.numbers.grid if isinstance(noise, NoiseFloor) else None
+    rng = np.random.default_rng(job.new_seed())
+    try:
+        with job.oracle.phase("recover"):
+            said = steps.evidence(job.oracle, grid, rng)
+    except TargetError:
+        said = ""
+    ledger = job.oracle.ledger()
+    if not said:
+        unsure = (_ROUNDED_COARSELY,) if is_torn else ()
+        status = Status.UNVERIFIED if is_torn else recovery.status
+        evidence = (*recovery.evidence, *unsure)
+        return replace(recovery, status=status, ledger=ledger, evidence=evidence)
+    status, method = Status.NOT_IN_CLASS, recovery.method
+    return Recovery(status, None, ledger=ledger, evidence=(said,), method=method)
+
+
+_ROUNDED_COARSELY = (
+    "the jumps are as large as those of coarsely rounded answers: they do not tell a network that "
+    "is rounded from a function without affine pieces"
+)

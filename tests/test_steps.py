@@ -1,0 +1,192 @@
+"""Trees, forests and neighbours are told from networks wherever they are asked."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import revelu
+from revelu import Domain, Network, Status
+from revelu.network import zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.oracle.grid import Grid
+from revelu.probe.steps import Steps
+from revelu.report.sections import conditions_table
+
+
+@pytest.fixture(scope="module")
+def data():
+    return {
+        "wine": load_wine(return_X_y=True),
+        "breast_cancer": load_breast_cancer(return_X_y=True),
+        "diabetes": load_diabetes(return_X_y=True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "queries", "words"),
+    [
+        (DecisionTreeClassifier(random_state=0), 20_000, "parallel to axes"),
+        (RandomForestClassifier(20, random_state=0), 20_000, "parallel to axes"),
+        (SVC(), 150_000, "square of the distance"),
+        (GaussianNB(), 60_000, "square of the distance"),
+    ],
+    ids=["tree", "forest", "rbf", "bayes"],
+)
+def test_labels_of_data_in_their_own_units_are_no_network(data, model, queries, words):
+    X, y = data["wine"]
+    found = revelu.extract(model.fit(X, y).predict, dim_in=13, data=X, labels=True, budget=400_000)
+    assert found.status is Status.NOT_IN_CLASS
+    assert any(words in said for said in found.evidence)
+    assert found.ledger.n_queries <= queries
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("wine", RandomForestClassifier(100, random_state=0)),
+        ("wine", RandomForestClassifier(37, random_state=0)),
+        ("breast_cancer", RandomForestClassifier(50, random_state=0)),
+        ("wine", KNeighborsClassifier()),
+        ("diabetes", RandomForestRegressor(29, random_state=0)),
+    ],
+    ids=["grid", "no_grid", "two_classes", "neighbours", "regressor"],
+)
+def test_answers_that_jump_are_no_network(data, name, model):
+    X, y = data[name]
+    found = revelu.extract(model.fit(X, y), data=X, budget=20_000)
+    assert found.status is Status.NOT_IN_CLASS
+    assert found.network is None
+    assert any("constant but for jumps" in said for said in found.evidence)
+    assert found.ledger.n_queries <= 10_000
+
+
+@pytest.mark.parametrize("bound", [(0, 1), (0, 1, 2)], ids=["two", "three"])
+def test_labels_of_a_maximum_are_not_called_a_tree(bound):
+    def labels(X):
+        return (X[:, bound].max(axis=1) > 0.5).astype(float)
+
+    found = revelu.extract(labels, dim_in=6, labels=True, budget=400_000)
+    assert found.status in {Status.RECOVERED, Status.UNVERIFIED}
+    assert found.status is Status.RECOVERED or any("single box" in said for said in found.evidence)
+
+
+def softmax(Z):
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def test_probabilities_rounded_coarsely_are_not_called_torn():
+    """Certain nearly everywhere, so that the noise floor sees too few values for a grid."""
+    truth = zoo.random_network([30, 8, 1], seed=4)
+
+    def rounded(X):
+        z = 25.0 * (truth(X) - 1.0)
+        return np.round(softmax(np.column_stack([z, np.zeros(len(z))])), 2)
+
+    for seed in range(2):
+        found = revelu.extract(rounded, dim_in=30, seed=seed, budget=4_000)
+        assert found.status is not Status.NOT_IN_CLASS
+
+
+SEPARATE = np.arange(1.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda X: np.round(zoo.random_network([6, 12, 2], seed=3)(X), 2),
+        lambda X: np.round(np.maximum(X, 0.0) * SEPARATE, 2),
+        lambda X: np.round(X.max(axis=1), 1),
+        lambda X: np.round(37.0 * zoo.random_network([6, 12, 2], seed=3)(X)) / 37.0,
+        lambda X: zoo.random_network([6, 12, 2], seed=3)(X.astype(np.float16).astype(float)),
+        lambda X: zoo.random_network([6, 12, 2], seed=3)(X.astype(np.float32)).astype(np.float32),
+        lambda X: np.maximum(zoo.random_network([6, 12, 2], seed=3)(X) - 1.0, 0.0),
+        lambda X: np.clip(1e9 * zoo.random_network([6, 12, 2], seed=3)(X), 0.0, 1.0),
+    ],
+    ids=["rounded", "separate", "maximum", "units", "float16", "float32", "dead", "steep"],
+)
+@pytest.mark.parametrize("domain", [None, Domain.gaussian(np.arange(6.0), np.arange(1.0, 7.0))])
+def test_no_network_is_called_a_step_function(answer, domain):
+    for seed in range(3):
+        oracle = Oracle(answer, 6, domain=domain)
+        noise = measure_noise(oracle, seed)
+        for grid in (noise.numbers.grid, None):
+            assert not Steps().evidence(oracle, grid, np.random.default_rng(seed))
+
+
+def forest_of_shares(X):
+    """Ten trees of one split each, that vote."""
+    thresholds = np.linspace(-1.0, 1.0, 10) ** 3
+    return (X[:, np.arange(10) % 6] > thresholds).mean(axis=1)
+
+
+def test_votes_are_told_from_rounding_by_thresholds_of_single_inputs():
+    rng = partial(np.random.default_rng, 1)
+    oracle = Oracle(forest_of_shares, 6)
+    assert "jumps" in Steps().evidence(oracle, Grid(10, places=1), rng())
+    # A sum over evenly spaced thresholds is what rounding makes of a linear function.
+    even = Oracle(lambda X: np.round(X @ np.eye(6), 1), 6)
+    assert not Steps().evidence(even, Grid(10, places=1), rng())
+
+
+def test_a_spent_budget_ends_the_look_for_jumps():
+    assert (
+        Steps().evidence(Oracle(forest_of_shares, 6, budget=100), None, np.random.default_rng(0))
+        == ""
+    )
+
+
+def test_a_forest_is_diagnosed_as_steps_that_no_method_recovers(data):
+    X, y = data["breast_cancer"]
+    found = revelu.diagnose(
+        RandomForestClassifier(20, random_state=0).fit(X, y), domain=Domain.like(X)
+    )
+    assert (found.kind.function, found.kind.extract_with) == ("steps", None)
+    assert found.status is Status.NOT_IN_CLASS
+
+
+def test_a_network_that_is_off_at_places_is_recovered_as_before():
+    plain = zoo.random_network([6, 10, 1], seed=2)
+    truth = Network([*plain.weights], [plain.biases[0] - 1.0, plain.biases[1]])
+    found = revelu.extract(truth, budget=6_000)
+    assert found.status is Status.RECOVERED
+
+
+def test_what_would_be_missing_is_told_of_the_domain_that_was_asked():
+    truth = zoo.random_network([6, 6, 1], seed=1)
+    domain = Domain.gaussian(np.ones(6), np.full(6, 2.0))
+    found = revelu.extract(
+        lambda X: truth(X.astype(np.float32)).astype(np.float32), dim_in=6, domain=domain
+    )
+    told = [said for said in found.warnings if "would be missing" in said]
+    assert told
+    assert all(domain.words in said and "N(0, I)" not in said for said in told)
+
+
+def test_a_diagnosis_says_where_it_asked():
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    domain = Domain.gaussian(np.ones(4), np.full(4, 2.0))
+    assert revelu.diagnose(truth, domain=domain).to_dict()["domain"] == domain.words
+    assert revelu.diagnose(truth).to_dict()["domain"] == "of N(0, I)"
+
+
+def test_a_condition_of_which_queries_say_otherwise_has_their_reason():
+    said = {"number": "1.3", "name": "shared_piece", "delta": None, "at_most": False}
+    asked = {**said, "holds": False, "text": "hides between two equal pieces"}
+    exact = {**said, "holds": True, "text": "no two pieces are equal"}
+    account = {
+        "at_risk": "shared_piece",
+        "perturbation": None,
+        "measured": {"conditions": [asked]},
+        "exact": {"conditions": [exact]},
+    }
+    (row,) = conditions_table(account).rows
+    assert asked["text"] in row[-1].text
+    assert exact["text"] in row[-1].text
