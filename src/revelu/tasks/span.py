@@ -11,6 +11,7 @@ import numpy as np
 from revelu.certify.null_space import check_null_space
 from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
+from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle, whole_number
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.method import Why
@@ -26,6 +27,7 @@ from revelu.types import FloatArray
 METHODS = ("auto", "at_once")
 
 
+@in_one_thread
 def recover_span(
     target: Any,
     labels: bool = False,

@@ -8,6 +8,7 @@ from typing import Any
 from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.network import Network, to_log_ratios
+from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
@@ -17,6 +18,7 @@ from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates, within_rounding
 
 
+@in_one_thread
 def verify(
     network: Network | str | PathLike[str],
     target: Any,

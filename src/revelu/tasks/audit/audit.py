@@ -18,6 +18,7 @@ from revelu.errors import (
     SaturatedError,
     TargetError,
 )
+from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.oracle.column_names import NamedRows
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
@@ -37,6 +38,7 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 
+@in_one_thread
 def audit(
     target: Any,
     inputs: Any = None,

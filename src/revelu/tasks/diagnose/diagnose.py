@@ -23,6 +23,7 @@ from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
 from revelu.network.top_layers import TopLayers, top_layers
+from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle
 from revelu.probe.axes import (
     arrange,
@@ -47,6 +48,7 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 
+@in_one_thread
 def diagnose(
     target: Any,
     perturb: float | None = None,

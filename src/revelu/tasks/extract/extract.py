@@ -11,6 +11,7 @@ import numpy as np
 
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
+from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
 from revelu.recover.shallow import OneHidden
@@ -52,6 +53,7 @@ _BY_THEMSELVES = (
 _ANOTHER = "another seed or a larger budget may help"
 
 
+@in_one_thread
 def extract(
     target: Any,
     method: str = "auto",
