@@ -86,6 +86,6 @@ class Agreement:
         if noise.law == "random":
             # It is "about", since the noise is measured on a few dozen answers.
             return f", about {self.random_factor:g} deviations of the target's noise"
-        if noise.law == "float32":
-            return f", {self.coarse_factor:g} errors of its float32 answers"
+        if noise.errs_inside:
+            return f", {self.coarse_factor:g} errors of its {noise.law} answers"
         return ""

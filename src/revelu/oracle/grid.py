@@ -7,6 +7,9 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
+# Binary digits of bfloat16 and of float16, the leading one counted.
+HALF_PRECISION = (8, 11)
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -45,8 +48,8 @@ class Grid:
     def holds(self, Y: FloatArray) -> BoolArray:
         """Tell which numbers are of the grid, same shape as ``Y``."""
         if self.base == 2:
-            with np.errstate(over="ignore"):
-                return np.asarray(Y.astype(np.float16).astype(np.float64) == Y)
+            mantissas = np.ldexp(np.frexp(Y)[0], self.digits or 0)
+            return np.asarray(mantissas == np.rint(mantissas))
         form = f".{self.places}f" if self.digits is None else f".{self.digits}g"
         values, places = np.unique(Y, return_inverse=True)
         return np.asarray(_are_decimals(values, form)[places].reshape(Y.shape))
@@ -96,10 +99,8 @@ def read_grid(
         if places >= 1 and n_smaller >= min_smaller:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
-    with np.errstate(over="ignore"):
-        if np.array_equal(values.astype(np.float16).astype(np.float64), values):
-            return Grid(2, digits=np.finfo(np.float16).nmant + 1)
-    return None
+    binary = (Grid(2, digits=digits) for digits in HALF_PRECISION)
+    return next((grid for grid in binary if grid.holds(values).all()), None)
 
 
 def _are_decimals(values: FloatArray, form: str) -> BoolArray:

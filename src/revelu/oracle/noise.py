@@ -36,8 +36,8 @@ class NoiseFloor:
     Attributes
     ----------
     law : str
-        ``"float64"``, ``"float32"``, ``"rounded"`` to a grid of few digits, or
-        ``"random"`` where repeated rows differ.
+        ``"float64"``, ``"float32"``, ``"rounded"`` to a grid of few digits, ``"half-precision"``
+        where they are computed in such, or ``"random"`` where repeated rows differ.
     nu : ndarray, shape (k,)
         Relative standard error of an answer.
     scale : ndarray, shape (k,)
@@ -205,6 +205,11 @@ class NoiseFloor:
         return self.law != "random"
 
     @property
+    def errs_inside(self) -> bool:
+        """Whether the target computes in few digits, so that its errors are an estimate."""
+        return self.law in {"float32", "half-precision"}
+
+    @property
     def half_digits(self) -> float:
         """The square root of the floor: half of the digits that an answer has."""
         return float(np.sqrt(self.nu.max()))
@@ -287,16 +292,18 @@ def measure_noise(
     measured = stencils.typical(sigma)
     if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
-        measured = np.maximum(measured, _pooled(oracle, stencils, rng, near))
+        measured = np.maximum(measured, _pooled(oracle, stencils, stencils.more, rng, near))
     elif law == "float32":
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
         near = lifted[stencils.is_gaussian(alive)[alive]]
-        measured = _pooled(oracle, stencils, rng, near, anyway=False)
+        measured = _pooled(oracle, stencils, stencils.more, rng, near, anyway=False)
     nu = _relative_error(numbers, measured / unit, oracle.dim_in)
     if oracle.takes_log_ratios:
         nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
+        if numbers.grid.base == 2 and not oracle.takes_log_ratios:
+            law, nu = _of_half_precision(oracle, stencils, rng, lifted, unit, nu)
     return NoiseFloor(
         law=law,
         nu=nu,
@@ -310,6 +317,28 @@ def measure_noise(
         of_labels=of_labels,
         steady=stencils.fraction_steady(stencils.grouped(answered)),
     )
+
+
+def _of_half_precision(
+    oracle: Oracle,
+    stencils: Stencils,
+    rng: np.random.Generator,
+    lifted: FloatArray,
+    unit: FloatArray,
+    rounding: FloatArray,
+    *,
+    inside: float = 1.5,
+) -> tuple[str, FloatArray]:
+    """The law and the relative errors of half-precision answers, which may be computed in such.
+
+    Then inputs, and what is between the layers, are rounded as well, and the answers err by more
+    than ``inside`` times their own rounding.
+    """
+    more = stencils.more_of_half_precision
+    measured = _PLACES * _pooled(oracle, stencils, more, rng, lifted, anyway=False) / unit
+    if (measured <= inside * rounding).all():
+        return "rounded", rounding
+    return "half-precision", np.maximum(measured, rounding)
 
 
 def _least_of_log_ratios(numbers: Numbers, smallest: FloatArray) -> float:
@@ -447,6 +476,7 @@ def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) 
 def _pooled(
     oracle: Oracle,
     stencils: Stencils,
+    more: Stencils,
     rng: np.random.Generator,
     lifted: FloatArray,
     *,
@@ -456,12 +486,13 @@ def _pooled(
 
     Parameters
     ----------
+    more : Stencils
+        Those.
     lifted : ndarray, shape (n_stencils, n_points, k)
         Answers on others, for where the budget does not allow it.
     anyway : bool
         Whether to take these as well as more.
     """
-    more = stencils.more
     X = more.inputs(rng, oracle.dim_in, oracle.box)
     if oracle.remaining is None or oracle.remaining >= len(X):
         with oracle.phase("noise"):
@@ -479,17 +510,17 @@ def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
         raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares {flow}")
 
 
-def _relative_error(
-    numbers: Numbers, measured: FloatArray, d: int, places: float = 2.0
-) -> FloatArray:
-    """What was measured, but no less than rounding makes of a sum.
+# The error of an answer that is computed in few digits differs from place to place: at a few in a
+# hundred it is so many times the root mean square of all, which tests of single answers have to
+# allow for.
+_PLACES = 2.0
 
-    The error of a float32 answer differs from place to place: at a few in a hundred it is
-    ``places`` times the root mean square of all, which tests of single answers have to allow for.
-    """
+
+def _relative_error(numbers: Numbers, measured: FloatArray, d: int) -> FloatArray:
+    """What was measured, but no less than rounding makes of a sum."""
     if numbers.law == "float32":
         # Rounding an answer errs by 0.14 to 0.29 of eps, uniform in half a unit on both sides.
-        return np.asarray(np.maximum(places * measured, 0.25 * numbers.eps))
+        return np.asarray(np.maximum(_PLACES * measured, 0.25 * numbers.eps))
     # The rounding of an inner product of length d.
     return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
 

@@ -34,6 +34,8 @@ class Numbers:
     @property
     def eps(self) -> float:
         """Spacing of the numbers next to 1, but for a grid of decimals."""
+        if self.grid is not None and self.grid.base == 2:
+            return float(2.0 ** (1 - (self.grid.digits or 0)))
         return float(self.format.eps)
 
     @property

@@ -38,6 +38,9 @@ class Stencils:
     grid : float
         Inputs of N(0, I) are multiples of this, if of any: float32 numbers hold those up to
         ``2**24`` times that.
+    half_step : float
+        The step where answers are half-precision numbers: shorter ones lead to inputs that round
+        to the same number, whose answers do not differ.
     few_digits_ratio : float
         There, kinks make what a stencil shows larger than the median by more than this.
     curved_factor : float
@@ -52,6 +55,7 @@ class Stencils:
     curved_factor: float = 16.0
     n_more: int = 20
     grid: float = 0.0
+    half_step: float = 2.0**-8
     few_digits_ratio: float = 8.0
 
     @property
@@ -63,6 +67,11 @@ class Stencils:
     def more(self) -> "Stencils":
         """Where to ask, too, where answers have few digits."""
         return replace(self, radii=(1.0,) * self.n_more, grid=2.0**-20)
+
+    @property
+    def more_of_half_precision(self) -> "Stencils":
+        """Where to ask, too, where answers are half-precision numbers."""
+        return replace(self, radii=(1.0,) * self.n_more, step=self.half_step)
 
     @property
     def firsts(self) -> np.ndarray:

@@ -49,6 +49,8 @@ class Law(StrEnum):
     """Rounded to float64, and what varies has nearly all of its digits."""
     FLOAT32 = "float32"
     """Computed in float32."""
+    HALF_PRECISION = "half-precision"
+    """Computed in float16 or bfloat16."""
     ROUNDED = "rounded"
     """Rounded to a grid, or float64 with few digits left of what varies."""
     RANDOM = "random"

@@ -102,7 +102,7 @@ class Fit(Method):
     name = "fit"
     purpose = "one hidden layer, from answers of few digits or with noise"
     hidden = (1, 1)
-    answers = frozenset({Law.FLOAT32, Law.ROUNDED, Law.RANDOM})
+    answers = frozenset({Law.FLOAT32, Law.HALF_PRECISION, Law.ROUNDED, Law.RANDOM})
     cost = "2 to 6"
     spends = (2.0, 6.0)
     spends_fewer = True
