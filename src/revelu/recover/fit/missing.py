@@ -44,7 +44,7 @@ class Missing:
     """
 
     n_starts: int = 2
-    equations: float = 6.0
+    equations: float = 3.0
     damping: Damping = field(default_factory=lambda: Damping(1.0))
     stop: Stop = field(default_factory=lambda: Stop(40, rtol=3e-3, patience=3))
 
@@ -66,8 +66,10 @@ class Missing:
             Of the found ones alone.
         """
         d, k = samples.X.shape[1], samples.Y.shape[1]
-        # Of each output the held features' weights, and its share of the spare neurons'.
-        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / k
+        # Of each output the held features' weights, and its share of the spare neurons'; an input
+        # tells of those that are on there, half of them, whatever the number of outputs.
+        each = min(k, max(width / 2.0, 1.0))
+        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / each
         n = min(len(samples.X), int(np.ceil(self.equations * n_unknown)))
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[:n]
         some = Samples(samples.X[:n], samples.Y[:n], sigma)
