@@ -10,7 +10,7 @@ from revelu.oracle import Oracle, measure_noise
 from revelu.recover.fit.from_lines import FromLines, network_of
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.line_rows import LineRows
-from revelu.recover.fit.missing import Missing
+from revelu.recover.fit.missing import Missing, _Projected
 from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
@@ -151,6 +151,45 @@ def test_neurons_that_held_ones_lack_are_found_at_once():
     start = with_output_layer(add_networks(known, found), samples)
     fitted = fit_by_full_steps(start, samples, Stop(15, patience=5))
     assert nrmse(fitted.network, truth) < 1e-6
+
+
+def test_neurons_of_many_parameters_are_found_though_rows_of_none_stand_beside_them():
+    truth, rng = zoo.random_network([40, 50, 10], seed=4), np.random.default_rng(5)
+    X = rng.standard_normal((1400, 40))
+    samples = Samples(X, truth(X), np.full(10, 1e-7))
+    W = truth.weights[0] + 1e-5 * rng.standard_normal((50, 40))
+    # Three neurons are missing, and two rows are nearly others'.
+    W[47:49] = W[:2] + 0.03 * rng.standard_normal((2, 40))
+    b = np.append(truth.biases[0][:47], truth.biases[0][:2])
+    rows = Rows(W[:49], b, truth.weights[1].T[:49], np.full(49, 1e-3), X[:49])
+    assert network_of(rows, samples).n_parameters > FromLines().most_dense
+    found = FromLines()._fitted(rows, samples, FromLines().last_spare, 1.5, rng)
+    assert found.network.architecture[1] < 49 + FromLines().last_spare
+    assert found.cost < 1.5
+    assert nrmse(found.network, truth) < 1e-6
+
+
+def test_what_spare_neurons_change_is_what_answers_less_held_features_do():
+    known, start = zoo.random_network([6, 5, 3], seed=1), zoo.random_network([6, 4, 3], seed=2)
+    X = np.random.default_rng(0).standard_normal((80, 6))
+    problem = _Projected(known, Samples(X, known(X), np.full((80, 3), 0.1)), start)
+    p, h = start.to_vector(), 1e-6
+    derivative, rest = problem.derivative(p), problem.residual(p)
+    J = derivative.matrix()
+    steps = h * np.eye(len(p))
+    moved = [(problem.residual(p - s) - problem.residual(p + s)) / (2.0 * h) for s in steps]
+    np.testing.assert_allclose(J, np.transpose(moved), atol=1e-6)
+    np.testing.assert_allclose(derivative.normal(), J.T @ J, atol=1e-9)
+    np.testing.assert_allclose(derivative.gradient(rest), J.T @ rest, atol=1e-9)
+
+
+@pytest.mark.parametrize(("widths", "queries"), [([200, 8, 4], 1.35), ([250, 6, 10], 1.6)], ids=str)
+def test_answers_in_the_span_count_where_all_coordinates_are_fitted(widths, queries):
+    target = InFloat32(zoo.random_network(widths, seed=1))
+    recovery = revelu.extract(target, dim_in=widths[0], seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert nrmse(recovery.network, target.truth) < 1e-6
+    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
 
 
 def test_whole_steps_find_a_network_from_rows_that_err():

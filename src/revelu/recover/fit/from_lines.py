@@ -30,7 +30,7 @@ from revelu.recover.fit.growth import add_neuron
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.missing import Missing
 from revelu.recover.fit.price import Price
-from revelu.recover.fit.pruning import prune, with_output_layer
+from revelu.recover.fit.pruning import drop_idle, prune, with_output_layer
 from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
@@ -107,6 +107,8 @@ class FromLines:
         Answers on either side of each hyperplane: of fewer the fit may do without its neuron.
     n_spare, spare : int, float
         Neurons that are fitted to what rows leave unexplained, or this share of the rows,
+    last_spare : int
+        but no more than so many where lines have shown all but a few,
     missing : Missing
         all at once, the rows being held,
     n_tries : int
@@ -158,6 +160,7 @@ class FromLines:
     n_sided: int = 8
     n_spare: int = 4
     spare: float = 0.14
+    last_spare: int = 8
     missing: Missing = field(default_factory=Missing)
     n_tries: int = 3
     n_faint: int = 3
@@ -287,9 +290,11 @@ class FromLines:
         """
         n_spare, few = max(self.n_spare, int(self.spare * n_rows)), self._few(sizes)
         n_unseen = n_new * (n_known / max(n_met, 1) - 1.0)
-        is_dense = sizes.n_parameters(n_rows + n_spare) <= self.most_dense
-        # Rows of several outputs take few queries, and fits of many parameters long: another line.
-        new = 0.0 if sizes.k >= sizes.several and not is_dense else self.new
+        is_dense, new = sizes.n_parameters(n_rows + n_spare) <= self.most_dense, self.new
+        if sizes.k >= sizes.several and not is_dense:
+            # Rows of several outputs take few queries, and fits of many parameters long: another
+            # line, until one shows hardly a row.
+            n_spare, new = min(n_spare, self.last_spare), 0.0
         spares = sorted({few, self.several_equations}) if is_dense else [self.several_equations]
         if n_new > max(2.0, new * n_known) and not (is_dense and n_unseen <= n_spare):
             return [_Trial(0, few)] if n_unseen < 1.0 else []
@@ -374,9 +379,12 @@ class FromLines:
         """Fit all weights, and those of some neurons beside the held ones."""
         more = self.missing.find(held, samples, n_spare, rng)
         network = with_output_layer(add_networks(held, more), samples)
-        found = self._by_full_steps(network, samples)
         if held.n_parameters > self.most_dense:
+            # Of neurons that others replace iterations solve for none, and not for these either.
+            network = drop_idle(network, samples, samples.cost(network))
+            found = self._by_full_steps(network, samples)
             return self._by_damped_steps(found, samples, limit)
+        found = self._by_full_steps(network, samples)
         for _ in range(self.n_faint):
             if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
                 break

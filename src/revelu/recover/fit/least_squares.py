@@ -422,7 +422,7 @@ class FitSearch(Search):
             samples = self._enough(samples)
             self.best = self._refined(samples)
         else:
-            samples = self._in_all_coordinates(self.subspace)
+            samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
                 self.tell("looking for what lies outside the span")
                 self._explain(samples, self._best())
@@ -439,20 +439,25 @@ class FitSearch(Search):
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
 
-    def _in_all_coordinates(self, subspace: Subspace) -> Samples:
-        """Refit in all coordinates, to fresh queries."""
-        d, k = self.oracle.dim_in, self.oracle.dim_out
+    def _in_all_coordinates(self, subspace: Subspace, known: Samples) -> Samples:
+        """Refit in all coordinates, to fresh queries and what is known of the subspace."""
+        d, found = self.oracle.dim_in, self._best()
         if not self.is_span:
             self.tell("measuring the rows of the neurons")
-            network, answers = carry_over(self._answered, self.rng, self._best(), subspace)
+            network, answers = carry_over(self._answered, self.rng, found, subspace)
             # They tell of few patterns of neurons: coarse errors do not average out.
             slopes = answers if self._is_fine() else None
             equations = self.method.slope_equations if slopes else self.method.equations
+            n = equations * degrees_of_freedom(network) / self.oracle.dim_out
         else:
-            network, slopes = subspace.in_all_coordinates(self._best()), None
-            equations = self.method.equations
-        n = int(np.ceil(equations * degrees_of_freedom(network) / k))
-        samples = self._answered(self.rng.standard_normal((n, d)))
+            network, equations = subspace.in_all_coordinates(found), self.method.equations
+            # An input tells of the neurons that are on there, half of them, whatever else it is
+            # asked for.  What is known of the span tells of what lies in it.
+            each = min(self.oracle.dim_out, max(found.architecture[1] / 2.0, 1.0))
+            slopes = replace(known, X=self.oracle.in_float32(subspace.points(known.X)))
+            wanted, inside = degrees_of_freedom(network), degrees_of_freedom(found)
+            n = max(equations * wanted / each - len(known.X), equations * (wanted - inside) / each)
+        samples = self._answered(self.rng.standard_normal((int(np.ceil(n)), d)))
         samples = samples if slopes is None else slopes.joined(samples)
         self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         self.best, self.subspace = network, None

@@ -20,12 +20,12 @@ from revelu.numerics.gauss_newton import (
     Derivative,
     Stop,
     minimise,
-    normal_equations,
+    summed_normal_equations,
 )
 from revelu.recover.fit.growth import random_start
-from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.recover.refine.derivative import Arrays, Layout
 from revelu.recover.refine.network_fit import Samples
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,10 @@ class Missing:
             Of the found ones alone.
         """
         d, k = samples.X.shape[1], samples.Y.shape[1]
-        # Of each output the held features' weights, and its share of the spare neurons'.
-        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / k
+        # Of each output the held features' weights, and its share of the spare neurons'; an input
+        # tells of those that are on there, half of them, whatever the number of outputs.
+        each = min(k, max(width / 2.0, 1.0))
+        n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / each
         n = min(len(samples.X), int(np.ceil(self.equations * n_unknown)))
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[:n]
         some = Samples(samples.X[:n], samples.Y[:n], sigma)
@@ -76,9 +78,8 @@ class Missing:
         for _ in range(self.n_starts):
             start = random_start(rng, rest, width)
             problem = _Projected(known, some, start)
-            found, cost = minimise(
-                problem, start.to_vector(), normal_equations, self.damping, self.stop
-            )[:2]
+            vector, solver = start.to_vector(), summed_normal_equations
+            found, cost = minimise(problem, vector, solver, self.damping, self.stop)
             if best is None or cost < least:
                 best, least = start.like(found), cost
         return best if best is not None else random_start(rng, rest, 0)
@@ -107,45 +108,89 @@ class _Projected:
 
     def derivative(self, p: FloatArray) -> Derivative:
         """Return the derivative of what the spare neurons answer, projected."""
-        k = self.wanted.shape[1]
-        inverse = np.broadcast_to(self.inverse, (len(self.X), k))
-        J = NetworkDerivative(Arrays(self.layout, p), self.X, inverse).matrix()
-        n, m = len(self.X), J.shape[1]
-        return _Written(self.left(J.reshape(n, k * m)).reshape(n * k, m))
+        at = Arrays(self.layout, p)
+        hidden = at.activations(self.X)[1]
+        inputs = np.column_stack([self.X, np.ones(len(self.X))]) * self.inverse
+        rows = (hidden > 0.0)[:, :, None] * inputs[:, None]
+        return _ProjectedDerivative(
+            self.layout,
+            self.left(rows.reshape(len(rows), -1)),
+            self.left(hidden * self.inverse),
+            at.weights[1],
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Written:
-    """A derivative that is written out."""
+class _ProjectedDerivative:
+    """The derivative of spare neurons' answers, of which all outputs share the large arrays.
 
-    J: FloatArray
+    Output ``q`` changes by ``A_qi M_i`` for a row and its bias, and by ``h_i`` for its own weight
+    ``A_qi``: what neuron ``i`` makes of inputs and of the constant, and its value, each projected.
+    So the normal equations of ``k`` outputs take no more than ``M'M`` times ``A'A``; an output's
+    constant is a held feature, and has none.
+
+    Attributes
+    ----------
+    M : ndarray, shape (n, w (d + 1))
+    h : ndarray, shape (n, w)
+    A : ndarray, shape (k, w)
+    """
+
+    layout: Layout
+    M: FloatArray
+    h: FloatArray
+    A: FloatArray
 
     @property
     def shape(self) -> tuple[int, int]:
         """Answers, and parameters."""
-        n, p = self.J.shape
-        return n, p
+        return len(self.h) * len(self.A), self.layout.places[-1].stop
+
+    def _places(self) -> tuple[IntArray, IntArray]:
+        """Where parameters are: of rows and biases, (w, d + 1), and of weights, (k, w)."""
+        weights, outputs, biases = (
+            np.arange(place.start, place.stop).reshape(shape)
+            for place, shape in zip(self.layout.places[:3], self.layout.shapes[:3], strict=True)
+        )
+        return np.column_stack([weights, biases]), outputs
 
     def along(self, change: FloatArray) -> FloatArray:
         """Return ``J change``."""
-        return np.asarray(self.J @ change)
+        rows, outputs = self._places()
+        w, e = rows.shape
+        moved = np.einsum("nie,ie->ni", self.M.reshape(-1, w, e), change[rows])
+        return np.asarray((moved @ self.A.T + self.h @ change[outputs].T).ravel())
 
     def gradient(self, u: FloatArray) -> FloatArray:
         """Return ``J' u``."""
-        return np.asarray(self.J.T @ u)
+        rows, outputs = self._places()
+        w, e = rows.shape
+        gradient, U = np.zeros(self.shape[1]), u.reshape(len(self.h), -1)
+        gradient[rows] = np.einsum("nie,ni->ie", self.M.reshape(-1, w, e), U @ self.A)
+        gradient[outputs] = U.T @ self.h
+        return gradient
 
     def matrix(self) -> FloatArray:
-        """Return ``J``."""
-        return self.J
+        """Return ``J`` written out, a column a parameter."""
+        return np.column_stack([self.along(unit) for unit in np.eye(self.shape[1])])
 
     def normal(self) -> FloatArray:
         """Return ``J'J``."""
-        return np.asarray(self.J.T @ self.J)
+        rows, outputs = self._places()
+        (w, e), normal = rows.shape, np.zeros((self.shape[1], self.shape[1]))
+        gram = (self.M.T @ self.M).reshape(w, e, w, e) * (self.A.T @ self.A)[:, None, :, None]
+        normal[np.ix_(rows.ravel(), rows.ravel())] = gram.reshape(w * e, w * e)
+        cross, own = (self.M.T @ self.h).reshape(w, e, w), self.h.T @ self.h
+        for a, at in zip(self.A, outputs, strict=True):
+            both = (a[:, None, None] * cross).reshape(w * e, w)
+            normal[np.ix_(rows.ravel(), at)], normal[np.ix_(at, rows.ravel())] = both, both.T
+            normal[np.ix_(at, at)] = own
+        return normal
 
     def coordinates(self, *, white: bool) -> Coordinates:
         """Not asked for by normal equations."""
         raise NotImplementedError(white)
 
-    def in_single(self) -> "_Written":
+    def in_single(self) -> "_ProjectedDerivative":
         """Return it as it is."""
         return self

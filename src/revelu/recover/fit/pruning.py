@@ -74,9 +74,10 @@ def by_worth(network: Network, samples: Samples) -> IntArray:
 
 def drop_idle(network: Network, samples: Samples, cost: float) -> Network:
     """Leave out neurons that the others replace to within ``cost``; nothing else moves."""
-    order, costs = _elimination(network, samples)
-    n = int((costs <= cost).sum())
-    return with_output_layer(network.take(np.sort(order[n:])), samples) if n else network
+    order, costs = _elimination(network, samples, cost)
+    idle = order[costs <= cost]
+    kept = np.delete(np.arange(network.architecture[1]), idle)
+    return with_output_layer(network.take(kept), samples) if len(idle) else network
 
 
 def _refit(
@@ -117,12 +118,14 @@ def _remove_most(found: Fit, samples: Samples, price: Price, max_trials: int) ->
     return best
 
 
-def _elimination(network: Network, samples: Samples) -> tuple[IntArray, FloatArray]:
-    """The order in which neurons go, the least worth first, and the cost of each."""
+def _elimination(
+    network: Network, samples: Samples, most: float = np.inf
+) -> tuple[IntArray, FloatArray]:
+    """The order in which neurons go, the least worth first, and their costs, to past ``most``."""
     left = np.arange(network.architecture[1])
     order, costs = [], []
     total = 0.0
-    while len(left):
+    while len(left) and total <= most**2 * samples.n_equations:
         _, worth = _output_layer(network.take(left), samples)
         least = int(np.argmin(worth))
         total += float(worth[least])
