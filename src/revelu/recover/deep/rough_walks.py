@@ -101,12 +101,15 @@ class Walked:
         Rows of the first layer whose sign no row tells for sure.
     errors : ndarray, shape (r,), optional
         Of the upper rows, relative to their sizes, where no trace went on from them.
+    n_wrong : int
+        So many of the answers, the last ones, were kept because a network was wrong there.
     """
 
     network: Network
     samples: Samples
     n_unsure: int
     errors: FloatArray | None = None
+    n_wrong: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class RoughWalks:
     faintest : float
         Seeds are not walked from if an answer's error is more than this share of their bend.
     segments : tuple of int
-        Segments of one round after the other, on which seeds are looked for,
+        Segments of one round after the other, on which seeds are looked for until signs are told,
     n_beside : int
         and so many at once on which those of what is left are.
     outputs : RoughOutputs
@@ -173,15 +176,20 @@ class RoughWalks:
         frame = Frame(Stack(oracle.dim_in), first.W, first.b)
         # Pieces are looked at first: few seeds are measured well.
         level = Level(frame, np.zeros(first.W.shape, dtype=bool), has_others=True)
-        layers.find_rows(level, self.segments)
+        for n in self.segments:
+            layers.find_rows(level, (n,))
+            if level.walks and (signs_by_most(level.rows, level.frame)[1] >= self.sure).all():
+                break
         if not level.walks:
             return None
         layers.drop_unread(level)
         n_unsure = len(first) - int(self._sign(layers, level).sum())
         samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
-        network = self._walked_beside(layers, level, samples)
-        if not n_unsure and self._typical(network, samples) > self.missing:
+        # Above signs that are sure a trace finds more than a walk, and sooner.
+        rest = self._typical(self._network(level, samples), samples)
+        if not n_unsure and rest > self.missing:
             return self._traced(layers, level, samples)
+        network = self._walked_beside(layers, level, samples)
         errors = [
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
         ]
@@ -211,11 +219,14 @@ class RoughWalks:
             self.traces,
             walked,
         )
-        network, samples = search.find(), search.samples
+        network = search.find()
         n_more = len(search.rows) - len(walked)
         if n_more > 0:
             samples = samples.joined(self._asked(layers, n_more, level.frame.size))
-        return Walked(self.traces.refined(network, samples), samples, 0)
+        n_wrong = 0
+        if search.wrong is not None:
+            samples, n_wrong = samples.joined(search.wrong), len(search.wrong.X)
+        return Walked(self.traces.refined(network, samples), samples, 0, n_wrong=n_wrong)
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""
