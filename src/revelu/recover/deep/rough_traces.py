@@ -290,6 +290,9 @@ class TraceSearch:
             below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
             is_clear = (below == above).all(axis=1)
             T = np.where(is_clear, T, 0.4 * T)
+        # What is faint shows on ranges that are wide enough alone.
+        strength = self._strength(self.rows[j].seed)
+        is_clear &= self.how.trace.blur * self.noise.relative < strength * T
         X, M, T = (a[is_clear][: self.how.n_places] for a in (X, M, T))
         if len(X) < self.how.fewest:
             return True
