@@ -43,8 +43,9 @@ class RoughWide(RoughLayers):
         Fresh answers of each round, which the network has to agree with at last,
     wide_spreads : tuple of float
         at inputs of such standard deviations: what is wrong farther out is more, and hides it.
-    n_looks : int
-        Where fewer than ``few_wrong`` of these are wrong, so many more are looked at,
+    looks : float
+        Where fewer than ``few_wrong`` of these are wrong, so many more are looked at for each
+        parameter,
     few_wrong : int
         and those of them kept that are wrong.
     hopeless : float
@@ -62,7 +63,7 @@ class RoughWide(RoughLayers):
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     wide_spreads: tuple[float, ...] = (1.0, 1.5)
-    n_looks: int = 20_000
+    looks: float = 5.0
     few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
@@ -160,7 +161,8 @@ class RoughWideSearch(RoughLayersSearch):
     def _look(self, network: Network) -> None:
         """Look at many more fresh answers, and keep those at which a network is wrong."""
         growth = self.how.growth
-        X = self.rng.standard_normal((self.how.n_looks, self.oracle.dim_in))
+        n = int(self.how.looks * network.n_parameters)
+        X = self.rng.standard_normal((n, self.oracle.dim_in))
         X = X.astype(np.float32).astype(np.float64)
         seen = Samples(X, self.oracle(X), self._sigma(X))
         off = np.abs(seen.residual(network)).max(axis=1)
