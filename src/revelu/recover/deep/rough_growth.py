@@ -136,7 +136,7 @@ class RoughGrowth:
     step: float = 0.3
     farthest: float = 3.0
     few: float = 0.03
-    spreads: tuple[float, ...] = (1.0, 1.5)
+    spreads: tuple[float, ...] = (1.0,)
     n_each: int = 40
     n_drawn: int = 50_000
     lost: float = 0.3

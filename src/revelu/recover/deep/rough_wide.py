@@ -16,7 +16,7 @@ from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_walks import RoughWalks
-from revelu.recover.method import Candidate, Layer, Why
+from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 
@@ -50,10 +50,14 @@ class RoughWide(RoughLayers):
         and those of them kept that are wrong.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
+    less : float
+        or where no less than this share of what was left is
+    max_wide_stale : int
+        in so many rounds in a row.
     sharp : float
         It is whole only where answers count as wrong from so many times the least on.
-    less : float
-        or where in ``max_stale`` rounds in a row no less than this share of what was left is.
+    max_wide_repairs : int
+        A repair is as many rounds again.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
@@ -62,12 +66,14 @@ class RoughWide(RoughLayers):
     n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
-    wide_spreads: tuple[float, ...] = (1.0, 1.5)
+    wide_spreads: tuple[float, ...] = (1.0,)
     looks: float = 5.0
     few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
     less: float = 0.9
+    max_wide_stale: int = 2
+    max_wide_repairs: int = 1
 
 
 @dataclass
@@ -111,6 +117,12 @@ class RoughWideSearch(RoughLayersSearch):
             network = missing.completed(network, self._everything(), found.errors, self.rng)
         return self._settled(walks.refined(network, self._everything()))
 
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Fit to where the network was wrong, too."""
+        if self.is_wide and self.n_repairs == self.how.max_wide_repairs:
+            return None
+        return super().repair(seen)
+
     def _settled(self, network: Network) -> Candidate:
         """Let the network grow where it is wrong until fresh answers agree."""
         if not self.is_wide:
@@ -135,7 +147,7 @@ class RoughWideSearch(RoughLayersSearch):
                 wrong = growth.wrong(network, self._everything())
             if not wrong.any() and self._is_sharp(network):
                 return self._whole(network)
-            if n_wrong > self.how.hopeless * len(fresh.X) or n_stale == self.how.max_stale:
+            if n_wrong > self.how.hopeless * len(fresh.X) or n_stale == self.how.max_wide_stale:
                 break
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
