@@ -3,9 +3,9 @@
 1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
 2. Walks along the surfaces of upper neurons, as in float64 but with wider ranges, read their rows,
    and these tell the signs of the first layer.
-3. Fainter kinks show in what these rows leave of the answers: more walks.
-4. Where most answers are still wrong, neurons that are often on are missing: those are traced one
-   by one (:mod:`revelu.recover.deep.rough_traces`).
+3. Where most answers are wrong then, and all signs are sure, neurons that are often on are missing:
+   those are traced one by one (:mod:`revelu.recover.deep.rough_traces`).
+4. Else fainter kinks show in what these rows leave of the answers: more walks.
 5. All layers are fitted to what explains most answers, lest neurons that are missing move others.
    Those are left to :mod:`revelu.recover.deep.rough_growth`.
 """
@@ -126,6 +126,8 @@ class RoughWalks:
         Seeds are not walked from if an answer's error is more than this share of their bend.
     segments : tuple of int
         Segments of one round after the other, on which seeds are looked for until signs are told,
+    n_lines : int
+        after more rows of the first layer on so many lines where they are not,
     n_beside : int
         and so many at once on which those of what is left are.
     outputs : RoughOutputs
@@ -154,6 +156,7 @@ class RoughWalks:
     search: LayerSearch = field(default_factory=_search)
     faintest: float = 1e-5
     segments: tuple[int, ...] = (8, 8)
+    n_lines: int = 6
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 4.0
@@ -173,13 +176,21 @@ class RoughWalks:
     ) -> Walked | None:
         """Find the first layer's signs and the rows above it; None where none is walked along."""
         layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
-        frame = Frame(Stack(oracle.dim_in), first.W, first.b)
-        # Pieces are looked at first: few seeds are measured well.
-        level = Level(frame, np.zeros(first.W.shape, dtype=bool), has_others=True)
-        for n in self.segments:
+        level = self._level(oracle.dim_in, first)
+        for i, n in enumerate(self.segments):
             layers.find_rows(level, (n,))
             if level.walks and (signs_by_most(level.rows, level.frame)[1] >= self.sure).all():
                 break
+            if i + 1 == len(self.segments):
+                break
+            # Walks above a layer that lacks a row go astray, and tell no signs.
+            layer = first.W, first.b
+            more = self.rows.lacking(oracle, oracle.dim_in, noise, layer, rng, self.n_lines)
+            if len(more):
+                log.info("%d more rows of the first layer", len(more))
+                first = first.joined(more)
+                layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
+                level = self._level(oracle.dim_in, first)
         if not level.walks:
             return None
         layers.drop_unread(level)
@@ -194,6 +205,12 @@ class RoughWalks:
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
         ]
         return Walked(network, samples, n_unsure, np.array(errors))
+
+    @staticmethod
+    def _level(d: int, first: Rows) -> Level:
+        """The layer above rows.  Pieces are looked at first: few seeds are measured well."""
+        frame = Frame(Stack(d), first.W, first.b)
+        return Level(frame, np.zeros(first.W.shape, dtype=bool), has_others=True)
 
     def _asked(self, layers: "Beside", n_rows: int, size: int) -> Samples:
         """Answers enough for so many rows of so many unknowns."""
