@@ -44,14 +44,12 @@ N_POINTS = 20_000
 COSINE = 1e-3
 IDENTIFIABLE = 3.0
 
-# Surrogates of surfaces-surrogates 0.0.1: 4-64-64-1, two of 5-128-128-1, two of 6-128-128-1.
-SURFACES = (
-    "gradient_boosting_regressor",
-    "k_neighbors_regressor",
-    "k_neighbors_classifier",
-    "decision_tree_classifier",
-    "svm_regressor",
-)
+# Surrogates of surfaces-surrogates 0.0.1, by their widths.
+SURFACES = {
+    (4, 64, 64, 1): ("gradient_boosting_regressor",),
+    (5, 128, 128, 1): ("k_neighbors_regressor", "k_neighbors_classifier"),
+    (6, 128, 128, 1): ("decision_tree_classifier", "svm_regressor"),
+}
 
 # Data sets that scikit-learn's estimators are trained on, beside the digits of a script of its own.
 TABLES = tuple("optical digits" if data == "digits" else data for data in DATA)
@@ -156,7 +154,20 @@ ROWS = (
     # Measured, without a bar of queries.
     Row("40-20-10-10-1", (40, 20, 10, 10, 1), "float32", np.inf, 1e-5, 0.3),
     Row("64-24-16-10", (64, 24, 16, 10), "4 digits", np.inf, 1e-3, 0.0, n_networks=2),
-    Row("surfaces", (), "float32", np.inf, 3e-6, 0.6, cpu=600.0, data="surfaces", n_networks=5),
+    *(
+        Row(
+            "surfaces " + "-".join(map(str, widths)),
+            widths,
+            "float32",
+            np.inf,
+            3e-6,
+            0.6,
+            cpu=600.0,
+            data="surfaces",
+            n_networks=5,
+        )
+        for widths in SURFACES
+    ),
 )
 
 
@@ -176,9 +187,10 @@ class Run:
     cpu: float
 
 
-def surface(folder: Path, limit: float | None, seed: int) -> Run:
+def surface(row: Row, folder: Path, limit: float | None, seed: int) -> Run:
     """Extract one of the surrogates, in its file, and hold it against its truth."""
-    path = folder / f"surfaces_{SURFACES[seed % len(SURFACES)]}.onnx"
+    names = SURFACES[row.widths]
+    path = folder / f"surfaces_{names[seed % len(names)]}.onnx"
     truth, domain = _surrogate(path), revelu.open_oracle(str(path)).target.suggested_domain
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
     start, cpu = time.perf_counter(), time.process_time()
@@ -213,7 +225,7 @@ def _surrogate(path: Path) -> revelu.Network:
 def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
     if surfaces is not None and row.data == "surfaces":
-        return surface(surfaces, limit, seed)
+        return surface(row, surfaces, limit, seed)
     truth = _target(row, wheel, seed)
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
     with tempfile.TemporaryDirectory() as folder:

@@ -15,16 +15,18 @@ from revelu.recover.deep.trace import Trace, features
 from revelu.recover.refine.network_fit import Samples, fit_top
 
 
-def target(seed, widths=(4, 16, 8, 1)):
-    """A random network that computes in float32, and its weights."""
+def target(seed, widths=(4, 16, 8, 1), n_on=0):
+    """A random network that computes in float32, and its weights; so many neurons are always on."""
     rng = np.random.default_rng(seed)
-    truth = revelu.Network(
-        [
-            (rng.standard_normal((m, d)) / np.sqrt(d)).astype(np.float32).astype(float)
-            for d, m in pairwise(widths)
-        ],
-        [(0.5 * rng.standard_normal(m)).astype(np.float32).astype(float) for m in widths[1:]],
-    )
+    weights = [
+        (rng.standard_normal((m, d)) / np.sqrt(d)).astype(np.float32).astype(float)
+        for d, m in pairwise(widths)
+    ]
+    biases = [(0.5 * rng.standard_normal(m)).astype(np.float32).astype(float) for m in widths[1:]]
+    biases[0][:n_on] += 6.0
+    # The sums above stay where they were.
+    biases[1] -= np.float32(6.0 * weights[1][:, :n_on].sum(axis=1))
+    truth = revelu.Network(weights, biases)
 
     def answer(X):
         H = X.astype(np.float32)
@@ -103,6 +105,21 @@ def test_a_trace_reads_a_row_from_one_point_of_its_surface(seed):
     assert oracle.n_queries - before < 12_000
 
 
+def test_what_is_open_of_a_row_has_a_constant():
+    truth, oracle, noise = target(1, n_on=7)
+    rng, rows = np.random.default_rng(1), rows_of(truth)
+    X = rng.standard_normal((2000, truth.dim_in))
+    on = (truth.preactivations(X)[1] > 0).mean(axis=0)
+    j = int(np.argmin(np.abs(on - 0.5)))
+    trace = trace_of(truth, noise, seed_of(truth, j, rng), rows[:0], rng)
+    trace.run(oracle)
+    # Seven sums of four inputs and a constant: some of their weights are open.
+    assert trace.undetermined.shape[1] > 0
+    known = np.column_stack([trace.theta, trace.undetermined])
+    left = known @ np.linalg.lstsq(known, rows[j])[0] - rows[j]
+    assert np.abs(left).max() < 0.02 * np.abs(rows[j]).max()
+
+
 def test_a_point_of_no_surface_is_not_traced():
     truth, oracle, noise = target(0)
     rng = np.random.default_rng(0)
@@ -155,6 +172,30 @@ def test_a_row_at_whose_surface_nothing_bends_is_left_out():
     search._drop_false()
     left = np.array([row.row for row in search.rows])
     np.testing.assert_array_equal(left, rows)
+
+
+def test_a_row_stays_whose_open_weights_alone_put_its_surface_elsewhere():
+    truth, oracle, noise = target(1)
+    rng = np.random.default_rng(1)
+    on = (truth.preactivations(rng.standard_normal((4000, 4)))[1] > 0).mean(axis=0)
+    row, other = rows_of(truth)[np.argsort(np.abs(on - 0.5))[:2]]
+    open_ = np.eye(17)[:, :8]
+    off = row + open_ @ rng.choice([-0.5, 0.5], 8)
+    given = [(off, open_), (other, np.empty((17, 0)))]
+    search = search_of(truth, oracle, noise, given, rng)
+    search._drop_false()
+    assert len(search.rows) == 2
+
+
+def test_a_seed_that_says_little_closes_no_row():
+    truth, oracle, noise = target(2, widths=(5, 16, 8, 1))
+    rng, rows = np.random.default_rng(2), rows_of(truth)
+    on = (truth.preactivations(rng.standard_normal((4000, 5)))[1] > 0).mean(axis=0)
+    j = int(np.abs(on - 0.5).argmin())
+    seed = seed_of(truth, j, rng, error=0.02)
+    open_ = np.eye(17)[:, np.flatnonzero(truth.weights[0] @ seed.x + truth.biases[0] > 0)[:2]]
+    search = search_of(truth, oracle, noise, [(rows[j] + 0.3 * open_[:, 0], open_)], rng)
+    assert not search._closes(seed)
 
 
 def test_a_seed_tells_what_is_open_of_its_own_row_and_of_no_other():

@@ -22,6 +22,7 @@ import numpy as np
 
 from revelu.network import Network, add_networks
 from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
+from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -100,6 +101,8 @@ class RoughGrowth:
         Neurons go that are wrong at a larger share of the inputs where they are on.
     doubtful : float
         They are free if that share is so many times that of all inputs,
+    suspect : float
+        and this at least: what is wrong by one neuron alone is so at others' inputs, too,
     rare : float
         and they are on at no more than this share;
     known : float
@@ -133,11 +136,12 @@ class RoughGrowth:
     step: float = 0.3
     farthest: float = 3.0
     few: float = 0.03
-    spreads: tuple[float, ...] = (1.0, 1.5, 2.5)
+    spreads: tuple[float, ...] = (1.0,)
     n_each: int = 40
     n_drawn: int = 50_000
     lost: float = 0.3
     doubtful: float = 3.0
+    suspect: float = 0.1
     rare: float = 0.3
     known: float = 6.0
     max_new: int = 3
@@ -157,6 +161,11 @@ class RoughGrowth:
         median = float(np.median(np.abs(samples.residual(network)).max(axis=1)))
         # Where most answers are wrong, those that are off by more than most are looked at.
         return max(self.least, median * (1.0 if median > self.blurred else self.typical))
+
+    def size_of_wrong(self, network: Network, samples: Samples) -> float:
+        """What a network leaves of answers, what is right counting next to nothing."""
+        sigma = self.least * samples.sigma
+        return size_of_rest(network, Samples(samples.X, samples.Y, sigma))
 
     def wrong(self, network: Network, samples: Samples) -> BoolArray:
         """Which answers a network does not explain, shape (n,)."""
@@ -241,7 +250,7 @@ class RoughGrowth:
         share = np.where(n_on > 0, n_wrong / np.maximum(n_on, 1), 1.0)
         is_rare = n_on <= self.rare * len(on)
         lost = (share > self.lost) & is_rare
-        doubtful = (share > self.doubtful * wrong.mean()) & is_rare
+        doubtful = (share > max(self.doubtful * wrong.mean(), self.suspect)) & is_rare
         unseen = n_on - n_wrong < self.known * n_entries
         return lost, (doubtful | unseen) & ~lost
 

@@ -587,9 +587,14 @@ class RoughLayersSearch(Search):
             self.below = np.vstack([Z, space.coordinates(X)]), np.vstack([Y, self.oracle(X)])
         return self.below
 
+    @property
+    def _spreads(self) -> tuple[float, ...]:
+        """Standard deviations of inputs that are drawn."""
+        return self.how.spreads
+
     def _ask_fresh(self, n: int) -> None:
         if n > 0:
-            spreads = self.rng.choice(self.how.spreads, n)[:, None]
+            spreads = self.rng.choice(self._spreads, n)[:, None]
             self._ask(spreads * self.rng.standard_normal((n, self.oracle.dim_in)))
 
     def _ask(self, X: FloatArray, *, near: bool = False) -> None:

@@ -96,7 +96,16 @@ class RoughOutputs:
             J = weights[:, None] * moves * a
             system.append(J - Q @ (Q.T @ J))
             right.append(weights * y)
-        t = np.linalg.lstsq(np.vstack(system), np.concatenate(right), rcond=1e-9)[0]
+        # What answers tell little of goes no farther than rows are long; what is left is noise.
+        lengths = np.linalg.norm(rows, axis=1) / np.sqrt(rows.shape[1])
+        lengths = np.repeat(lengths, [U.shape[1] for U in undetermined])
+        noise = np.sqrt(np.mean(np.concatenate(right) ** 2))
+        system.append(np.diag(noise / lengths))
+        right.append(np.zeros(len(lengths)))
+        # A few unknowns of many equations: R of a QR decomposition has all that they say.
+        both = np.column_stack([np.vstack(system), np.concatenate(right)])
+        R = np.asarray(np.linalg.qr(both, mode="r"))
+        t = np.linalg.lstsq(R[:, :-1], R[:, -1], rcond=1e-9)[0]
         parts = np.split(t, np.cumsum([U.shape[1] for U in undetermined])[:-1])
         steps = np.array([U @ part for U, part in zip(undetermined, parts, strict=True)])
         # What is open of a row is no larger than the rest by much.

@@ -74,6 +74,8 @@ class RoughTraces:
     trace : TraceTuning
     open_, outputs : RoughOutputs
         How what is open of rows is fitted first, and then the outputs beside it.
+    n_told : int
+        So many answers tell these, at most, and all that were wrong.
     n_segments : tuple of int
         Segments of one round after the other on which seeds are looked for,
     spreads : tuple of float
@@ -86,6 +88,8 @@ class RoughTraces:
         A point is on a known surface if it is this near, relative to its size;
     slack : float
         a row meets a seed if it has its direction to so many times the direction's error, too;
+    chance : float
+        the probability is no larger that a seed of another neuron seems to meet it;
     told : float
         what is open of it is told there if it turns the gradient by more than this share of its
         own size;
@@ -94,7 +98,9 @@ class RoughTraces:
     n_looks : int
         Then fresh answers are looked at, in each of
     n_rounds : int
-        so many rounds at most, as long as each says more of the rows;
+        so many rounds at most, as long as
+    less : float
+        in each no more than this share of those before is wrong;
     wrong : float
         they are wrong if they are off by so many times what most are, and noise,
     n_wrong : int
@@ -108,7 +114,9 @@ class RoughTraces:
     near : float
         this distance, or what room there is to other neurons' surfaces.
     n_fits : int
-        The upper layer is fitted so often to answers of which those count little that are off
+        The upper layer is fitted so often, as long as each fit leaves less than
+    slow : float
+        this share of what was left of most, to answers of which those count little that are off
     beyond : float
         by so many times what half of them are: neurons that are still missing must not move others.
     n_steps : int
@@ -122,16 +130,19 @@ class RoughTraces:
     trace: TraceTuning = field(default_factory=TraceTuning)
     open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
+    n_told: int = 5000
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
-    faintest: float = 3e-5
+    faintest: float = 1e-4
     worst: float = 0.02
     close: float = 1e-4
     slack: float = 3.0
+    chance: float = 1e-6
     told: float = 1e-3
     same: float = 0.5
     n_looks: int = 8000
     n_rounds: int = 6
+    less: float = 0.8
     wrong: float = 30.0
     n_wrong: int = 24
     around: float = 0.5
@@ -139,6 +150,7 @@ class RoughTraces:
     fewest: int = 4
     near: float = 0.05
     n_fits: int = 6
+    slow: float = 0.9
     beyond: float = 3.0
     n_steps: int = 3
     length: float = 0.1
@@ -146,8 +158,9 @@ class RoughTraces:
 
     def refined(self, network: Network, samples: Samples) -> Network:
         """Fit the upper layer to answers, those that are far off forgotten."""
+        left = np.abs(samples.residual(network))
         for _ in range(self.n_fits):
-            left = np.abs(samples.residual(network))
+            before = float(np.median(left))
             typical = self.beyond * np.median(left, axis=0)
             sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
             network = fit_top(
@@ -157,7 +170,10 @@ class RoughTraces:
                 solver=Anchored(self.length),
                 damping=self.damping,
             )
-            log.info("left: %.3g errors, the median", np.median(np.abs(samples.residual(network))))
+            left = np.abs(samples.residual(network))
+            log.info("left: %.3g errors, the median", np.median(left))
+            if np.median(left) > self.slow * before:
+                break
         return network
 
 
@@ -179,6 +195,8 @@ class TraceSearch:
     how : RoughTraces
     rows : list of TracedRow
         Those that are known.
+    wrong : Samples, optional
+        Answers that were wrong beside rows known then; the outputs are fitted to these, too.
     """
 
     ask: Ask
@@ -189,6 +207,7 @@ class TraceSearch:
     samples: Samples
     how: RoughTraces
     rows: list[TracedRow]
+    wrong: Samples | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.W, self.b = self.stack.weights[-1], self.stack.biases[-1]
@@ -208,18 +227,23 @@ class TraceSearch:
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
         self._drop_false()
+        least = self.how.n_looks / self.how.less
         for _ in range(self.how.n_rounds):
-            was_open = [row.n_open for row in self.rows]
-            if not self._look_where_wrong():
+            n_wrong = self._look_where_wrong()
+            if not n_wrong:
                 break
             self._drop_false()
-            if [row.n_open for row in self.rows] == was_open:
+            if n_wrong > self.how.less * least:
                 break
+            least = n_wrong
         return self.network()
 
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
-        X, Y, sigma = self.samples.X, self.samples.Y, self.samples.sigma
+        n, some = self.how.n_told, self.samples
+        some = Samples(some.X[:n], some.Y[:n], some.sigma[:n])
+        some = some if self.wrong is None else some.joined(self.wrong)
+        X, Y, sigma = some.X, some.Y, some.sigma
         rows = np.array([row.row for row in self.rows])
         open_ = [row.undetermined for row in self.rows]
         H = self.stack.outputs(X)
@@ -230,8 +254,8 @@ class TraceSearch:
         weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
         return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
 
-    def _look_where_wrong(self) -> bool:
-        """Trace seeds around inputs at which fresh answers are wrong; say if there were any."""
+    def _look_where_wrong(self) -> int:
+        """Trace seeds around inputs at which fresh answers are wrong; say how many were."""
         known, how = self.network(), self.how
         X = self.rng.standard_normal((how.n_looks, self.W.shape[1]))
         sigma = np.outer(self.noise.growth(X) / np.sqrt(2.0), self.noise.errors)
@@ -240,16 +264,16 @@ class TraceSearch:
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
         log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
         if not is_wrong.any() or is_wrong.all():
-            return False
+            return 0
         # What is rarely on shows in these alone.
         rare = Samples(X[is_wrong], fresh.Y[is_wrong], sigma[is_wrong])
-        self.samples = self.samples.joined(rare)
+        self.wrong = rare if self.wrong is None else self.wrong.joined(rare)
         wrong = X[self.rng.permutation(np.flatnonzero(is_wrong))[: how.n_wrong]]
         right = X[~is_wrong]
         nearest = np.array([right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong])
         beside = wrong + how.around * self.rng.standard_normal(wrong.shape)
         self._look_along(np.vstack([wrong, wrong]), np.vstack([nearest, beside]), known)
-        return True
+        return int(is_wrong.sum())
 
     def _drop_false(self) -> None:
         """Leave out rows where whose surfaces are, mostly, nothing bends."""
@@ -258,14 +282,17 @@ class TraceSearch:
         self.rows = [row for row, keep in zip(self.rows, is_true, strict=True) if keep]
 
     def _bends(self, j: int) -> bool:
-        """Whether the answers bend where a row's surface is, as far as there is room to see it."""
+        """Whether the answers bend where a row's surface is, as far as it is told and has room."""
         others = np.array([other.row for i, other in enumerate(self.rows) if i != j])
-        X, M = self._surface(self.rows[j].row)
+        X, M = self._surface(self.rows[j])
         T = np.full(len(X), self.how.near)
         for _ in range(4):
             below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
             is_clear = (below == above).all(axis=1)
             T = np.where(is_clear, T, 0.4 * T)
+        # What is faint shows on ranges that are wide enough alone.
+        strength = self._strength(self.rows[j].seed)
+        is_clear &= self.how.trace.blur * self.noise.relative < strength * T
         X, M, T = (a[is_clear][: self.how.n_places] for a in (X, M, T))
         if len(X) < self.how.fewest:
             return True
@@ -273,9 +300,9 @@ class TraceSearch:
         seen = lines.read(self.ask(lines.points) / self.noise.unit, self.noise.relative)
         return bool((seen.is_kink & (np.abs(seen.tau) < 0.1 * T)).mean() > self.how.same)
 
-    def _surface(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Points of a row's surface near inputs asked, and unit normals there."""
-        X = self.samples.X
+    def _surface(self, known: TracedRow) -> tuple[FloatArray, FloatArray]:
+        """Points of a row's surface near inputs asked, and unit normals; no open weight counts."""
+        X, row = self.samples.X, known.row
         for turn in range(4):
             G = ((X @ self.W.T + self.b > 0) * row[:-1]) @ self.W
             sizes = np.maximum(np.linalg.norm(G, axis=1), 1e-12)
@@ -285,6 +312,8 @@ class TraceSearch:
                 X, M, steps = X[nearest], M[nearest], steps[nearest]
             is_there = np.abs(steps) < self.how.close * self.how.near
             X = X + np.where(is_there, 0.0, np.clip(steps, -1.0, 1.0))[:, None] * M
+        open_ = np.linalg.norm(features(X, self.W, self.b) @ known.undetermined, axis=1)
+        is_there &= open_ * np.sqrt((row[:-1] ** 2).mean()) <= self.how.close * sizes
         return X[is_there], M[is_there]
 
     def _states(self, X: FloatArray, others: FloatArray) -> BoolArray:
@@ -330,13 +359,16 @@ class TraceSearch:
         A[1:, :-1] = across @ (self.W * on[:, None]).T
         for j, row in enumerate(self.rows):
             if not 0 < row.n_open < d - 1:
-                continue  # fewer equations than would contradict a row of another neuron
+                continue
             _, s, V = np.linalg.svd(A @ row.undetermined)
             rank = int((s > self.how.told * np.linalg.norm(self.W)).sum())
             told = row.undetermined @ V[:rank].T
             theta = row.row - told @ np.linalg.lstsq(A @ told, A @ row.row, rcond=None)[0]
             gradient = np.linalg.norm((on * theta[:-1]) @ self.W)
             error = self.how.close + self.how.slack * seed.error
+            # Equations beyond those that it solves contradict a row of another neuron.
+            if error ** (d - rank) > self.how.chance:
+                continue
             if rank and np.linalg.norm(A @ theta) <= error * gradient:
                 points = np.vstack([row.points, seed.x])
                 self.rows[j] = TracedRow(theta, row.undetermined @ V[rank:].T, points, row.seed)

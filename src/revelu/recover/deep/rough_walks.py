@@ -3,9 +3,9 @@
 1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
 2. Walks along the surfaces of upper neurons, as in float64 but with wider ranges, read their rows,
    and these tell the signs of the first layer.
-3. Fainter kinks show in what these rows leave of the answers: more walks.
-4. Where most answers are still wrong, neurons that are often on are missing: those are traced one
-   by one (:mod:`revelu.recover.deep.rough_traces`).
+3. Where most answers are wrong then, and all signs are sure, neurons that are often on are missing:
+   those are traced one by one (:mod:`revelu.recover.deep.rough_traces`).
+4. Else fainter kinks show in what these rows leave of the answers: more walks.
 5. All layers are fitted to what explains most answers, lest neurons that are missing move others.
    Those are left to :mod:`revelu.recover.deep.rough_growth`.
 """
@@ -101,12 +101,15 @@ class Walked:
         Rows of the first layer whose sign no row tells for sure.
     errors : ndarray, shape (r,), optional
         Of the upper rows, relative to their sizes, where no trace went on from them.
+    n_wrong : int
+        So many of the answers, the last ones, were kept because a network was wrong there.
     """
 
     network: Network
     samples: Samples
     n_unsure: int
     errors: FloatArray | None = None
+    n_wrong: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,9 @@ class RoughWalks:
     faintest : float
         Seeds are not walked from if an answer's error is more than this share of their bend.
     segments : tuple of int
-        Segments of one round after the other, on which seeds are looked for,
+        Segments of one round after the other, on which seeds are looked for until signs are told,
+    n_lines : int
+        after more rows of the first layer on so many lines where they are not,
     n_beside : int
         and so many at once on which those of what is left are.
     outputs : RoughOutputs
@@ -151,6 +156,7 @@ class RoughWalks:
     search: LayerSearch = field(default_factory=_search)
     faintest: float = 1e-5
     segments: tuple[int, ...] = (8, 8)
+    n_lines: int = 6
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 4.0
@@ -170,22 +176,41 @@ class RoughWalks:
     ) -> Walked | None:
         """Find the first layer's signs and the rows above it; None where none is walked along."""
         layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
-        frame = Frame(Stack(oracle.dim_in), first.W, first.b)
-        # Pieces are looked at first: few seeds are measured well.
-        level = Level(frame, np.zeros(first.W.shape, dtype=bool), has_others=True)
-        layers.find_rows(level, self.segments)
+        level = self._level(oracle.dim_in, first)
+        for i, n in enumerate(self.segments):
+            layers.find_rows(level, (n,))
+            if level.walks and (signs_by_most(level.rows, level.frame)[1] >= self.sure).all():
+                break
+            if i + 1 == len(self.segments):
+                break
+            # Walks above a layer that lacks a row go astray, and tell no signs.
+            layer = first.W, first.b
+            more = self.rows.lacking(oracle, oracle.dim_in, noise, layer, rng, self.n_lines)
+            if len(more):
+                log.info("%d more rows of the first layer", len(more))
+                first = first.joined(more)
+                layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
+                level = self._level(oracle.dim_in, first)
         if not level.walks:
             return None
         layers.drop_unread(level)
         n_unsure = len(first) - int(self._sign(layers, level).sum())
         samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
-        network = self._walked_beside(layers, level, samples)
-        if not n_unsure and self._typical(network, samples) > self.missing:
+        # Above signs that are sure a trace finds more than a walk, and sooner.
+        rest = self._typical(self._network(level, samples), samples)
+        if not n_unsure and rest > self.missing:
             return self._traced(layers, level, samples)
+        network = self._walked_beside(layers, level, samples)
         errors = [
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
         ]
         return Walked(network, samples, n_unsure, np.array(errors))
+
+    @staticmethod
+    def _level(d: int, first: Rows) -> Level:
+        """The layer above rows.  Pieces are looked at first: few seeds are measured well."""
+        frame = Frame(Stack(d), first.W, first.b)
+        return Level(frame, np.zeros(first.W.shape, dtype=bool), has_others=True)
 
     def _asked(self, layers: "Beside", n_rows: int, size: int) -> Samples:
         """Answers enough for so many rows of so many unknowns."""
@@ -211,11 +236,14 @@ class RoughWalks:
             self.traces,
             walked,
         )
-        network, samples = search.find(), search.samples
+        network = search.find()
         n_more = len(search.rows) - len(walked)
         if n_more > 0:
             samples = samples.joined(self._asked(layers, n_more, level.frame.size))
-        return Walked(self.traces.refined(network, samples), samples, 0)
+        n_wrong = 0
+        if search.wrong is not None:
+            samples, n_wrong = samples.joined(search.wrong), len(search.wrong.X)
+        return Walked(self.traces.refined(network, samples), samples, 0, n_wrong=n_wrong)
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""

@@ -15,9 +15,8 @@ from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
-from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.deep.rough_walks import RoughWalks
-from revelu.recover.method import Candidate, Layer, Why
+from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 
@@ -35,33 +34,46 @@ class RoughWide(RoughLayers):
     growth : RoughGrowth
         How neurons are found that no walk has found,
     missing : MissingNeurons
-        How those are fitted beside the walks' that are often on and faint,
-    n_growths : int
-        so many times between fits of all layers,
+        and those fitted beside the walks' that are often on and faint.
     n_wide_rounds : int
-        of which there are so many at most.
+        Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
         Answers of these for each parameter.
     n_wide_fresh : int
-        Fresh answers of each round, which the network has to agree with at last.
+        Fresh answers of each round, which the network has to agree with at last,
+    wide_spreads : tuple of float
+        at inputs of such standard deviations: what is wrong farther out is more, and hides it.
+    looks : float
+        Where fewer than ``few_wrong`` of these are wrong, so many more are looked at for each
+        parameter,
+    few_wrong : int
+        and those of them kept that are wrong.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
+    less : float
+        or where no less than this share of what was left is
+    max_wide_stale : int
+        in so many rounds in a row.
     sharp : float
         It is whole only where answers count as wrong from so many times the least on.
-    less : float
-        or where in ``max_stale`` rounds in a row no less than this share of what was left is.
+    max_wide_repairs : int
+        A repair is as many rounds again.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
-    n_growths: int = 3
-    n_wide_rounds: int = 6
+    n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
+    wide_spreads: tuple[float, ...] = (1.0,)
+    looks: float = 5.0
+    few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
     less: float = 0.9
+    max_wide_stale: int = 2
+    max_wide_repairs: int = 1
 
 
 @dataclass
@@ -98,43 +110,49 @@ class RoughWideSearch(RoughLayersSearch):
         # Rows of lines are exact; a fit that lacks neurons above moves them.
         self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
         self.is_wide, self.X, self.Y = True, samples.X, samples.Y
-        self.is_drawn = np.ones(len(self.X), dtype=bool)
+        self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
         if found.errors is not None:
             missing = self.how.missing
             network = missing.completed(network, self._everything(), found.errors, self.rng)
         return self._settled(walks.refined(network, self._everything()))
 
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Fit to where the network was wrong, too."""
+        if self.is_wide and self.n_repairs == self.how.max_wide_repairs:
+            return None
+        return super().repair(seen)
+
     def _settled(self, network: Network) -> Candidate:
         """Let the network grow where it is wrong until fresh answers agree."""
         if not self.is_wide:
             return super()._settled(network)
-        growth, self.network, n_stale, least = self.how.growth, network, 0, np.inf
+        growth, n_stale, least = self.how.growth, 0, np.inf
+        # What is rarely off is rarely on when it is turned round.
+        often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
+        self.network = network = network.turn_round(often_on)
         for _ in range(self.how.n_wide_rounds):
             n_before = len(self.X)
             self._ask_fresh(self.how.n_wide_fresh)
             self._ask(growth.where_rare(network, self.rng))
-            wrong = growth.wrong(network, self._everything())
-            log.info("%s: %d of %d wrong", network, wrong[n_before:].sum(), len(self.X) - n_before)
-            if not wrong.any() and self._is_sharp(network):
-                return self._whole(network)
-            share, rest = (
-                float(wrong[n_before:].mean()),
-                size_of_rest(network, self._fresh(n_before)),
-            )
+            wrong, fresh = growth.wrong(network, self._everything()), self._fresh(n_before)
+            n_wrong, rest = int(wrong[n_before:].sum()), growth.size_of_wrong(network, fresh)
+            is_rare = wrong[n_before:][: self.how.n_wide_fresh].sum() < self.how.few_wrong
+            log.info("%s: %d of %d wrong", network, n_wrong, len(fresh.X))
             n_stale = 0 if rest < self.how.less * least else n_stale + 1
             if rest < least:
                 self.network, least = network, rest
-            if share > self.how.hopeless or n_stale == self.how.max_stale:
+            if is_rare:
+                self._look(network)
+                wrong = growth.wrong(network, self._everything())
+            if not wrong.any() and self._is_sharp(network):
+                return self._whole(network)
+            if n_wrong > self.how.hopeless * len(fresh.X) or n_stale == self.how.max_wide_stale:
                 break
-            for _ in range(self.how.n_growths * bool(wrong.any())):
+            if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
                 network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
-                self._ask(growth.where_rare(network, self.rng))
-                wrong = growth.wrong(network, self._everything())
-                if not wrong.any():
-                    break
             network = self.how.walks.refined(network, self._evenly(network))
         wrong = (self._off(self.network) > growth.least)[self.is_drawn]
         return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
@@ -152,6 +170,19 @@ class RoughWideSearch(RoughLayersSearch):
         X, Y = self.X[n_before:], self.Y[n_before:]
         return Samples(X, Y, self._sigma(X))
 
+    def _look(self, network: Network) -> None:
+        """Look at many more fresh answers, and keep those at which a network is wrong."""
+        growth = self.how.growth
+        n = int(self.how.looks * network.n_parameters)
+        X = self.rng.standard_normal((n, self.oracle.dim_in))
+        X = X.astype(np.float32).astype(np.float64)
+        seen = Samples(X, self.oracle(X), self._sigma(X))
+        off = np.abs(seen.residual(network)).max(axis=1)
+        is_wrong = off > growth.limit(network, self._everything())
+        log.info("%d of %d wrong", is_wrong.sum(), len(X))
+        self.X, self.Y = np.vstack([self.X, X[is_wrong]]), np.vstack([self.Y, seen.Y[is_wrong]])
+        self.is_drawn = np.append(self.is_drawn, np.zeros(int(is_wrong.sum()), dtype=bool))
+
     def _evenly(self, network: Network) -> Samples:
         """Answers to fit to, of which each upper neuron is on at as many, about."""
         n = int(self.how.wide_equations * network.n_parameters / network.dim_out)
@@ -162,6 +193,10 @@ class RoughWideSearch(RoughLayersSearch):
         share = (on / np.maximum(on.sum(axis=0), n / on.shape[1])).sum(axis=1) + 1.0 / len(on)
         rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
         return Samples(self.X[rows], self.Y[rows], everything.sigma[rows])
+
+    @property
+    def _spreads(self) -> tuple[float, ...]:
+        return self.how.wide_spreads if self.is_wide else super()._spreads
 
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         if not self.is_wide:

@@ -217,10 +217,16 @@ class Trace:
 
     @property
     def undetermined(self) -> FloatArray:
-        """Directions of the row that are not known, orthonormal columns, (m + 1, q)."""
-        s, V = np.linalg.eigh(self.covariance[:-1, :-1])
-        V = V[:, np.sqrt(np.maximum(s, 0.0)) > self.how.open_ * self.scale]
-        return np.asarray(np.vstack([V, np.zeros((1, V.shape[1]))]))
+        """Directions of the row that are not known, (m + 1, q).
+
+        Of the weights they are orthonormal, and the constant moves with them: neurons below that
+        are on all along the surface have sums that are constant there, if they are many.
+        """
+        C = self.covariance
+        s, V = np.linalg.eigh(C[:-1, :-1])
+        is_open = np.sqrt(np.maximum(s, 0.0)) > self.how.open_ * self.scale
+        s, V = s[is_open], V[:, is_open]
+        return np.asarray(np.vstack([V, (C[-1, :-1] @ V) / s]))
 
     @property
     def is_found(self) -> bool:
@@ -348,8 +354,8 @@ class Trace:
         slope = np.maximum((M * G).sum(axis=1), 1e-12)
         F = features(X, self.W, self.b)
         slopes = np.column_stack([(M @ self.W.T) * on, np.zeros(len(X))])
-        doubt = np.sqrt(np.einsum("ij,jk,ik->i", F, self.covariance, F)) / slope
-        vague = np.sqrt(np.einsum("ij,jk,ik->i", slopes, self.covariance, slopes))
+        doubt = np.sqrt(_quadratic(F, self.covariance)) / slope
+        vague = np.sqrt(_quadratic(slopes, self.covariance))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
         told &= (np.abs(values) < 1e-6 * gradient) & (how.widest > T)
@@ -361,10 +367,19 @@ class Trace:
 
     def _across(self, G: FloatArray, turned: BoolArray) -> FloatArray:
         """Gradients without what has turned on or off, whose weights are not known."""
-        M = G.copy()
-        for i in np.flatnonzero(turned.any(axis=1)):
-            Q = np.linalg.qr(self.W[turned[i]].T)[0]
-            M[i] -= Q @ (Q.T @ M[i])
+        rows, lengths = np.arange(len(G)), np.linalg.norm(self.W, axis=1)
+        unit, left, M = self.W / lengths[:, None], turned.copy(), G.copy()
+        crossed: list[FloatArray] = []
+        # Where more have turned than two, nothing is asked.
+        for _ in range(2):
+            is_one, one = np.asarray(left.any(axis=1)), left.argmax(axis=1)
+            w = unit[one] * is_one[:, None]
+            for q in crossed:
+                w = w - (w * q).sum(axis=1)[:, None] * q
+            w = w / np.maximum(np.linalg.norm(w, axis=1), 1e-300)[:, None]
+            M -= (M * w).sum(axis=1)[:, None] * w
+            crossed.append(w)
+            left[rows, one] = False
         return M
 
     def _chosen(self, places: _Places) -> _Places:
@@ -373,7 +388,7 @@ class Trace:
             return places
         noise = places.slope * self.how.rounding + self.place
         C, chosen, F = self.covariance.copy(), list[int](), places.F
-        spread = np.einsum("ij,jk,ik->i", F, C, F)
+        spread = _quadratic(F, C)
         # Wide ranges hold kinks of others more often.
         risk = 0.05 * np.log1p((places.T / 0.02) ** 2)
         for _ in range(self.how.n_asked):
@@ -393,3 +408,8 @@ class Trace:
 def features(X: FloatArray, W: FloatArray, b: FloatArray) -> FloatArray:
     """What a sum above the first layer is linear in, shape (n, m + 1)."""
     return np.column_stack([np.maximum(X @ W.T + b, 0.0), np.ones(len(X))])
+
+
+def _quadratic(F: FloatArray, C: FloatArray) -> FloatArray:
+    """The forms ``f' C f`` of rows ``f`` of ``F (n, m)``, shape (n,)."""
+    return np.asarray(((F @ C) * F).sum(axis=1))
