@@ -220,6 +220,75 @@ def test_half_precision_is_a_grid_and_float64_is_none():
     assert read_grid(Y) is None
     assert read_grid(Y.astype(np.float32).astype(float)) is None
     assert read_grid(Y.astype(np.float16).astype(float)) == Grid(2, digits=11)
+    assert read_grid(as_bfloat16(Y)) == Grid(2, digits=8)
+    # Two digits fewer are no format's.
+    assert read_grid(in_half_precision(Y, 13)) is None
+
+
+def in_half_precision(Y, digits):
+    """Y rounded to so many binary digits."""
+    mantissa, exponent = np.frexp(Y)
+    return np.ldexp(np.rint(np.ldexp(mantissa, digits)), exponent - digits)
+
+
+def as_bfloat16(Y):
+    return in_half_precision(np.asarray(Y, dtype=float), 8)
+
+
+def computed_in_half_precision(truth, digits):
+    """A network whose inputs, weights and values between are rounded to so many binary digits."""
+    layers = [
+        (in_half_precision(W, digits), in_half_precision(b, digits))
+        for W, b in zip(truth.weights, truth.biases, strict=True)
+    ]
+
+    def answer(X):
+        H = in_half_precision(X, digits)
+        for W, b in layers[:-1]:
+            H = in_half_precision(np.maximum(H @ W.T + b, 0.0), digits)
+        W, b = layers[-1]
+        return in_half_precision(H @ W.T + b, digits)
+
+    return answer
+
+
+@pytest.mark.parametrize("digits", [8, 11])
+@pytest.mark.parametrize("shape", [[6, 5, 1], [10, 16, 3]])
+def test_errors_of_half_precision_are_those_of_its_sums(digits, shape):
+    truth = zoo.random_network(shape, seed=4)
+    answer = computed_in_half_precision(truth, digits)
+    noise = measure_noise(revelu.open_oracle(answer, dim_in=shape[0]), seed=0)
+    X = np.random.default_rng(6).standard_normal((4000, shape[0]))
+    errors = np.sqrt(((answer(X) - truth(X)) ** 2).mean(axis=0))
+    assert noise.law == "half-precision"
+    assert noise.grid is None
+    # Twice the root mean square of 20 places, and errors of weights that stay the same.
+    assert np.all(noise.errors < 3.0 * errors)
+    assert np.all(noise.errors > errors / 2.0)
+
+
+def test_exact_answers_that_are_cast_to_half_precision_err_by_their_rounding():
+    truth = zoo.random_network([6, 5, 1], seed=4)
+    oracle = revelu.open_oracle(lambda X: truth(X).astype(np.float16), dim_in=6)
+    noise = measure_noise(oracle, seed=0)
+    assert noise.law == "rounded"
+    assert noise.grid == Grid(2, digits=11)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_hidden_layer_comes_back_from_half_precision(seed):
+    truth = zoo.random_network(SHAPE, seed=seed)
+    answer = computed_in_half_precision(truth, 11)
+    recovery = revelu.extract(answer, dim_in=SHAPE[0], seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == tuple(SHAPE)
+    X = np.random.default_rng(6).standard_normal((4000, SHAPE[0]))
+    own = np.sqrt(((answer(X) - truth(X)) ** 2).mean() / truth(X).var(axis=0).mean())
+    assert nrmse(recovery.network, truth) < 2.0 * own
+    within = np.abs(recovery.network(X) - answer(X)) <= recovery.certificate.tolerance
+    assert within.mean() > 0.998
+    assert "half-precision" in recovery.certificate.statement
+    assert recovery.ledger.n_recovery < 8 * truth.n_parameters
 
 
 @pytest.mark.parametrize("degradation", [Rounded(3), Rounded(5), Noisy(1e-5, seed=1)], ids=str)

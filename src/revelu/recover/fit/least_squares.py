@@ -280,7 +280,7 @@ class FitSearch(Search):
                 self._refuse_smooth()
             if len(left) == self.method.n_before_steps and self.noise.numbers.grid is not None:
                 self._refuse_steps()
-            is_estimate = self.noise.errs_inside
+            is_estimate = self.noise.law == "float32"
             if said := self.method.ending.obstacle(
                 left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
             ):
