@@ -7,9 +7,6 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# Binary digits of bfloat16 and of float16, the leading one counted.
-HALF_PRECISION = (8, 11)
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -68,6 +65,7 @@ def read_grid(
     max_digits: int = 12,
     max_digits_float32: int = 6,
     min_smaller: int = 3,
+    half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits answers were rounded; None where they were not.
 
@@ -80,6 +78,8 @@ def read_grid(
         15.9 of them, float32 7.2.
     min_smaller : int
         So many numbers smaller than the largest do not all lack its last places by chance.
+    half_precision : tuple of int
+        Binary digits of bfloat16 and of float16, the leading one counted.
     """
     values = np.unique(Y[Y != 0.0])
     with np.errstate(over="ignore"):
@@ -99,7 +99,7 @@ def read_grid(
         if places >= 1 and n_smaller >= min_smaller:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
-    binary = (Grid(2, digits=digits) for digits in HALF_PRECISION)
+    binary = (Grid(2, digits=digits) for digits in half_precision)
     return next((grid for grid in binary if grid.holds(values).all()), None)
 
 

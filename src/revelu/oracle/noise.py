@@ -297,7 +297,7 @@ def measure_noise(
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
         near = lifted[stencils.is_gaussian(alive)[alive]]
         measured = _pooled(oracle, stencils, stencils.more, rng, near, anyway=False)
-    nu = _relative_error(numbers, measured / unit, oracle.dim_in)
+    nu = _relative_error(numbers, measured / unit, oracle.dim_in, stencils.places)
     if oracle.takes_log_ratios:
         nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
     if numbers.grid is not None and not is_random:
@@ -335,7 +335,7 @@ def _of_half_precision(
     than ``inside`` times their own rounding.
     """
     more = stencils.more_of_half_precision
-    measured = _PLACES * _pooled(oracle, stencils, more, rng, lifted, anyway=False) / unit
+    measured = stencils.places * _pooled(oracle, stencils, more, rng, lifted, anyway=False) / unit
     if (measured <= inside * rounding).all():
         return "rounded", rounding
     return "half-precision", np.maximum(measured, rounding)
@@ -510,17 +510,11 @@ def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
         raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares {flow}")
 
 
-# The error of an answer that is computed in few digits differs from place to place: at a few in a
-# hundred it is so many times the root mean square of all, which tests of single answers have to
-# allow for.
-_PLACES = 2.0
-
-
-def _relative_error(numbers: Numbers, measured: FloatArray, d: int) -> FloatArray:
+def _relative_error(numbers: Numbers, measured: FloatArray, d: int, places: float) -> FloatArray:
     """What was measured, but no less than rounding makes of a sum."""
     if numbers.law == "float32":
         # Rounding an answer errs by 0.14 to 0.29 of eps, uniform in half a unit on both sides.
-        return np.asarray(np.maximum(_PLACES * measured, 0.25 * numbers.eps))
+        return np.asarray(np.maximum(places * measured, 0.25 * numbers.eps))
     # The rounding of an inner product of length d.
     return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
 

@@ -41,6 +41,10 @@ class Stencils:
     half_step : float
         The step where answers are half-precision numbers: shorter ones lead to inputs that round
         to the same number, whose answers do not differ.
+    places : float
+        The error of an answer that is computed in few digits differs from place to place: at a few
+        in a hundred it is so many times the root mean square of all, which tests of single answers
+        have to allow for.
     few_digits_ratio : float
         There, kinks make what a stencil shows larger than the median by more than this.
     curved_factor : float
@@ -56,6 +60,7 @@ class Stencils:
     n_more: int = 20
     grid: float = 0.0
     half_step: float = 2.0**-8
+    places: float = 2.0
     few_digits_ratio: float = 8.0
 
     @property

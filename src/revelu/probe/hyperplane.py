@@ -38,7 +38,7 @@ def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArra
 def _across(ask: Ask, X: FloatArray, moves: FloatArray) -> FloatArray:
     """Answers before, at and after each point, shape (3, n, k), in one round."""
     Y = ask(np.concatenate([X - moves, X, X + moves]))
-    return Y.reshape(3, len(X), -1)
+    return Y.reshape(3, len(X), Y.shape[-1])
 
 
 def points_on_hyperplanes(

@@ -5,9 +5,10 @@ jump, which halving closes in on until no float64 number is left between its two
 answers still differ, and do not change at all a million times as far off on either side.  A network
 would have to change along ``1e-15`` of an input by what it does not along ``1e-6`` of it.
 
-Rounding makes steps, too, of continuous functions.  Those are of one unit each: what tells a step
-function is that steps differ, that they are larger than the grid on which the answers lie, or that
-they are thresholds of single inputs.
+Rounding makes steps, too, of continuous functions.  Those of answers are of one unit each: what
+tells a step function is steps that are larger.  A target that computes in half precision rounds its
+inputs, and what is between its layers, as well, by steps of all sizes; where its answers are
+half-precision numbers, none is looked for.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from revelu.errors import LimitReachedError
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import read_numbers
-from revelu.probe.thresholds import Sides, Thresholds
 from revelu.types import BoolArray, FloatArray
 
 _STEPS = (
@@ -27,6 +27,33 @@ _STEPS = (
     "at all up to {beside:.0e} of an input to either side.  A network of ReLUs is continuous; "
     "trees, forests and nearest neighbours jump so"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Places with a step: inputs on both sides, and answers there.
+
+    Attributes
+    ----------
+    P, Q : ndarray, shape (n, r)
+        Coordinates, which differ in their last digits.
+    E : ndarray, shape (n, r)
+        Unit vectors that lead across.
+    A, B : ndarray, shape (n, k)
+    """
+
+    P: FloatArray
+    Q: FloatArray
+    E: FloatArray
+    A: FloatArray
+    B: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.P)
+
+    def take(self, rows: BoolArray) -> "Sides":
+        """Some of them."""
+        return Sides(self.P[rows], self.Q[rows], self.E[rows], self.A[rows], self.B[rows])
 
 
 @dataclass(frozen=True)
@@ -56,8 +83,6 @@ class Steps:
     steady : float
         Share of neighbouring inputs of the noise floor whose answers are the same: where fewer
         are, none is worth a query.
-    thresholds : Thresholds
-        What tells steps of trees that are no larger than those of rounding.
     """
 
     n_inputs: int = 32
@@ -70,11 +95,12 @@ class Steps:
     fewest_larger: int = 3
     coarse: float = 0.1
     steady: float = 0.1
-    thresholds: Thresholds = Thresholds()  # noqa: RUF009 - frozen
 
     def may_be(self, noise: NoiseFloor) -> bool:
         """Whether what the noise floor has seen of a target allows steps."""
-        return noise.is_deterministic and noise.steady >= self.steady
+        grid = noise.numbers.grid
+        is_half = grid is not None and grid.base == 2
+        return noise.is_deterministic and not is_half and noise.steady >= self.steady
 
     def evidence(self, oracle: Oracle, grid: Grid | None, rng: np.random.Generator) -> str:
         """Say that a target is a step function; an empty string where it need not be one.
@@ -120,10 +146,7 @@ class Steps:
         steps = sides.take(is_step)
         # The few values that a noise floor has seen may not have shown a grid.
         grid = grid or read_numbers(np.vstack([Y, A, B])).grid
-        is_told = is_step.sum() >= fewest and (
-            self._are_no_rounding(steps, np.ptp(Y, axis=0), grid)
-            or self.thresholds.are_seen(oracle, steps, rng)
-        )
+        is_told = is_step.sum() >= fewest and self._are_no_rounding(steps, np.ptp(Y, axis=0), grid)
         return self._told(steps, self.n_places, np.ptp(Y, axis=0)) if is_told else ""
 
     def _are_steps(self, oracle: Oracle, sides: Sides) -> BoolArray:

@@ -86,6 +86,9 @@ class FitInBox(FitSearch):
     def _refuse_smooth(self) -> None:
         """Segments that would show a smooth function are longer than a box has room for."""
 
+    def _refuse_steps(self) -> None:
+        """Jumps are looked for in the target's own inputs, once the search has ended."""
+
     def _candidate(self, why: Why) -> Candidate:
         said = super()._candidate(why)
         return replace(said, network=said.network and self.inside.network_of_inputs(said.network))

@@ -22,13 +22,18 @@ _CURVED = (
 )
 _PARALLEL = (
     "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them, in "
-    "{planes} planes: a tree, or several, not a network"
+    "{planes} planes: labels of a tree, or of several; of networks only those have such whose "
+    "maxima make boxes or whose slopes make steps"
 )
 
 _BOX = (
     "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them, in "
     "{planes} planes, and bound a single box: labels of a tree, or of the maximum of as many "
     "neurons, which they do not tell apart"
+)
+_FEW = (
+    "all {n} pieces of borders that were measured are parallel to axes, to {axes} of them, in "
+    "{planes} planes: as few are a network's, too, of whose neurons few are on there"
 )
 _ROUNDED = (
     "all {n} pieces of borders that were measured are parallel to axes, where inputs round to "
@@ -57,6 +62,9 @@ class Roughness:
     most_planes : int
         Planes parallel to one axis that the borders of a network's box have, a lower and an upper
         one: more of them, on average, each for a pair of classes, are a tree's at once.
+    fewest_planes : int
+        Fewer in all are told from a network's by no corners: where all neurons but one or two are
+        off, borders are parallel to axes, too.
     n_generations : int
         Fewer planes are a tree's where walks across corners, so many generations of them or up
         to where hyperplanes end, have met no others: at the corners of a box that neurons of one
@@ -85,6 +93,7 @@ class Roughness:
     fewest: int = 12
     parallel: float = 1e-6
     most_planes: int = 2
+    fewest_planes: int = 4
     n_generations: int = 6
     n_rowless: int = 2
     farthest: float = 0.1
@@ -157,6 +166,8 @@ def objection(
     pairs = len(np.unique([plane, facets.a, facets.b], axis=1).T)
     if pairs <= roughness.most_planes * axes and not is_unexplained:
         return None
+    if planes < roughness.fewest_planes:
+        return Why.UNRESOLVED, _FEW.format(n=len(facets), axes=axes, planes=planes)
     if _are_of_float16(x, off):
         return Why.UNRESOLVED, _ROUNDED.format(n=len(facets))
     # Each side of a box has its own plane, which leads from one of two classes to the other.
