@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow
@@ -38,7 +39,7 @@ def _with_better_copies(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -
     for name in _LIKENESS:
         own = getattr(row, name)
         tried = [r for r in below if getattr(r, name) is not None]
-        best = max(tried, key=lambda r, of=name: float(getattr(r, of)), default=None)
+        best = max(tried, key=attrgetter(name), default=None)
         if best is None or (own is not None and own >= getattr(best, name)):
             continue
         shown[name], at_least[name] = getattr(best, name), best.defence
