@@ -13,7 +13,7 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from revelu.errors import ChangedError, TargetError
+from revelu.errors import ChangedError, LimitReachedError, TargetError
 from revelu.oracle import Oracle
 from revelu.recovery import Recovery, Status
 from revelu.report.page import page
@@ -80,6 +80,21 @@ def test_a_target_that_is_gone_at_the_last_look_leaves_rows_and_status(monkeypat
     (said,) = set(gone.warnings) - set(whole.warnings)
     assert "could not be asked whether it is still the same" in said
     assert "connection refused" in said
+
+
+def gone_late(_):
+    failure = LimitReachedError("the seconds allowed are over: http://x: no connection any more")
+    failure.heard = "http://x: no connection any more"
+    raise failure
+
+
+def test_a_target_that_is_gone_when_time_is_over_is_not_put_down_to_time(monkeypatch):
+    found = audited(Served(monkeypatch, gone_late))
+    (said,) = [text for text in found.warnings if "no connection any more" in text]
+    assert "could not be asked whether it is still the same model" in said
+    assert "the rows that it answered (as they are), and those that are concluded" in said
+    assert "seconds allowed" not in said
+    assert found.rows[0].recovered == "weights"
 
 
 @pytest.mark.parametrize("becomes", [lambda X: 1.01 * ONE(X), lambda X: np.hstack([ONE(X), X])])
