@@ -272,7 +272,10 @@ class _Audit:
     def _makes(self, finer: str, coarser: str) -> bool:
         """Whether answers behind one defence can be made to be those behind another."""
         by_name = {defence.name: defence for defence in self.all}
-        return by_name[finer].makes(by_name[coarser])
+        given = by_name[finer]
+        # What changes no answer is the same as none, of which all others can be made.
+        is_none = given.leaves == "numbers" and not self._asked.known.changes(given)
+        return finer != coarser and (is_none or given.makes(by_name[coarser]))
 
     def _measure(self) -> tuple[NoiseFloor | None, str]:
         """The noise floor; the oracle answers as the target does afterwards."""
