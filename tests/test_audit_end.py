@@ -5,13 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 from typer.testing import CliRunner
 
 import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
-from revelu.errors import ChangedError, TargetError
+from revelu.errors import ChangedError, LimitReachedError, TargetError
 from revelu.oracle import Oracle
 from revelu.recovery import Recovery, Status
 from revelu.report.page import page
@@ -20,7 +22,8 @@ from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.advice import concluded, so_far
 from revelu.tasks.audit.attack import Limits, attack
-from revelu.tasks.audit.rows import AuditRow, Reference
+from revelu.tasks.audit.implied import with_implied
+from revelu.tasks.audit.rows import AuditRow, Reference, document_rows
 
 TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
 # Without classes, so that no row takes labels.
@@ -77,6 +80,21 @@ def test_a_target_that_is_gone_at_the_last_look_leaves_rows_and_status(monkeypat
     (said,) = set(gone.warnings) - set(whole.warnings)
     assert "could not be asked whether it is still the same" in said
     assert "connection refused" in said
+
+
+def gone_late(_):
+    failure = LimitReachedError("the seconds allowed are over: http://x: no connection any more")
+    failure.heard = "http://x: no connection any more"
+    raise failure
+
+
+def test_a_target_that_is_gone_when_time_is_over_is_not_put_down_to_time(monkeypatch):
+    found = audited(Served(monkeypatch, gone_late))
+    (said,) = [text for text in found.warnings if "no connection any more" in text]
+    assert "could not be asked whether it is still the same model" in said
+    assert "the rows that it answered (as they are), and those that are concluded" in said
+    assert "seconds allowed" not in said
+    assert found.rows[0].recovered == "weights"
 
 
 @pytest.mark.parametrize("becomes", [lambda X: 1.01 * ONE(X), lambda X: np.hstack([ONE(X), X])])
@@ -302,3 +320,66 @@ def test_noise_and_digits_hide_no_label():
     for row in others:
         assert (row.recovered, row.queries, row.cut) == (first.recovered, first.queries, first.cut)
         assert "the same as none" in row.notes[0]
+
+
+# Targets that are no network.
+
+
+def test_of_a_forest_nothing_is_concluded_from_attacks_on_networks():
+    """Its votes are steps of their own size, which no rounding has made."""
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(50, random_state=0, bootstrap=False).fit(X, y)
+    found = revelu.audit(forest, domain=revelu.Domain.like(X), budget=30_000, remote=True)
+    account = {"target": "t", **found.to_dict()}
+    first = account["rows"][0]
+    assert (first["recovered"], first["not_in_class"]) == ("nothing", True)
+    assert (found.severity, found.conclusion) == ("unknown", "inconclusive")
+    assert "no defence is needed" not in " ".join(found.advice)
+    assert "the target is none" in found.advice[0]
+    assert "copies trained on its answers were not tried" in found.advice[0]
+    assert verdict("audit", account).words.startswith("unknown: the target is no such network")
+    assert found.facts["shape"] == "steps: constant but for jumps"
+    assert found.facts["precision"] == "steps: multiples of 0.02"
+
+
+def test_of_a_smooth_target_nothing_is_concluded_either():
+    W = np.random.default_rng(0).standard_normal((4, 4))
+    found = revelu.audit(lambda X: np.sin(X @ W), dim_in=4, budget=20_000, remote=True)
+    assert found.rows[0].not_in_class
+    assert found.severity == "unknown"
+    assert "no defence is needed" not in " ".join(found.advice)
+
+
+def test_no_row_shows_a_worse_copy_than_a_coarser_one():
+    order = ["none", "noise 1e-4", "noise 1e-2"]
+
+    def finer(one, other):
+        return order.index(one) < order.index(other)
+
+    rows = with_implied(
+        [
+            made("none", "nothing", not_in_class=True),
+            made("noise 1e-4", "nothing", fidelity=0.7, label_agreement=0.8, error=0.5),
+            made("noise 1e-2", "nothing", fidelity=0.9, label_agreement=0.7, error=0.3),
+        ],
+        finer,
+    )
+    assert [row.fidelity for row in rows] == [0.9, 0.9, 0.9]
+    assert [row.label_agreement for row in rows] == [0.8, 0.8, 0.7]
+    assert rows[0].at_least == {"fidelity": "noise 1e-2", "label_agreement": "noise 1e-4"}
+    assert [row.error for row in rows] == [0.3, 0.3, 0.3]
+    assert rows[2].at_least == {}
+    account = {"rows": document_rows(tuple(rows)), "answers": 3}
+    cells = [row[2] for row in audit_table(account).rows]
+    assert [cell.mark for cell in cells] == ["<", "<", ""]
+    said = concluded(rows, 3)
+    assert (said.kind, said.not_in_class) == ("inconclusive", rows[0])
+
+
+def test_what_is_implied_by_an_extrapolated_and_cut_row_says_so():
+    coarser = made("noise 1e-2", "function", cut=True, extrapolated=True, fidelity=0.995)
+    first = made("noise 1e-4", "nothing", cut=True)
+    rows = with_implied([first, coarser], lambda a, _: a == first.defence)
+    account = {"rows": document_rows(tuple(rows)), "answers": 1}
+    marks = [row[1].mark for row in audit_table(account).rows]
+    assert marks == ["<~…", "~…"]

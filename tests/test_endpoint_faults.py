@@ -254,6 +254,17 @@ def test_an_answer_that_does_not_come_in_time_ends_the_run(server):
     assert server.script
 
 
+def test_a_server_that_fails_as_time_ends_is_told_beside_the_time(server):
+    endpoint = revelu.Endpoint(server.url, ROWS)
+    oracle = revelu.open_oracle(endpoint, dim_in=6, max_seconds=1.0)
+    oracle(X[:1])
+    server.script = ["drip"] * 40
+    with pytest.raises(revelu.LimitReachedError) as caught:
+        oracle(X)
+    assert caught.value.heard.startswith(f"{server.url}: ")
+    assert "seconds allowed" not in caught.value.heard
+
+
 def test_a_pace_that_allows_no_request_in_time_ends_the_run(server):
     endpoint = revelu.Endpoint(server.url, ROWS)
     oracle = revelu.open_oracle(endpoint, dim_in=6, max_seconds=5.0, rate="1/min")

@@ -61,6 +61,9 @@ def test_rows_are_those_of_the_domain():
     ("Y", "words"),
     [
         ([[1.0], [0.0]], "whole numbers"),
+        ([[0.0, 1.0, 0.0]] * 3, "all 3 answers are the same"),
+        ([[0.25]] * 3, "all 3 answers are the same"),
+        ([[0.0, 1.0, 0.0]], "whole numbers"),
         ([[0.25], [0.125]], "at most 3 significant digits"),
         ([[1234.5], [-2e-7]], "at most 5 significant digits"),
         (np.float32([[0.1], [0.2]]).astype(np.float64), "float32 numbers"),
@@ -71,6 +74,7 @@ def test_rows_are_those_of_the_domain():
 )
 def test_precision_is_read_off_the_digits(Y, words):
     assert precision_of(np.array(Y)).startswith(words)
+    assert ("--like DATA" in precision_of(np.array(Y))) == words.endswith("the same")
 
 
 def test_command_shows_all_of_it():

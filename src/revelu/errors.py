@@ -58,4 +58,11 @@ class LimitReachedError(ReveluError):
 
     Solvers catch it and return what they have; it reaches a caller only from a
     bare ``oracle(X)``.
+
+    Attributes
+    ----------
+    heard : str
+        What the target did at the last, where it failed and there was no time to ask again.
     """
+
+    heard = ""

@@ -275,7 +275,9 @@ class Client:
     def _given_up(self, url: str, error: _PassingError) -> ReveluError:
         """Return what is raised where asking again has not helped."""
         if time.monotonic() + (error.pause or 0.0) >= self.until:
-            return LimitReachedError(f"the seconds allowed are over: {url}: {error}")
+            limit = LimitReachedError(f"the seconds allowed are over: {url}: {error}")
+            limit.heard = f"{url}: {error}"
+            return limit
         hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
         said = f"{url}: {error}{hint}"
         return TargetError(said) if error.status is None else FailingError(said, error.status)

@@ -21,8 +21,10 @@ from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import read_numbers
 from revelu.types import BoolArray, FloatArray
 
+JUMPS = "the answers are constant but for jumps"
+
 _STEPS = (
-    "the answers are constant but for jumps: at {n} of {of} places they change by up to "
+    JUMPS + ": at {n} of {of} places they change by up to "
     "{share:.0%} of their range between inputs that differ in the last digit of float64, and not "
     "at all up to {beside:.0e} of an input to either side.  A network of ReLUs is continuous; "
     "trees, forests and nearest neighbours jump so"

@@ -140,12 +140,12 @@ def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | Non
     shown: list[tuple[str, Callable[[Mapping[str, Any]], Cell]]] = [
         ("answers", lambda row: Cell(name_of(row))),
         ("recovered", _recovered),
-        ("fidelity", lambda row: _share(row["fidelity"])),
+        ("fidelity", lambda row: _likeness(row, "fidelity")),
     ]
 
     def add(heading: str, name: str, *, wanted: bool = False) -> None:
         if wanted or any(row[name] is not None for row in rows):
-            shown.append((heading, lambda row: _share(row[name])))
+            shown.append((heading, lambda row: _likeness(row, name)))
 
     # Where a constant names all classes there are no shares of them: a warning says so.
     has_classes = (account.get("answers") or 1) > 1
@@ -182,16 +182,25 @@ def name_of(row: Mapping[str, Any]) -> str:
 def _recovered(row: Mapping[str, Any]) -> Cell:
     tone, text = GIVEN_AWAY[row["recovered"]][1], f"{row['recovered']}"
     # Nothing found in a part of the time is no good news.
-    tone = "warn" if row["cut"] and tone == "good" else tone
+    tone = "warn" if (row["cut"] or row.get("not_in_class")) and tone == "good" else tone
     is_blocked = bool(row.get("saturated"))
     text = "undecided" if is_blocked and text == "nothing" else text
     words = {"certified": "certified", "extrapolated": "extrapolated"}
     if implied := row.get("implied_by"):
-        words["extrapolated"] = f"implied by {implied}"
+        far = ", which is extrapolated" if row.get("from_copy") else ""
+        words["extrapolated"] = f"implied by {implied}{far}"
     words |= {"saturated": "saturated"} if is_blocked else {"cut": "cut short"}
     note = ", ".join(said for name, said in words.items() if row[name])
-    sign = "<" if implied else "~" * row["extrapolated"]
+    sign = "<" if implied else ""
+    sign += "~" * bool(row.get("from_copy") if implied else row["extrapolated"])
     return Cell(text, tone, note=note, mark=sign + ("?" if is_blocked else "…" * row["cut"]))
+
+
+def _likeness(row: Mapping[str, Any], name: str) -> Cell:
+    """How like a copy is, marked where it was made of coarser answers."""
+    cell = _share(row[name])
+    source = (row.get("at_least") or {}).get(name)
+    return cell if source is None else replace(cell, mark="<", note=f"of the copy from {source}")
 
 
 def _share(value: float | None) -> Cell:

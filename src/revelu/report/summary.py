@@ -157,9 +157,12 @@ def _lines_of_audit(account: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("?", f"undecided: {text}"))
     if any(row["cut"] and not row["saturated"] for row in rows):
         lines.append(("…", "the attack was cut by the time or the queries it had"))
-    if any(row["extrapolated"] and not row["implied_by"] for row in rows):
+    if any(row.get("from_copy") or (row["extrapolated"] and not row["implied_by"]) for row in rows):
         lines.append(("~", "extrapolated: not seen behind this defence"))
     if any(row["implied_by"] for row in rows):
         lines.append(("<", "implied by coarser answers; --every-row attacks these, too"))
+    if any(row.get("at_least") for row in rows):
+        text = "the copy made of coarser answers, which can be made of these, is the better one"
+        lines.append(("<", f"beside a share: {text}"))
     lines += [("not tried", text) for text in not_tried(account)]
     return lines + ([("missing", ", ".join(account["missing"]))] if account["missing"] else [])

@@ -109,6 +109,8 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
     if rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
         words, tone = "undecided: it is saturated where it was asked", "warn"
+    elif rows[0].get("not_in_class") and rows[0]["recovered"] == "nothing":
+        words, tone = "the target is no such network: copies trained on it were not tried", "warn"
     elif rows[0]["cut"] and rows[0]["recovered"] == "nothing":
         words, tone = "nothing was found before the attack was cut", "warn"
     # Where any attack was cut, that nothing was found is no good news.

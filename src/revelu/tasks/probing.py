@@ -152,6 +152,11 @@ def precision_of(Y: FloatArray, most_digits: int = 12) -> str:
     most_digits : int
         Significant decimal digits of numbers that were rounded; others have 16 or 17.
     """
+    if len(Y) > 1 and (Y[0] == Y).all():
+        return (
+            f"all {len(Y)} answers are the same: of these nothing can be told; inputs like the "
+            "model's own tell more (--like DATA)"
+        )
     if np.array_equal(Y, np.rint(Y)):
         return "whole numbers: labels, perhaps"
     if are_written_float32(Y, least=2):

@@ -41,11 +41,15 @@ class Conclusion:
         The defence to take, where one helps.
     unknown : tuple of str
         Defences that decide, and whose attack was cut or not begun.
+    not_in_class : AuditRow or None
+        The answers as they are, where nothing was found and the target is none of the networks
+        that are looked for: no other row tells then what helps.
     """
 
     kind: str
     best: AuditRow | None = None
     unknown: tuple[str, ...] = ()
+    not_in_class: AuditRow | None = None
 
 
 def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] = ()) -> Conclusion:
@@ -58,6 +62,8 @@ def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] =
     if not rows:
         return Conclusion("inconclusive")
     first, usable = rows[0], [row for row in rows if serves(row, n_outputs)]
+    if first.recovered == "nothing" and first.not_in_class and not first.saturated:
+        return Conclusion("inconclusive", not_in_class=first)
     if first.is_judged and first.recovered == "nothing":
         return Conclusion("nothing given")
     decisive = [first, *(row for row in usable if row is not first)]
@@ -99,7 +105,9 @@ def advice(
     found = concluded(rows, n_outputs, missing)
     said = [_of_numbers(found, rows, n_outputs, data, run_again)]
     classes = [row for row in rows if row.defence == "labels"]
-    said += [_of_labels(row, rows[0]) for row in classes if n_outputs > 1]
+    said += [
+        _of_labels(row, rows[0]) for row in classes if n_outputs > 1 and not found.not_in_class
+    ]
     said += [_of_top(row) for row in rows[1:] if row.defence == WITHHELD[0] and _level(rows[0])]
     said.append(_limit(rows))
     if digits := _by_digits(rows):
@@ -134,6 +142,8 @@ def _of_numbers(
             return f"the answers as they are give away {_WORDS['nothing']}: no defence is needed"
         case "none serves":
             return f"no answer of numbers was seen to {kept} on {data}"
+        case "inconclusive" if found.not_in_class is not None:
+            return _of_others(found.not_in_class)
         case "inconclusive":
             again = f": run again with {run_again}" if run_again else ""
             return f"inconclusive{again}; {_not_known(found.unknown, rows)}"
@@ -150,6 +160,24 @@ def _of_numbers(
             f"{_WORDS[rows[0].recovered]}"
         )
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
+
+
+def _of_others(row: AuditRow) -> str:
+    """What attacks on networks say of a target that is none, and the best copy that they made."""
+    said = (
+        "not known: these attacks are those of ReLU networks, and the target is none that they "
+        "recover; copies trained on its answers were not tried, and a student may come near, for "
+        "how many queries is not known here"
+    )
+    parts = [
+        f"{share:.1%} {of}"
+        for share, of in (
+            (row.fidelity, "of the answers' variance"),
+            (row.label_agreement, "of the classes"),
+        )
+        if share is not None and share > 0.0
+    ]
+    return f"{said}; a copy that explains {' and '.join(parts)} was made" if parts else said
 
 
 def so_far(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, run_again: str = "") -> str:

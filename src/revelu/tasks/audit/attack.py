@@ -9,6 +9,7 @@ from typing import TypeVar
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
+from revelu.probe.steps import JUMPS
 from revelu.recover.close import NearDuplicates
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.tasks.extract.extract import extract
@@ -87,6 +88,17 @@ class Finding:
     def saturated(self) -> bool:
         """Whether a search met no probabilities with digits wherever it asked."""
         return any(of is not None and of.saturated for of in (self.network, self.span))
+
+    @property
+    def not_in_class(self) -> bool:
+        """Whether the target was seen to be none of the networks that are looked for."""
+        return self.network is not None and self.network.status is Status.NOT_IN_CLASS
+
+    @property
+    def of_steps(self) -> bool:
+        """Whether the target was seen to be constant but for jumps."""
+        said = () if self.network is None else self.network.evidence
+        return self.not_in_class and any(text.startswith(JUMPS) for text in said)
 
     @property
     def has_first_layer(self) -> bool:

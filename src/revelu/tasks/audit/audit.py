@@ -246,10 +246,23 @@ class _Audit:
         except ChangedError:
             raise
         except TargetError as failure:
-            self.warnings.append(
-                "all rows are done, and then the target could not be asked whether it is still "
-                f"the same: {failure}"
-            )
+            self._leave_unseen(f"{failure}")
+        except LimitReachedError as limit:
+            # It is the target that failed: time has but kept it from being asked again.
+            if not limit.heard:
+                raise
+            self._leave_unseen(limit.heard)
+
+    def _leave_unseen(self, why: str) -> None:
+        """Say which rows a target made that could not be seen to be the same still."""
+        asked = [r for r in self.judged if r.finding is not None and not r.extrapolated]
+        names = ", ".join("as they are" if r.defence == "none" else r.defence for r in asked)
+        rest = ", and those that are concluded from these" if len(asked) < len(self.rows) else ""
+        self.warnings.append(
+            "in the end the target could not be asked whether it is still the same model: "
+            f"{why}.  This concerns the rows that it answered ({names}){rest}: another model may "
+            "have answered a part"
+        )
 
     @property
     def judged(self) -> list[AuditRow]:
@@ -259,7 +272,10 @@ class _Audit:
     def _makes(self, finer: str, coarser: str) -> bool:
         """Whether answers behind one defence can be made to be those behind another."""
         by_name = {defence.name: defence for defence in self.all}
-        return by_name[finer].makes(by_name[coarser])
+        given = by_name[finer]
+        # What changes no answer is the same as none, of which all others can be made.
+        is_none = given.leaves == "numbers" and not self._asked.known.changes(given)
+        return finer != coarser and (is_none or given.makes(by_name[coarser]))
 
     def _measure(self) -> tuple[NoiseFloor | None, str]:
         """The noise floor; the oracle answers as the target does afterwards."""

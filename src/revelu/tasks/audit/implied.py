@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow
 
@@ -20,7 +22,29 @@ def with_implied(rows: Sequence[AuditRow], makes: Makes) -> list[AuditRow]:
 
     Rows are what attacks found, and those that stood for it without an attack.
     """
-    return [_raised(row, rows, makes) for row in rows]
+    return [_with_better_copies(_raised(row, rows, makes), rows, makes) for row in rows]
+
+
+# How like a copy is to the target, by what is seen of it.
+_LIKENESS = ("fidelity", "label_agreement", "fidelity_on_inputs", "label_agreement_on_inputs")
+
+
+def _with_better_copies(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
+    """A row with the best copies that were made of answers which can be made of its own.
+
+    An attack is random, and one on coarser answers may end with the better copy.
+    """
+    below = [r for r in rows if not r.implied_by and makes(row.defence, r.defence)]
+    shown, at_least, error = dict[str, Any](), dict[str, str](), row.error
+    for name in _LIKENESS:
+        own = getattr(row, name)
+        tried = [r for r in below if getattr(r, name) is not None]
+        best = max(tried, key=attrgetter(name), default=None)
+        if best is None or (own is not None and own >= getattr(best, name)):
+            continue
+        shown[name], at_least[name] = getattr(best, name), best.defence
+        error = best.error if name == "fidelity" else error
+    return replace(row, **shown, at_least=at_least, error=error) if shown else row
 
 
 def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
@@ -35,10 +59,12 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
     return replace(
         best,
         defence=row.defence,
-        cut=row.cut and best.recovered not in NETWORK,
+        cut=best.cut or (row.cut and best.recovered not in NETWORK),
         saturated=row.saturated and best.recovered not in NETWORK,
+        not_in_class=row.not_in_class,
         broke_off=row.broke_off,
         extrapolated=True,
+        from_copy=best.extrapolated,
         implied_by=best.defence,
         not_tried=row.not_tried,
         labels_kept=row.labels_kept,

@@ -75,6 +75,7 @@ class Judge:
             certified=found.certified,
             cut=found.cut or saturated,
             saturated=saturated,
+            not_in_class=found.not_in_class,
             not_tried=_not_tried(defence, found),
             notes=found.notes,
             finding=found,

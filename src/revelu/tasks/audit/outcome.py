@@ -1,7 +1,7 @@
 """What an audit says in the end, of the rows that it has."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
@@ -90,7 +90,7 @@ class Seen:
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
     judge = seen.judge
-    rows = tuple(row.vouched for row in with_implied(seen.rows, seen.makes))
+    rows = _seen_as_curved(with_implied(seen.rows, seen.makes), end.noise)
     missing = tuple(defence.name for defence in seen.missing)
     limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
@@ -133,6 +133,20 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
         ),
         domain=oracle.where,
         compared_on="" if judge is None else " and ".join(judge.inputs),
+    )
+
+
+def _seen_as_curved(rows: Sequence[AuditRow], noise: NoiseFloor | None) -> tuple[AuditRow, ...]:
+    """Rows that say what they are of; no network of ReLUs is smooth, whatever an attack ended with.
+
+    What gives away a network is one.
+    """
+    curved = noise is not None and noise.is_smooth
+    return tuple(
+        replace(row.vouched, not_in_class=row.recovered not in NETWORK)
+        if curved and row.defence == "none"
+        else row.vouched
+        for row in rows
     )
 
 

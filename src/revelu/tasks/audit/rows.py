@@ -64,6 +64,10 @@ class AuditRow:
         Whether the answers told no inputs apart where the attack asked, for probabilities had no
         digits there, or, without a domain, answers were all one: more may be given away where the
         target decides, and no more time helps to see it.
+    not_in_class : bool
+        Whether the target was seen to be none of the networks that these attacks recover, as a
+        forest or a smooth model: that they found nothing then says little, for copies trained on
+        answers were not tried.
     broke_off : bool
         Whether a defect ended the attack; the row counts as cut.
     tries : int
@@ -74,6 +78,12 @@ class AuditRow:
         The defence that it is concluded from: its answers can be made of these.  Then this row
         gives away at least as much, ``fidelity`` is at least, and ``queries`` at most, what is
         said.
+    from_copy : bool
+        Of a row that is implied, whether the one it is concluded from is itself extrapolated.
+    at_least : mapping of str to str
+        By the name of a field of likeness, as ``fidelity``, the defence of whose copy it is,
+        where that is better than the copy made of these answers: whoever has these can make the
+        others, and so that copy.  ``queries`` are those of this row's own attack all the same.
     not_tried : tuple of str
         What was not tried behind this defence, and why.
     labels_kept, shift : float or None
@@ -100,10 +110,13 @@ class AuditRow:
     certified: bool = False
     cut: bool = False
     saturated: bool = False
+    not_in_class: bool = False
     broke_off: bool = False
     tries: int = 1
     extrapolated: bool = False
     implied_by: str = ""
+    from_copy: bool = False
+    at_least: dict[str, str] = field(default_factory=dict)
     not_tried: tuple[str, ...] = ()
     labels_kept: float | None = None
     shift: float | None = None
@@ -191,7 +204,7 @@ class Audit(Result):
             given = []
         elif self.changed:
             given = ["the target changed"]
-        elif first.recovered == "nothing" and not first.is_judged:
+        elif first.recovered == "nothing" and (first.not_in_class or not first.is_judged):
             given = ["undecided"]
         else:
             given = [f"gives away {first.recovered}"]
@@ -223,7 +236,9 @@ class Audit(Result):
     def severity(self) -> str:
         """What the answers as they are give away, as one word."""
         first = self.rows[0] if self.rows else None
-        if first is None or self.changed or (first.cut and first.recovered == "nothing"):
+        if first is None or self.changed:
+            return "unknown"
+        if first.recovered == "nothing" and (first.cut or first.not_in_class):
             return "unknown"
         return SEVERITY[first.recovered]
 
@@ -378,6 +393,10 @@ def facts(
         return {"answers": seen, "shape": "constant but for borders", "depth": _depth(first)}
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
+    if first is not None and first.of_steps and known is not None:
+        said = {"shape": "steps: constant but for jumps", "depth": _depth(first)}
+        kind = "probabilities" if noise.of_log_ratios else "numbers"
+        return {"answers": kind, **said, "precision": _levels(known.Y)}
     kind = "probabilities" if noise.of_log_ratios else "numbers"
     seen = f"curves at {noise.curved:.0%} of the places seen"
     shape = (
@@ -391,6 +410,28 @@ def facts(
         "depth": _depth(first),
         "precision": f"{law}; an answer is good to about {error:.1g} of its size",
     }
+
+
+def _levels(Y: FloatArray, digits: int = 12) -> str:
+    """Say which numbers the answers of a step function are: their own steps, and no rounding.
+
+    Parameters
+    ----------
+    digits : int
+        Decimal digits, of the largest answer, in which two that are one agree: sums of votes
+        differ by a few units of float64's sixteen.
+    """
+    scale = float(np.abs(Y).max()) or 1.0
+    levels = np.unique(np.round(Y / scale, digits)) * scale
+    unit = float(np.diff(levels).min(initial=np.inf))
+    multiples = levels / unit
+    # A unit is the difference of two numbers that are each as exact as that.
+    near = np.abs(multiples - np.rint(multiples)) * unit <= 10.0**-digits * scale * (
+        1.0 + np.abs(multiples)
+    )
+    if np.isfinite(unit) and near.all() and len(levels) > 2:
+        return f"steps: multiples of {unit:.3g}"
+    return f"steps: {len(levels):,} different values in {len(Y):,} answers"
 
 
 def _depth(first: Finding | None) -> str:
