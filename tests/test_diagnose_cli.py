@@ -183,6 +183,9 @@ def test_next_is_the_command_for_this_target():
     rows = dict(_of_diagnosis(account_of_kind("piecewise linear", command_line=line)))
     assert rows["next"] == "revelu extract 'a b.joblib' --like rows.csv --trust"
     assert "not regular" not in rows
+    account = account_of_kind("unknown", command_line="revelu diagnose --image 8x8x1 a.onnx")
+    account["kind"]["extract_with"] = "--image 8x8x1"
+    assert dict(_of_diagnosis(account))["next"] == "revelu extract a.onnx --image 8x8x1"
 
 
 def test_a_target_that_is_not_regular_may_be_extracted_all_the_same():

@@ -405,7 +405,8 @@ def _extraction(account: Mapping[str, Any]) -> str:
     """The command that extracts what a command has diagnosed, without what is the latter's own."""
     words = shlex.split(account.get("command_line") or "revelu diagnose TARGET")
     _, *given = words[words.index("diagnose") :] if "diagnose" in words else ("", "TARGET")
-    own = {*_OWN_OPTIONS, *(account["kind"]["extract_with"] or "").split()}
+    advised = (account["kind"]["extract_with"] or "").split()
+    own = {*_OWN_OPTIONS, *(word for word in advised if word.startswith("--"))}
     kept, is_value = list[str](), False
     for word in given:
         option = word.partition("=")[0]
