@@ -129,6 +129,18 @@ def test_permutations_scales_and_signs_rebuild_the_first_layer():
     assert scales.min() > 0
 
 
+def test_factors_are_of_one_network_over_the_other():
+    truth = zoo.random_network([6, 8, 5, 2], seed=0)
+    W, b = truth.weights, truth.biases
+    larger = np.linspace(1.0, 8.0, 8)
+    copy = type(truth)([W[0] * larger[:, None], W[1] / larger, W[2]], [b[0] * larger, b[1], b[2]])
+    for factor, expected in zip(
+        align(copy, truth).factors, (1.0 / larger, np.ones(5)), strict=True
+    ):
+        np.testing.assert_allclose(factor, expected, rtol=1e-12)
+    assert all((factor == 1.0).all() for factor in align(truth, truth).factors)
+
+
 def test_permutations_index_the_network_that_was_given():
     truth = zoo.with_dead_neurons([6, 8, 2], n_dead=2, seed=0)
     result = align(truth, truth)

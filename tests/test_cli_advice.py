@@ -113,3 +113,9 @@ def test_a_budget_under_the_noise_floor_says_what_that_takes():
     assert "the noise floor alone takes 64" in found.evidence[0]
     found = revelu.recover_span(TRUTH, budget=70)
     assert "noise floor" not in found.evidence[0]
+
+
+def test_a_file_behind_csv_is_told_where_it_goes(capsys):
+    with pytest.raises(SystemExit):
+        app(["diagnose", "demo:digits", "--csv", "rows.csv"])
+    assert "--csv > FILE" in capsys.readouterr().err

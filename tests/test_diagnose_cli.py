@@ -8,6 +8,7 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
+from revelu.report.sections import _of_diagnosis
 
 TRUTH = revelu.zoo.random_network([4, 5, 1], seed=1)
 DEEP = revelu.zoo.random_network([4, 3, 5, 1], seed=1)
@@ -158,3 +159,42 @@ def test_float32_demo_is_diagnosed_from_its_weights(invoke):
     assert report["kind"]["function"] == "piecewise linear"
     assert report["exact"]["hyperplanes"] == 32
     assert any("float32" in note for note in report["warnings"])
+
+
+def account_of_kind(function, delta=0.1, evidence=(), command_line=""):
+    kind = {
+        "function": function,
+        "filters": None,
+        "evidence": ["it jumps"],
+        "queries": 64,
+        "extract_with": None if function == "steps" else "",
+        "extract_queries": None,
+    }
+    kind |= dict.fromkeys(("hidden_layers", "units", "structure"), "unknown")
+    account = {"task": "diagnose", "domain": "of N(0, I)", "kind": kind, "delta": delta}
+    account |= {"top_layers": None, "perturbation": None, "query_counts": {}}
+    return account | {"evidence": list(evidence), "command_line": command_line}
+
+
+def test_next_is_the_command_for_this_target():
+    line = (
+        "revelu diagnose 'a b.joblib' --report p.html --perturb 0.1 --like rows.csv --trust --json"
+    )
+    rows = dict(_of_diagnosis(account_of_kind("piecewise linear", command_line=line)))
+    assert rows["next"] == "revelu extract 'a b.joblib' --like rows.csv --trust"
+    assert "not regular" not in rows
+    account = account_of_kind("unknown", command_line="revelu diagnose --image 8x8x1 a.onnx")
+    account["kind"]["extract_with"] = "--image 8x8x1"
+    assert dict(_of_diagnosis(account))["next"] == "revelu extract a.onnx --image 8x8x1"
+
+
+def test_a_target_that_is_not_regular_may_be_extracted_all_the_same():
+    rows = dict(_of_diagnosis(account_of_kind("piecewise linear", delta=0.0)))
+    assert "does not stop revelu extract" in rows["not regular"]
+    assert "not regular" not in dict(_of_diagnosis(account_of_kind("steps", delta=0.0)))
+
+
+def test_a_step_function_is_named_and_its_evidence_told_once():
+    rows = dict(_of_diagnosis(account_of_kind("steps", evidence=["it jumps"])))
+    assert rows["kind"].startswith("step function")
+    assert "it jumps" not in rows["told by"]

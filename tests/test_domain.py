@@ -272,6 +272,18 @@ def test_a_span_of_columns_of_very_unlike_sizes_is_not_certified() -> None:
     assert found.status is not revelu.Status.RECOVERED
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_angle_of_a_span_in_unlike_units_is_of_the_right_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.uniform(-2.5, 2.5, 12)
+    truth = zoo.random_network([12, 3, 4, 1], seed=seed).after(np.diag(1.0 / scale))
+    found = revelu.recover_span(truth, domain=Domain.gaussian(0.0, scale), seed=seed)
+    angle = found.span.angles(truth.weights[0]).max()
+    # The map's condition number, 1e4 to 1e5, is what none of these directions is turned by.
+    assert angle <= found.expected_angle <= 1e3 * max(angle, 1e-12)
+    assert (found.span.errors <= found.expected_angle * (1.0 + 1e-9)).all()
+
+
 def test_collinear_columns_and_much_shrinking_are_told() -> None:
     rng = np.random.default_rng(7)
     rows = rng.standard_normal((3000, 4))

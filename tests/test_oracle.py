@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from revelu.errors import InputError, LimitReachedError, TargetError
+from revelu.errors import InputError, LimitReachedError, SaturatedError, TargetError
 from revelu.network import Network, zoo
 from revelu.oracle import Float32, Oracle, degrade, measure_noise
 from revelu.oracle.log_ratios import (
@@ -294,3 +294,24 @@ def test_a_failure_without_words_ends_with_its_name():
 
     with pytest.raises(TargetError, match=r"failed on a query: MemoryError$"):
         Oracle(fail, 3)(np.zeros((2, 3)))
+
+
+def test_queries_that_were_answered_with_nonsense_were_answered():
+    oracle = Oracle(lambda X: np.where(X[:, :1] > 5.0, np.inf, X[:, :1]), 3)
+    oracle(np.zeros((7, 3)))
+    with pytest.raises(TargetError):
+        oracle(np.full((4, 3), 9.0))
+    assert (oracle.n_queries, oracle.n_answered) == (11, 11)
+
+
+@pytest.mark.parametrize("places", [3, 4])
+def test_probabilities_that_rounding_makes_0_are_not_said_to_have_lost_digits(places):
+    network = zoo.random_network([6, 8, 3], seed=1)
+
+    def target(X):
+        Y = 40.0 * network(X)
+        P = np.exp(Y - Y.max(axis=1, keepdims=True))
+        return np.round(P / P.sum(axis=1, keepdims=True), places)
+
+    with pytest.raises(SaturatedError, match=f"rounding to {places} decimal places makes 0"):
+        measure_noise(Oracle(target, 6), 0)

@@ -231,8 +231,9 @@ def test_compare_prints_what_it_used_and_the_worst_parameter(files):
         for k in ("permutations", "scales", "signs")
     )
     rows = (signs * scales)[:, None] * mine.weights[0][order]
-    unit = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=1)[:, None]
-    np.testing.assert_allclose(rows, unit, atol=1e-12)
+    np.testing.assert_allclose(rows, truth.weights[0], atol=1e-12)
+    equal = json.loads(invoke("compare", files["truth"], files["truth"], "--json").stdout)
+    assert equal["scales"] == [[1.0] * 4]
 
 
 def test_compare_names_the_neurons_without_a_partner(files, tmp_path):

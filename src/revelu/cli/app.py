@@ -62,6 +62,8 @@ def _refuse(error: Any, given: Sequence[str]) -> NoReturn:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "revelu"
     message = f"{error.format_message()}".removeprefix("Invalid value: ").strip().rstrip(".")
+    if "--csv" in given and "unexpected extra argument" in message:
+        message += "; --csv writes to standard output: --csv > FILE"
     refuse(f"{message} ({path} -h says more)", as_json="--json" in given)
     sys.exit(ExitCode.USAGE)
 

@@ -63,7 +63,7 @@ def _document(first: str, second: str, found: "Comparison") -> dict[str, Any]:
         "max_parameter_error": None if alignment is None else alignment.max_parameter_error,
         "worst_parameter": None if alignment is None else alignment.worst_parameter,
         "permutations": [] if alignment is None else [p.tolist() for p in alignment.permutations],
-        "scales": [] if alignment is None else [s.tolist() for s in alignment.scales],
+        "scales": [] if alignment is None else [s.tolist() for s in alignment.factors],
         "signs": [] if alignment is None else alignment.signs.astype(int).tolist(),
         "unmatched": [] if alignment is None else list(alignment.unmatched),
     }

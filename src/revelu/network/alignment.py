@@ -30,6 +30,9 @@ class Alignment:
     scales : tuple of ndarray
         For each hidden layer, the positive factors by which those neurons were
         multiplied.
+    factors : tuple of ndarray
+        For each hidden layer, what takes those neurons that have a partner to its size: 1
+        where both are written alike.
     signs : ndarray, shape (k,)
         +1 or -1: which neurons of the last hidden layer were negated, their
         affine remainder going to ``skip`` and to the last bias.
@@ -47,6 +50,7 @@ class Alignment:
     worst_parameter: str
     permutations: tuple[IntArray, ...]
     scales: tuple[FloatArray, ...]
+    factors: tuple[FloatArray, ...]
     signs: FloatArray
     aligned: Network
     reference: Network
@@ -90,8 +94,9 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
             "inputs, outputs and depth must be the same"
         )
     mine, scales, kept = _canonical(recovered, rtol)
-    theirs, _, kept_truth = _canonical(truth, rtol)
+    theirs, their_scales, kept_truth = _canonical(truth, rtol)
     permutations: list[IntArray] = []
+    factors: list[FloatArray] = []
     unmatched: list[str] = []
     signs = np.empty(0)
     shared = np.arange(truth.dim_in, dtype=np.intp)  # columns of the truth with a partner
@@ -102,6 +107,7 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
         permutations.append(kept[i][order])
         scales[i] = scales[i][order]
         shared = np.flatnonzero(paired)
+        factors.append(scales[i][: len(shared)] / their_scales[i][shared])
         unmatched += [f"recovered: weights[{i}][{j}]" for j in permutations[i][len(shared) :]]
         unmatched += [f"truth: weights[{i}][{j}]" for j in kept_truth[i][~paired]]
     if mine.n_hidden:
@@ -112,6 +118,7 @@ def align(recovered: Network, truth: Network, rtol: float = RTOL) -> Alignment:
         worst,
         tuple(permutations),
         tuple(scales),
+        tuple(factors),
         signs,
         mine,
         theirs,

@@ -277,6 +277,9 @@ def measure_noise(
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
+        if oracle.takes_log_ratios and (grid := _decimal_places(answered)) is not None:
+            rounded_off = grid.spacing(np.zeros(1)) / 2.0
+            raise _saturated(oracle, rounded_off, f"which rounding to {grid} makes 0")
         raise _saturated(oracle, smallest)
     growth = _growth(stencils, X, oracle.box)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
@@ -356,6 +359,16 @@ def _saturated(
         f"under {np.max(smallest):g}, {why}; ask it for logits, "
         "or say by a domain where it decides (--like DATA)"
     )
+
+
+def _decimal_places(P: FloatArray, most: int = 12) -> Grid | None:
+    """The fewest decimal places that hold all probabilities; None where none do, or none are left.
+
+    Fewer different answers than :func:`read_numbers` asks for tell it where the others are 0.
+    """
+    between = P[(P > 0.0) & (P < 1.0)]
+    grids = (Grid(10, places=n) for n in range(1, most + 1))
+    return next((grid for grid in grids if between.size and grid.holds(between).all()), None)
 
 
 def _of_noisy_probabilities(

@@ -74,7 +74,8 @@ class Oracle:
     is_waiting : bool
         Whether a question is with the target.
     n_answered : int
-        Queries that were answered; the others, which ``n_queries`` counts too, were sent.
+        Queries that were answered, be it with nonsense; the others, which ``n_queries``
+        counts too, were sent.
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
     was_ended : bool
@@ -487,6 +488,7 @@ class Oracle:
     def _taken(self, raw: Any, batch: FloatArray, place: int) -> FloatArray:
         """Check an answer and write it down; nonsense is written down as such."""
         where = (place * self.batch_rows, self._n_rounds)
+        self.n_answered += len(batch)
         try:
             Y = checked_answer(self.name, raw, batch, self._dim_out, where)
         except TargetError:
@@ -496,7 +498,6 @@ class Oracle:
         self._dim_out = Y.shape[1]
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
-        self.n_answered += len(batch)
         self._n_unwatched += len(batch)
         if self.listener is not None:
             self.listener(self, self._phase)

@@ -26,7 +26,7 @@ JUMPS = "the answers are constant but for jumps"
 _STEPS = (
     JUMPS + ": at {n} of {of} places they change by up to "
     "{share:.0%} of their range between inputs that differ in the last digit of float64, and not "
-    "at all up to {beside:.0e} of an input to either side.  A network of ReLUs is continuous; "
+    "at all up to {beside:.0e} of an input to either side. A network of ReLUs is continuous; "
     "trees, forests and nearest neighbours jump so"
 )
 

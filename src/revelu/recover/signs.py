@@ -13,6 +13,9 @@ from revelu.numerics.subset_sum import (
 SKIP_KEPT = "the affine skip is kept"
 """How a note begins that a network has one."""
 
+SAME_FUNCTION = "; the function is the same"
+"""How a note ends by which a network is written otherwise, but is what it was."""
+
 
 def resolve_signs(
     network: Network,
@@ -69,7 +72,7 @@ def resolve_signs(
     left = [float(np.linalg.norm(G @ x + V.ravel())) for x in solutions.found]
     rest = max(min(left, default=atol), np.finfo(np.float64).eps * size)
     if why := _doubt(solutions, expected_coincidences(G, rest) <= chance):
-        return network, [f"{SKIP_KEPT}: {why}; the function is the same"]
+        return network, [f"{SKIP_KEPT}: {why}{SAME_FUNCTION}"]
     plain = network.folded().turn_round(solutions.found[0] > 0.5)
     return Network(plain.weights, plain.biases), []
 

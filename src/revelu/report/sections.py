@@ -1,5 +1,6 @@
 """The sections of a page: tables and sentences, read off an account."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -354,7 +355,10 @@ def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str
 
 def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What it is, what the theorems ask beside regularity, and what smoothing did."""
-    rows = [("asked", f"inputs {account['domain']}"), *_of_kind(account["kind"])]
+    rows = [("asked", f"inputs {account['domain']}"), *_of_kind(account)]
+    kind = account["kind"]
+    if account["delta"] == 0.0 and kind is not None and kind["extract_with"] is not None:
+        rows.append(("not regular", _ONLY_SUFFICIENT))
     if (top := account["top_layers"]) is not None:
         state = "vanish somewhere" if top["gradients_vanish"] else "never vanish"
         text = (
@@ -376,23 +380,49 @@ def _of_diagnosis(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _of_kind(kind: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+def _of_kind(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a target is, how that was seen, and what to extract it with."""
-    if kind is None:
+    if (kind := account["kind"]) is None:
         return []
     named = {"hidden_layers": "hidden layers", "units": "units", "structure": "structure"}
-    said = [f"{kind['function']} function"]
+    function = kind["function"]
+    said = [f"{'step' if function == 'steps' else function} function"]
     said += [f"{heading}: {kind[name]}" for name, heading in named.items()]
     if (filters := kind["filters"]) is not None:
         said.append(_of_filters(filters))
-    seen = f"{'; '.join(kind['evidence'])} ({kind['queries']:,} queries)"
+    # What ended the diagnosis is told below, as its evidence.
+    told = [text for text in kind["evidence"] if text not in account["evidence"]]
+    seen = f"{'; '.join(told) or 'the evidence below'} ({kind['queries']:,} queries)"
     rows = [("kind", "; ".join(said)), ("told by", seen)]
     if kind["extract_with"] is None:
         return [*rows, ("next", "no method recovers such a function")]
-    following = f"revelu extract TARGET {kind['extract_with']}".rstrip()
+    following = " ".join(filter(None, (_extraction(account), kind["extract_with"])))
     if (n := kind["extract_queries"]) is not None:
         following += f" (some {n:,} queries or more, and the certificate's)"
     return [*rows, ("next", following)]
+
+
+_ONLY_SUFFICIENT = (
+    "a condition of the theorems fails, and theirs are sufficient: that alone does not stop revelu "
+    "extract, whose methods need less and whose certificate says whether the network was found"
+)
+_OWN_OPTIONS = ("--perturb", "--output", "-o", "--report")
+_OWN_FLAGS = ("--json", "--csv")
+
+
+def _extraction(account: Mapping[str, Any]) -> str:
+    """The command that extracts what a command has diagnosed, without what is the latter's own."""
+    words = shlex.split(account.get("command_line") or "revelu diagnose TARGET")
+    _, *given = words[words.index("diagnose") :] if "diagnose" in words else ("", "TARGET")
+    advised = (account["kind"]["extract_with"] or "").split()
+    own = {*_OWN_OPTIONS, *(word for word in advised if word.startswith("--"))}
+    kept, is_value = list[str](), False
+    for word in given:
+        option = word.partition("=")[0]
+        if not (is_value or option in own or option in _OWN_FLAGS):
+            kept.append(word)
+        is_value = word in own and word != "--labels"
+    return shlex.join(["revelu", "extract", *kept])
 
 
 def _of_filters(filters: Mapping[str, Any]) -> str:

@@ -163,15 +163,12 @@ def span_in_units(
     """
     if domain is None:
         return found
-    held = np.eye(len(domain.center))[domain.is_held]
-    rows = np.vstack([found.span.basis @ reading(domain)[0], held])
-    basis = np.linalg.qr(rows.T)[0].T if len(rows) else rows
-    # The map turns errors of a direction, and rounding, by no more than its condition number.
+    basis, errors, angle = _turned(found, domain)
+    # The map turns rounding by no more than its condition number.
     worse = domain.condition
-    known = found.span.errors
-    known = np.append(known, np.zeros(len(held))) if len(known) else known
-    errors = np.minimum(known * worse, np.pi / 2)
-    angle = min(max(found.expected_angle, np.finfo(np.float64).eps) * worse, np.pi / 2)
+    rounding = np.finfo(np.float64).eps * worse
+    errors = np.minimum(np.where(errors > 0, np.maximum(errors, rounding), 0.0), np.pi / 2)
+    angle = min(max(angle, rounding), np.pi / 2)
     span = replace(found.span, basis=basis, errors=errors)
     warnings = (*found.warnings, *domain.notes)
     found = replace(found, span=span, warnings=warnings)
@@ -185,3 +182,29 @@ def span_in_units(
         f"span may be off by {angle:.1g} rad"
     )
     return replace(found, status=Status.UNVERIFIED, evidence=(*found.evidence, told))
+
+
+def _turned(found: SpanRecovery, domain: Domain) -> tuple[FloatArray, FloatArray, float]:
+    """Return the basis in inputs, shape (k, d), its errors, shape (k,) or (0,), and its angle.
+
+    Let ``B (r, n)`` span what was found in coordinates, ``C`` its null space, and ``M`` read them.
+    A row of ``B`` that errs by ``e`` errs along ``C``, ``e u C`` with u a unit vector of no
+    direction of its own.  ``B M = L Q``, of orthonormal rows Q, is the span in inputs, and to first
+    order its rows err by ``inv(L) diag(e) U C M (1 - Q' Q)``.  Of U only the lengths are known: a
+    row of it makes ``|C M (1 - Q' Q)| / sqrt(n - r)`` on average, in the Frobenius norm.  What the
+    whole span errs by beyond its rows' own errors is shared out among them.
+    """
+    B, M = found.span.basis, reading(domain)[0]
+    held = np.eye(len(domain.center))[domain.is_held]
+    Q, R = np.linalg.qr(np.vstack([B @ M, held]).T)
+    outside = found.span.null_basis @ M
+    each = np.linalg.norm(outside - outside @ Q @ Q.T) / np.sqrt(max(len(outside), 1))
+    # Where rounding hides a row, its error is that of rounding.
+    turn = each * np.linalg.pinv(R).T[:, : len(B)]
+    known, angle = found.span.errors, found.expected_angle
+    errors = np.linalg.norm(turn * known, axis=1) if len(known) else known
+    if not np.isfinite(angle):
+        return Q.T, errors, angle
+    shared = np.sqrt(max(angle**2 - float(known @ known), 0.0) / max(len(B), 1))
+    own = known if len(known) else np.zeros(len(B))
+    return Q.T, errors, float(np.linalg.norm(turn * np.hypot(own, shared)))

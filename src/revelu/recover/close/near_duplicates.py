@@ -33,7 +33,7 @@ from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.shallow.affine_rest import add_affine_rest
 from revelu.recover.shallow.lines import ended, first_line
-from revelu.recover.signs import resolve_signs
+from revelu.recover.signs import SAME_FUNCTION, SKIP_KEPT, resolve_signs
 
 _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere"
 
@@ -149,7 +149,7 @@ class CloseSearch(Search):
         network, notes = resolve_signs(whole, noise.half_digits, is_whole=is_whole)
         if l2_distance(network, whole) > atol:
             # Close neurons turned round make up for each other, nearly.
-            network, notes = whole, ["the affine skip is kept; the function is the same"]
+            network, notes = whole, [f"{SKIP_KEPT}{SAME_FUNCTION}"]
         if merges:
             notes.append(
                 f"{sum(m.n_neurons for m in merges)} neurons were merged into {len(merges)}, each "

@@ -15,6 +15,7 @@ from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
 from revelu.recover.shallow import OneHidden
+from revelu.recover.signs import SAME_FUNCTION
 from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
@@ -193,6 +194,10 @@ def extract(
     recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
     if oracle.takes_log_ratios and recovery.method != FromLabels.name:
         recovery = _as_classifier(recovery)
+    if recovery.status is not Status.RECOVERED:
+        # As what it is the same is the target for a reader, which it is not.
+        kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
+        recovery = replace(recovery, evidence=kept)
     advice = [] if oracle.was_ended else _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
     return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.rng, job.inputs)
