@@ -100,7 +100,7 @@ def test_a_failed_probe_says_the_first_of_many_complaints_and_measures_nothing(m
     assert "answers 422: body.0: wrong (and 12 more)" in done.stderr
     assert done.stdout.count("wrong") == 1
     assert "and 12 more" in done.stdout
-    assert "queries   3 in 1 round\n" in done.stdout
+    assert "queries   1 in 1 round\n" in done.stdout
 
 
 def test_what_did_arrive_is_shown_where_it_is_not_understood():

@@ -30,7 +30,7 @@ TABLES = {
         *("domains", "worst_case", "separations"),
         *("labels", "spans", "samples", "lowest_layer", "special_layers", "sample_rivals"),
         *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers"),
-        *("many_targets", "deep_targets", "float32_targets", "hostile_files", "audit"),
+        *("many_targets", "deep_targets", "float32_targets", "gpu", "hostile_files", "audit"),
         *("targets", "structure"),
     )
 }

@@ -96,7 +96,7 @@ class Steps:
     units: float = 1.5
     fewest_larger: int = 3
     coarse: float = 0.1
-    steady: float = 0.1
+    steady: float = 0.5
 
     def may_be(self, noise: NoiseFloor) -> bool:
         """Whether what the noise floor has seen of a target allows steps."""
