@@ -271,6 +271,9 @@ class FromLines:
         """
         network, k = network_of(rows, samples), samples.Y.shape[1]
         n, n_features = len(samples.X), len(rows) + sizes.d + 1
+        if n <= n_features:
+            # Saturated answers are left out, and fewer than these leave nothing of any rows.
+            return []
         left = samples.cost(network) * np.sqrt(n / (n - n_features))
         slopes = np.linalg.norm(rows.W, axis=1)[:, None] * rows.A
         sigma = samples.evenly().sigma

@@ -14,6 +14,7 @@ from revelu.network import from_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.recover.labels import FromLabels
+from revelu.recover.method import Why
 from revelu.recover.shallow import OneHidden
 from revelu.recover.signs import SAME_FUNCTION
 from revelu.recover.structured import Image, PixelNoise
@@ -238,7 +239,9 @@ def _run(
         # Answers of a journal do not tell what they were; those that are asked for later do.
         if (refused := text_refusal(job.oracle.target)) is not None:
             return _refused(job, method, refused)
-        recovery = in_view_of_steps(job, recovery, noise, candidate.why)
+        # A method that was named, and refuses what answers lack, asks for nothing.
+        if method == "auto" or candidate.why is Why.DISCONTINUOUS:
+            recovery = in_view_of_steps(job, recovery, noise, candidate.why)
         recovery = saying_constant(without_invention(recovery, noise))
         # Inputs far larger than what moves them round away digits, which only many answers have.
         polishes = polish or job.oracle.domain is not given
