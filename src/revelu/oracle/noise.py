@@ -237,8 +237,8 @@ def measure_noise(
 ) -> NoiseFloor:
     """Measure the noise floor with 64 queries in two rounds: 56 inputs, and eight asked again.
 
-    Where the answers are float32 numbers, or differ when they are asked again, 140 more are asked
-    as far as the budget allows: one error decides about all that follows.
+    Where the answers are float32 or half-precision numbers, or differ when they are asked again,
+    140 more are asked as far as the budget allows: one error decides about all that follows.
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
     numbers, it is switched to those numbers.
@@ -277,20 +277,16 @@ def measure_noise(
         Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
-        if oracle.takes_log_ratios and (grid := _decimal_places(answered)) is not None:
-            rounded_off = grid.spacing(np.zeros(1)) / 2.0
-            raise _saturated(oracle, rounded_off, f"which rounding to {grid} makes 0")
-        raise _saturated(oracle, smallest)
+        raise _saturated_everywhere(oracle, answered, smallest)
     growth = _growth(stencils, X, oracle.box)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
     differences = np.abs(Y_again[alive] - Y[again][alive]) / growth[again][alive, None] / unit
     repeat_difference = float(differences.max())
+    is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
     if numbers.grid is not None:
         is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
-    else:
-        is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
     sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
     measured = stencils.typical(sigma)
     if law == "random":
@@ -305,7 +301,7 @@ def measure_noise(
         nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
-        if numbers.grid.base == 2 and not oracle.takes_log_ratios:
+        if numbers.is_half_precision and not oracle.takes_log_ratios:
             law, nu = _of_half_precision(oracle, stencils, rng, lifted, unit, nu)
     return NoiseFloor(
         law=law,
@@ -359,6 +355,17 @@ def _saturated(
         f"under {np.max(smallest):g}, {why}; ask it for logits, "
         "or say by a domain where it decides (--like DATA)"
     )
+
+
+def _saturated_everywhere(
+    oracle: Oracle, answered: FloatArray, smallest: FloatArray
+) -> SaturatedError:
+    """What to raise where no input gave numbers that can be used; rounding may be why."""
+    grid = _decimal_places(answered) if oracle.takes_log_ratios else None
+    if grid is None:
+        return _saturated(oracle, smallest)
+    rounded_off = grid.spacing(np.zeros(1)) / 2.0
+    return _saturated(oracle, rounded_off, f"which rounding to {grid} makes 0")
 
 
 def _decimal_places(P: FloatArray, most: int = 12) -> Grid | None:

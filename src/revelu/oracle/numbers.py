@@ -32,10 +32,15 @@ class Numbers:
         return np.finfo(np.float32 if self.law == "float32" else np.float64)
 
     @property
+    def is_half_precision(self) -> bool:
+        """Whether they are numbers of float16 or of bfloat16."""
+        return self.grid is not None and self.grid.base == 2
+
+    @property
     def eps(self) -> float:
         """Spacing of the numbers next to 1, but for a grid of decimals."""
-        if self.grid is not None and self.grid.base == 2:
-            return float(2.0 ** (1 - (self.grid.digits or 0)))
+        if self.is_half_precision:
+            return 2.0 * self.rounding
         return float(self.format.eps)
 
     @property

@@ -100,8 +100,7 @@ class Steps:
 
     def may_be(self, noise: NoiseFloor) -> bool:
         """Whether what the noise floor has seen of a target allows steps."""
-        grid = noise.numbers.grid
-        is_half = grid is not None and grid.base == 2
+        is_half = noise.numbers.is_half_precision
         return noise.is_deterministic and not is_half and noise.steady >= self.steady
 
     def evidence(self, oracle: Oracle, grid: Grid | None, rng: np.random.Generator) -> str:
