@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import revelu
-from revelu import Domain, Status
+from revelu import Domain
 from revelu.adapters.estimators import EstimatorTarget
 from revelu.cli.app import app
 from revelu.report.sections import facts
