@@ -100,7 +100,7 @@ class Scripted:
         self.n, self.first = 0, int(rng.integers(0, 14))
         self.lasts = int(rng.choice([1, 1, 3, 1000]))
 
-    def request(self, _method, _url, content, _headers, query=""):
+    def request(self, _method, _url, content, _headers, query="", **_counts):
         assert not query
         X = np.array(json.loads(content)["features"])
         answer = json.dumps(self.write(NETWORK(X))).encode()
