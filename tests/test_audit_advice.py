@@ -253,6 +253,9 @@ def test_what_fails_an_audit():
     cut = document_rows((made("none", "span", cut=True),))
     assert [exceeds(cut, kind) for kind in ("weights", "span")] == [None, True]
     assert exceeds([], "weights") is None
+    # What a forest answers these attacks say nothing of.
+    other = document_rows((made("none", "nothing", not_in_class=True),))
+    assert [exceeds(other, kind) for kind in ("weights", "span")] == [None, None]
 
 
 def test_why_the_top_probability_alone_is_not_advised():

@@ -55,7 +55,7 @@ def audit(
       0  finished
       1  finished, but an attack broke off by a defect
       2  usage or bad input
-      3  budget or time exhausted, or too little of it to tell what --fail-on asks
+      3  budget or time exhausted, or what --fail-on asks cannot be told
       4  target unreachable, or it stopped answering or answered nonsense
       5  more is given away than --fail-on allows
     130  interrupted

@@ -79,10 +79,14 @@ def _words(row: Row) -> str:
 
 
 def exceeds(rows: Sequence[Row], kind: str) -> bool | None:
-    """Whether the answers as they are give away at least ``kind``; None where that is not known."""
+    """Whether the answers as they are give away at least ``kind``; None where that is not known.
+
+    Nothing is known of a target that is no ReLU network: these attacks are not of its kind.
+    """
     if not rows or rows[0]["defence"] != "none":
         return None
     first = rows[0]
     if ORDER.index(first["recovered"]) >= ORDER.index(kind):
         return True
-    return False if is_judged(first) else None
+    # Audits of versions before did not say whether the target is of the class.
+    return False if is_judged(first) and not first.get("not_in_class") else None
