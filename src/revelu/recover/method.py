@@ -78,6 +78,8 @@ class Why(StrEnum):
     """The network explains all that was asked."""
     UNRESOLVED = "unresolved"
     """Some of what was asked is left unexplained; another start may do better."""
+    NEARLY = "nearly"
+    """All but very little of what was asked is explained; another start is not worth its price."""
     HYPERPLANES_END = "hyperplanes_end"
     """Hyperplanes end or bend: there are more hidden layers than the method takes."""
     BOTH_SIDES = "both_sides"

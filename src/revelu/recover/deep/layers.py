@@ -107,6 +107,11 @@ class LayerSearch:
     in_vain: int = 200
     """Walks in a row that have found no new neuron, after which those that are left wait for the
     next layer: deep networks have thousands of critical points of deeper neurons."""
+    astray: float = np.inf
+    """Or where so many more walks have gone far and failed than have ended as neurons: at a row
+    that the layer below lacks surfaces turn where nothing foretells it."""
+    went_far: int = 30
+    """Points of a walk that has gone far."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     far_off: float = 0.0
@@ -321,8 +326,8 @@ class Layers:
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
         tuning = tuning or self.search.walk
-        n, n_in_vain = self.search.at_once, 0
-        while n_in_vain < self.search.in_vain:
+        n, n_in_vain, n_astray = self.search.at_once, 0, 0
+        while n_in_vain < self.search.in_vain and n_astray < self.search.astray:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
             chosen = self._apart(self.ordered(todo), n)
@@ -344,6 +349,8 @@ class Layers:
                 if walk.is_accepted:
                     self._take(level, walk)
             n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks)
+            n_far = sum(len(walk.points.X) > self.search.went_far for walk in walks)
+            n_astray += n_far - 2 * sum(walk.is_accepted for walk in walks)
             # The more of them were new, the more others are.
             n = min(self.search.at_once, max(2, len(level.walks) - before + 1))
             narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)

@@ -12,6 +12,8 @@ on that is missing or badly known.  So what is wrong is found without touching w
    squares that forget what is far off, more and more of it (graduated non-convexity, Blake and
    Zisserman 1987), until what noise leaves is the measure.
 4. Of the free ones those go that the others can do without.
+
+Before that, neurons go that are rarely on and false: answers are no less right without them.
 """
 
 import logging
@@ -59,7 +61,7 @@ class _Rest:
 
     def cost(self, free: Network) -> float:
         """What is left, answers that are far off counting little more than others."""
-        costs = np.log1p((self.off(free) / self.limit) ** 2)
+        costs = _forgiving(self.samples.residual(free) / self.limit)
         return float(costs.sum() + (self.stake - 1.0) * costs[self.was_right].sum())
 
     def less(self, free: Network) -> "_Rest":
@@ -171,6 +173,29 @@ class RoughGrowth:
         """Which answers a network does not explain, shape (n,)."""
         off = np.abs(samples.residual(network)).max(axis=1)
         return np.asarray(off > self.limit(network, samples))
+
+    def without_false(self, network: Network, samples: Samples) -> Network:
+        """Take out neurons that are rarely on where answers are no less right without them.
+
+        Such neurons were fitted to few answers, and are wrong at others.
+        """
+        limit, k = self.limit(network, samples), network.dim_out
+        while True:
+            V, A = network.weights[-2:]
+            out = np.maximum(network.preactivations(samples.X)[-1], 0.0)
+            left, errors = samples.residual(network), np.broadcast_to(samples.sigma, (len(out), k))
+            costs = _forgiving(left / limit)
+            is_rare = (out > 0).mean(axis=0) <= self.rare
+            more = np.full(len(V), np.inf)
+            for j in np.flatnonzero(is_rare):
+                on = out[:, j] > 0
+                without = left[on] + out[on, j, None] * A[:, j] / errors[on]
+                more[j] = (_forgiving(without / limit) - costs[on]).sum()
+            if not (more <= 0.0).any():
+                return network
+            j = int(more.argmin())
+            log.info("a neuron that is on at %.2g of inputs is false", (out[:, j] > 0).mean())
+            network = with_top(network, top_of(network).take(np.arange(len(V)) != j))
 
     def around(
         self,
@@ -324,6 +349,11 @@ class RoughGrowth:
             else:
                 j += 1
         return neurons
+
+
+def _forgiving(off: FloatArray) -> FloatArray:
+    """What answers cost, of which those that are far off cost little more, shape (n,)."""
+    return np.asarray(np.log1p(np.abs(off).max(axis=1) ** 2))
 
 
 def _plain(top: Network) -> Network:

@@ -77,7 +77,9 @@ class RoughTraces:
     n_told : int
         So many answers tell these, at most, and all that were wrong.
     n_segments : tuple of int
-        Segments of one round after the other on which seeds are looked for,
+        Segments of one round after the other on which seeds are looked for, until one finds
+    few : int
+        no more rows than this,
     spreads : tuple of float
         and the standard deviations of their ends: what is nearly always on turns far out.
     faintest : float
@@ -101,8 +103,9 @@ class RoughTraces:
         so many rounds at most, as long as
     less : float
         in each no more than this share of those before is wrong;
-    wrong : float
-        they are wrong if they are off by so many times what most are, and noise,
+    wrong, most_wrong : float
+        they are wrong if they are off by so many times what most are, and noise, and if a larger
+        share is wrong, fits find what is missing for less,
     n_wrong : int
         and seeds are looked for from so many of these, towards the nearest that are right
     around : float
@@ -132,6 +135,7 @@ class RoughTraces:
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     n_told: int = 5000
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
+    few: int = 1
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
     faintest: float = 1e-4
     worst: float = 0.02
@@ -144,6 +148,7 @@ class RoughTraces:
     n_rounds: int = 6
     less: float = 0.8
     wrong: float = 30.0
+    most_wrong: float = 0.03
     n_wrong: int = 24
     around: float = 0.5
     n_places: int = 16
@@ -226,11 +231,14 @@ class TraceSearch:
             self._look_along(starts, ends, self.network())
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
+            if len(self.rows) - before <= self.how.few:
+                break
         self._drop_false()
         least = self.how.n_looks / self.how.less
         for _ in range(self.how.n_rounds):
+            before = len(self.rows)
             n_wrong = self._look_where_wrong()
-            if not n_wrong:
+            if not n_wrong or len(self.rows) == before:
                 break
             self._drop_false()
             if n_wrong > self.how.less * least:
@@ -263,7 +271,7 @@ class TraceSearch:
         off = np.abs(fresh.residual(known)).max(axis=1)
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
         log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
-        if not is_wrong.any() or is_wrong.all():
+        if not 0.0 < is_wrong.mean() <= self.how.most_wrong:
             return 0
         # What is rarely on shows in these alone.
         rare = Samples(X[is_wrong], fresh.Y[is_wrong], sigma[is_wrong])

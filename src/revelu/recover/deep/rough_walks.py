@@ -3,7 +3,7 @@
 1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
 2. Walks along the surfaces of upper neurons, as in float64 but with wider ranges, read their rows,
    and these tell the signs of the first layer.
-3. Where most answers are wrong then, and all signs are sure, neurons that are often on are missing:
+3. Where many answers are wrong then, and all signs are sure, neurons that are often on are missing:
    those are traced one by one (:mod:`revelu.recover.deep.rough_traces`).
 4. Else fainter kinks show in what these rows leave of the answers: more walks.
 5. All layers are fitted to what explains most answers, lest neurons that are missing move others.
@@ -11,7 +11,7 @@
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -84,6 +84,7 @@ def _search() -> LayerSearch:
         narrow=np.inf,
         at_once=1,
         far_off=1e-2,
+        astray=6,
     )
 
 
@@ -136,17 +137,18 @@ class RoughWalks:
         to so many answers for each unknown of the upper layer.
     traces : RoughTraces
         How upper rows are traced that walks have missed,
-    missing : float
-        which is done where the median of what is left is more than so many errors.
+    missing, few : float
+        which is done where so many errors or more are left of more than this share of answers.
     sure : float
         A sign below is told where the other one makes what rows leave larger by a factor of
-        ``exp(sure)`` in all: four rows known to a hundredth, or two to a thousandth.
+        ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth.
     beyond : float
         Answers off by more than so many times the median are forgotten
-    n_fits, n_steps : int
-        in fits of all layers, of so many steps each,
-    slow : float
-        fewer where one leaves more than this share of what the last has left of most.
+    n_fits, n_first_steps, n_steps : int
+        in fits of all layers, of so many steps each, the first time and later,
+    slow, settled : float
+        fewer where one leaves more than this share of what the last has left of most, or most are
+        right to so many errors.
     damping : Damping
     most_dense, most_work : int, float
         which solve normal equations up to so many parameters and multiplications.
@@ -155,20 +157,23 @@ class RoughWalks:
     rows: WideRows = field(default_factory=WideRows)
     search: LayerSearch = field(default_factory=_search)
     faintest: float = 1e-5
-    segments: tuple[int, ...] = (8, 8)
+    segments: tuple[int, ...] = (8, 8, 8)
     n_lines: int = 6
     n_beside: int = 8
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
     equations: float = 4.0
     traces: RoughTraces = field(default_factory=RoughTraces)
     missing: float = 1000.0
-    sure: float = 10.0
+    few: float = 0.02
+    sure: float = 25.0
     beyond: float = 3.0
-    n_fits: int = 4
+    n_fits: int = 12
+    n_first_steps: int = 10
     n_steps: int = 3
     slow: float = 0.9
-    damping: Damping = field(default_factory=lambda: Damping(1e-6))
-    most_dense: int = 4000
+    settled: float = 1.0
+    damping: Damping = field(default_factory=lambda: Damping(1e-3))
+    most_dense: int = 5000
     most_work: float = 1e12
 
     def find(
@@ -178,10 +183,12 @@ class RoughWalks:
         layers = Beside(oracle, noise, rng, self.search, tell, self.faintest)
         level = self._level(oracle.dim_in, first)
         for i, n in enumerate(self.segments):
+            is_last = i + 1 == len(self.segments)
+            layers.search = replace(self.search, astray=np.inf) if is_last else self.search
             layers.find_rows(level, (n,))
             if level.walks and (signs_by_most(level.rows, level.frame)[1] >= self.sure).all():
                 break
-            if i + 1 == len(self.segments):
+            if is_last:
                 break
             # Walks above a layer that lacks a row go astray, and tell no signs.
             layer = first.W, first.b
@@ -197,8 +204,8 @@ class RoughWalks:
         n_unsure = len(first) - int(self._sign(layers, level).sum())
         samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
         # Above signs that are sure a trace finds more than a walk, and sooner.
-        rest = self._typical(self._network(level, samples), samples)
-        if not n_unsure and rest > self.missing:
+        off = np.abs(samples.residual(self._network(level, samples))).max(axis=1)
+        if not n_unsure and (off > self.missing).mean() > self.few:
             return self._traced(layers, level, samples)
         network = self._walked_beside(layers, level, samples)
         errors = [
@@ -292,26 +299,30 @@ class RoughWalks:
         typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
         return Samples(samples.X, samples.Y, samples.sigma * np.hypot(1.0, left / typical))
 
-    def refined(self, network: Network, samples: Samples) -> Network:
+    def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers to what explains most answers."""
+        n_steps = self.n_first_steps if is_first else self.n_steps
         for _ in range(self.n_fits):
-            before = self._typical(network, samples)
-            network = self._fitted(network, self._by_most(network, samples))
-            if self._typical(network, samples) > self.slow * before:
+            before = self.typical(network, samples)
+            if before <= self.settled:
+                break
+            network = self._fitted(network, self._by_most(network, samples), n_steps)
+            if self.typical(network, samples) > self.slow * before:
                 break
         return network
 
     @staticmethod
-    def _typical(network: Network, samples: Samples) -> float:
+    def typical(network: Network, samples: Samples) -> float:
+        """What is left of the answers, in errors: the median."""
         return float(np.median(np.abs(samples.residual(network))))
 
     def fitted(self, network: Network, samples: Samples) -> Network:
         """Fit all layers to all answers."""
-        return self._fitted(network, samples)
+        return self._fitted(network, samples, self.n_steps)
 
-    def _fitted(self, network: Network, samples: Samples) -> Network:
+    def _fitted(self, network: Network, samples: Samples, n_steps: int) -> Network:
         solver = Automatic(Iterative(60), self.most_dense, self.most_work)
-        stop = Stop(self.n_steps)
+        stop = Stop(n_steps)
         return fit(network, samples, stop, solver=solver, damping=self.damping).network
 
 

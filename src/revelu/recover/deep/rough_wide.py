@@ -18,7 +18,7 @@ from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_walks import RoughWalks
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,9 @@ class RoughWide(RoughLayers):
     growth : RoughGrowth
         How neurons are found that no walk has found,
     missing : MissingNeurons
-        and those fitted beside the walks' that are often on and faint.
+        and those fitted beside the walks' that are often on and faint,
+    faint : float
+        also where traces end and the median of what is left is more than so many errors.
     n_wide_rounds : int
         Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
@@ -57,12 +59,15 @@ class RoughWide(RoughLayers):
     sharp : float
         It is whole only where answers count as wrong from so many times the least on.
     max_wide_repairs : int
-        A repair is as many rounds again.
+        A repair is as many rounds again;
+    nearly : float
+        there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
     walks: RoughWalks = field(default_factory=RoughWalks)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
+    faint: float = 3.0
     n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
@@ -74,6 +79,7 @@ class RoughWide(RoughLayers):
     less: float = 0.9
     max_wide_stale: int = 2
     max_wide_repairs: int = 1
+    nearly: float = 2e-3
 
 
 @dataclass
@@ -86,11 +92,14 @@ class RoughWideSearch(RoughLayersSearch):
         Whether the first is wider than the input.
     layers : tuple of (W, b)
         It, as lines have shown it, where all signs are told.
+    is_nearly_right : bool
+        Whether so few inputs are wrong that no more is done.
     """
 
     how: RoughWide = field(default_factory=RoughWide)
     is_wide: bool = field(default=False, init=False)
     layers: tuple[Layer, ...] = field(default=(), init=False)
+    is_nearly_right: bool = field(default=False, init=False)
 
     def _wide(self, n_rows: int) -> Candidate:
         """Both layers where the first is wider than the input."""
@@ -112,14 +121,17 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_wide, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
+        missing, everything = self.how.missing, self._everything()
         if found.errors is not None:
-            missing = self.how.missing
-            network = missing.completed(network, self._everything(), found.errors, self.rng)
-        return self._settled(walks.refined(network, self._everything()))
+            network = missing.completed(network, everything, found.errors, self.rng)
+        elif walks.typical(network, everything) > self.how.faint:
+            network = missing.joined(network, everything, self.rng)
+        return self._settled(walks.refined(network, everything, is_first=True))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
-        if self.is_wide and self.n_repairs == self.how.max_wide_repairs:
+        is_over = self.n_repairs == self.how.max_wide_repairs or self.is_nearly_right
+        if self.is_wide and is_over:
             return None
         return super().repair(seen)
 
@@ -135,6 +147,7 @@ class RoughWideSearch(RoughLayersSearch):
             n_before = len(self.X)
             self._ask_fresh(self.how.n_wide_fresh)
             self._ask(growth.where_rare(network, self.rng))
+            network = growth.without_false(network, self._everything())
             wrong, fresh = growth.wrong(network, self._everything()), self._fresh(n_before)
             n_wrong, rest = int(wrong[n_before:].sum()), growth.size_of_wrong(network, fresh)
             is_rare = wrong[n_before:][: self.how.n_wide_fresh].sum() < self.how.few_wrong
@@ -145,20 +158,41 @@ class RoughWideSearch(RoughLayersSearch):
             if is_rare:
                 self._look(network)
                 wrong = growth.wrong(network, self._everything())
-            if not wrong.any() and self._is_sharp(network):
+            is_sharp = self._is_sharp(network)
+            if is_sharp and not wrong.any():
                 return self._whole(network)
             if n_wrong > self.how.hopeless * len(fresh.X) or n_stale == self.how.max_wide_stale:
                 break
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
+                mended = self._mended(network) if is_sharp else None
+                if mended is not None:
+                    network = mended
+                    continue
                 network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
-            network = self.how.walks.refined(network, self._evenly(network))
+            some = self._evenly(network)
+            network = self.how.walks.refined(network, some, is_first=not is_sharp)
         wrong = (self._off(self.network) > growth.least)[self.is_drawn]
+        self.is_nearly_right = bool(wrong.mean() <= self.how.nearly)
         return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
 
+    def _mended(self, network: Network) -> Network | None:
+        """The weights as wrong answers tell them, too, if fewer are wrong then.
+
+        Where no neuron is missing a weight is wrong that few of the answers have told.
+        """
+        everything, growth = self._everything(), self.how.growth
+        wrong = growth.wrong(network, everything)
+        some = self._evenly(network, wrong)
+        found = self.how.walks.fitted(network, some)
+        n_left = growth.wrong(found, everything).sum()
+        log.info("%d wrong, %d after a fit", wrong.sum(), n_left)
+        return found if n_left < self.how.less * wrong.sum() else None
+
     def _ended(self, obstacle: str) -> Candidate:
-        return replace(super()._ended(obstacle), layers=self.layers)
+        ended = replace(super()._ended(obstacle), layers=self.layers)
+        return replace(ended, why=Why.NEARLY) if self.is_nearly_right else ended
 
     def _is_sharp(self, network: Network) -> bool:
         """Whether an answer counts as wrong that is off by little more than noise."""
@@ -183,8 +217,8 @@ class RoughWideSearch(RoughLayersSearch):
         self.X, self.Y = np.vstack([self.X, X[is_wrong]]), np.vstack([self.Y, seen.Y[is_wrong]])
         self.is_drawn = np.append(self.is_drawn, np.zeros(int(is_wrong.sum()), dtype=bool))
 
-    def _evenly(self, network: Network) -> Samples:
-        """Answers to fit to, of which each upper neuron is on at as many, about."""
+    def _evenly(self, network: Network, wrong: BoolArray | None = None) -> Samples:
+        """Answers to fit to, of which each upper neuron is on at as many, about; and wrong ones."""
         n = int(self.how.wide_equations * network.n_parameters / network.dim_out)
         everything = self._everything()
         if n >= len(self.X):
@@ -192,6 +226,8 @@ class RoughWideSearch(RoughLayersSearch):
         on = network.preactivations(self.X)[1] > 0
         share = (on / np.maximum(on.sum(axis=0), n / on.shape[1])).sum(axis=1) + 1.0 / len(on)
         rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
+        if wrong is not None:
+            rows = np.union1d(rows, np.flatnonzero(wrong))
         return Samples(self.X[rows], self.Y[rows], everything.sigma[rows])
 
     @property

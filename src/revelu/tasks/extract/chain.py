@@ -56,7 +56,8 @@ def recover(
             attempts = [a for a in attempts if a.why is not Why.CURVED]
             continue
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
-        in_vain = any(a.why is Why.REFUTED for a in chain) or _is_off_in_tails(chain[-1])
+        in_vain = any(a.why in {Why.REFUTED, Why.NEARLY} for a in chain)
+        in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels
         if ended or in_vain or start >= min(a.method.max_starts for a in chain):
             break
