@@ -174,9 +174,10 @@ def test_an_error_that_a_method_saw_is_not_covered_up_by_a_certificate(monkeypat
     assert extract_with(monkeypatch, method, truth).status is Status.RECOVERED
 
 
-def test_a_refuted_search_is_not_started_afresh(monkeypatch):
+@pytest.mark.parametrize("why", [Why.REFUTED, Why.NEARLY])
+def test_a_search_that_no_other_start_would_better_is_not_started_afresh(monkeypatch, why):
     truth = zoo.random_network([4, 3, 1], seed=1)
-    method = _Stubborn(Why.REFUTED)
+    method = _Stubborn(why)
     assert extract_with(monkeypatch, method, truth).status is Status.UNVERIFIED
     assert method.n_repairs == 3
 

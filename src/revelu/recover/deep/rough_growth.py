@@ -13,7 +13,7 @@ on that is missing or badly known.  So what is wrong is found without touching w
    Zisserman 1987), until what noise leaves is the measure.
 4. Of the free ones those go that the others can do without.
 
-Before that, neurons go that are rarely on and false: answers are no less right without them.
+Before that, neurons go that are rarely on and false: answers are more right without them.
 """
 
 import logging
@@ -175,7 +175,7 @@ class RoughGrowth:
         return np.asarray(off > self.limit(network, samples))
 
     def without_false(self, network: Network, samples: Samples) -> Network:
-        """Take out neurons that are rarely on where answers are no less right without them.
+        """Take out neurons that are rarely on where answers are more right without them.
 
         Such neurons were fitted to few answers, and are wrong at others.
         """
@@ -191,7 +191,7 @@ class RoughGrowth:
                 on = out[:, j] > 0
                 without = left[on] + out[on, j, None] * A[:, j] / errors[on]
                 more[j] = (_forgiving(without / limit) - costs[on]).sum()
-            if not (more <= 0.0).any():
+            if not (more < 0.0).any():
                 return network
             j = int(more.argmin())
             log.info("a neuron that is on at %.2g of inputs is false", (out[:, j] > 0).mean())

@@ -64,7 +64,7 @@ class MissingNeurons:
     n_spare: int = 5
     n_starts: int = 3
     much: float = 0.1
-    worse: float = 1.02
+    worse: float = 1.001
     n_steps: int = 80
     n_upper_steps: int = 10
     n_joint_steps: int = 30

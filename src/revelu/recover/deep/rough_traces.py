@@ -148,7 +148,7 @@ class RoughTraces:
     n_rounds: int = 6
     less: float = 0.8
     wrong: float = 30.0
-    most_wrong: float = 0.03
+    most_wrong: float = 0.05
     n_wrong: int = 24
     around: float = 0.5
     n_places: int = 16
@@ -236,9 +236,8 @@ class TraceSearch:
         self._drop_false()
         least = self.how.n_looks / self.how.less
         for _ in range(self.how.n_rounds):
-            before = len(self.rows)
             n_wrong = self._look_where_wrong()
-            if not n_wrong or len(self.rows) == before:
+            if not n_wrong:
                 break
             self._drop_false()
             if n_wrong > self.how.less * least:

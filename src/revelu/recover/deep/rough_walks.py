@@ -149,9 +149,12 @@ class RoughWalks:
     slow, settled : float
         fewer where one leaves more than this share of what the last has left of most, or most are
         right to so many errors.
-    damping : Damping
-    most_dense, most_work : int, float
-        which solve normal equations up to so many parameters and multiplications.
+    damping, most_dense : Damping, int
+        which solve normal equations up to so many parameters,
+    least_damping, most_exact : Damping, int
+        or up to so many, and with less damping, where all answers count alike: then most are right,
+    most_work : float
+        and up to so many multiplications.
     """
 
     rows: WideRows = field(default_factory=WideRows)
@@ -173,7 +176,9 @@ class RoughWalks:
     slow: float = 0.9
     settled: float = 1.0
     damping: Damping = field(default_factory=lambda: Damping(1e-3))
-    most_dense: int = 5000
+    most_dense: int = 4000
+    least_damping: Damping = field(default_factory=lambda: Damping(1e-6))
+    most_exact: int = 5000
     most_work: float = 1e12
 
     def find(
@@ -201,7 +206,7 @@ class RoughWalks:
         if not level.walks:
             return None
         layers.drop_unread(level)
-        n_unsure = len(first) - int(self._sign(layers, level).sum())
+        n_unsure = int((~self._sign(layers, level)).sum())
         samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
         # Above signs that are sure a trace finds more than a walk, and sooner.
         off = np.abs(samples.residual(self._network(level, samples))).max(axis=1)
@@ -306,7 +311,10 @@ class RoughWalks:
             before = self.typical(network, samples)
             if before <= self.settled:
                 break
-            network = self._fitted(network, self._by_most(network, samples), n_steps)
+            some = self._by_most(network, samples)
+            solver = Automatic(Iterative(60), self.most_dense, self.most_work)
+            stop = Stop(n_steps)
+            network = fit(network, some, stop, solver=solver, damping=self.damping).network
             if self.typical(network, samples) > self.slow * before:
                 break
         return network
@@ -318,12 +326,8 @@ class RoughWalks:
 
     def fitted(self, network: Network, samples: Samples) -> Network:
         """Fit all layers to all answers."""
-        return self._fitted(network, samples, self.n_steps)
-
-    def _fitted(self, network: Network, samples: Samples, n_steps: int) -> Network:
-        solver = Automatic(Iterative(60), self.most_dense, self.most_work)
-        stop = Stop(n_steps)
-        return fit(network, samples, stop, solver=solver, damping=self.damping).network
+        solver, stop = Automatic(Iterative(60), self.most_exact, self.most_work), Stop(self.n_steps)
+        return fit(network, samples, stop, solver=solver, damping=self.least_damping).network
 
 
 @dataclass

@@ -172,6 +172,8 @@ class RoughWideSearch(RoughLayersSearch):
                     continue
                 network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
             some = self._evenly(network)
+            if not is_sharp:
+                network = self.how.missing.joined(network, some, self.rng)
             network = self.how.walks.refined(network, some, is_first=not is_sharp)
         wrong = (self._off(self.network) > growth.least)[self.is_drawn]
         self.is_nearly_right = bool(wrong.mean() <= self.how.nearly)
@@ -183,10 +185,9 @@ class RoughWideSearch(RoughLayersSearch):
         Where no neuron is missing a weight is wrong that few of the answers have told.
         """
         everything, growth = self._everything(), self.how.growth
-        wrong = growth.wrong(network, everything)
-        some = self._evenly(network, wrong)
-        found = self.how.walks.fitted(network, some)
-        n_left = growth.wrong(found, everything).sum()
+        limit, wrong = growth.limit(network, everything), growth.wrong(network, everything)
+        found = self.how.walks.fitted(network, self._evenly(network, wrong))
+        n_left = int((np.abs(everything.residual(found)).max(axis=1) > limit).sum())
         log.info("%d wrong, %d after a fit", wrong.sum(), n_left)
         return found if n_left < self.how.less * wrong.sum() else None
 

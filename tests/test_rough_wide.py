@@ -1,0 +1,115 @@
+"""Two hidden layers from float32 answers, the first wider than the input: what mends a network."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from revelu.network import Network, zoo
+from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.rough_growth import RoughGrowth
+from revelu.recover.deep.rough_walks import RoughWalks
+from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
+from revelu.recover.refine.network_fit import Samples, top_of, with_top
+from revelu.recover.rows import Rows
+
+WIDTHS = [4, 8, 6, 1]
+
+
+def target(seed, *, rare=()):
+    """A network whose neurons ``rare`` of the upper layer are on at one input of a hundred."""
+    truth = zoo.random_network(WIDTHS, seed=seed)
+    biases = [b.copy() for b in truth.biases]
+    sums = truth.preactivations(np.random.default_rng(seed).standard_normal((20_000, 4)))[1]
+    for j in rare:
+        biases[1][j] -= np.quantile(sums[:, j], 0.99)
+    weights = [W.astype(np.float32).astype(float) for W in truth.weights]
+    truth = Network(weights, [b.astype(np.float32).astype(float) for b in biases])
+
+    def answer(X):
+        H = X.astype(np.float32)
+        for W, b in zip(truth.weights[:-1], truth.biases[:-1], strict=True):
+            H = np.maximum(H @ W.T.astype(np.float32) + b.astype(np.float32), np.float32(0))
+        return H @ truth.weights[-1].T.astype(np.float32) + truth.biases[-1].astype(np.float32)
+
+    oracle = Oracle(answer, 4)
+    return truth, oracle, measure_noise(oracle, seed)
+
+
+def search_of(oracle, noise, rng, n=3000, **options):
+    how = replace(RoughWide(), **options)
+    search = RoughWideSearch(method=how, oracle=oracle, noise=noise, rng=rng, how=how)
+    search.is_wide = True
+    search.X = rng.standard_normal((n, 4)).astype(np.float32).astype(float)
+    search.Y = oracle(search.X)
+    search.is_drawn = np.ones(n, dtype=bool)
+    return search
+
+
+def with_more(truth, row, bias, weight):
+    """A network with one more upper neuron."""
+    (_, V, A), (_, c, _) = truth.weights, truth.biases
+    top = top_of(truth)
+    more = Network(
+        [np.vstack([V, row]), np.column_stack([A, [weight]])],
+        [np.append(c, bias), top.biases[1]],
+        top.skip,
+    )
+    return with_top(truth, more)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_neuron_without_which_answers_are_more_right_goes_and_a_rare_one_stays(seed):
+    truth, oracle, noise = target(seed, rare=(0,))
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((4000, 4)).astype(np.float32).astype(float)
+    samples = Samples(X, oracle(X), np.outer(noise.growth(X), noise.errors))
+    assert (truth.preactivations(X)[1][:, 0] > 0).sum() > 20
+    row = rng.standard_normal(8)
+    bias = -np.quantile(truth.activations(X)[1] @ row, 0.98)
+    network = with_more(truth, row, bias, 0.1)
+    growth = RoughGrowth()
+    assert growth.wrong(network, samples).sum() > 40
+    found = growth.without_false(network, samples)
+    assert found.architecture == (4, 8, 6, 1)
+    np.testing.assert_array_equal(found(X), truth(X))
+    assert growth.without_false(truth, samples) is truth
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weight_that_few_answers_tell_is_fitted_to_wrong_ones(seed):
+    truth, oracle, noise = target(seed, rare=(0,))
+    rng = np.random.default_rng(seed)
+    search = search_of(oracle, noise, rng)
+    V = truth.weights[1].copy()
+    V[0] += 1e-3 * rng.standard_normal(8)
+    network = Network([truth.weights[0], V, truth.weights[2]], truth.biases)
+    growth = search.how.growth
+    growth.around(search._asked, network, search._everything(), rng)
+    before = growth.wrong(network, search._everything()).sum()
+    found = search._mended(network)
+    assert before > 20
+    assert growth.wrong(found, search._everything()).sum() < before / 10
+    # Of the truth nothing is wrong that a fit could mend.
+    assert search._mended(truth) is None
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_walks_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
+    truth, oracle, noise = target(seed)
+    W, b = truth.weights[0], truth.biases[0]
+    norms = np.linalg.norm(W, axis=1)
+    first = Rows(
+        W / norms[:, None],
+        b / norms,
+        np.tile(noise.unit, (8, 1)),
+        np.full(8, 1e-6),
+        -(b / norms**2)[:, None] * W,
+    )
+    found = RoughWalks().find(
+        oracle, noise, np.random.default_rng(seed), lambda _: None, first.take(np.arange(7))
+    )
+    assert found is not None
+    assert found.network.architecture[1] == 8
+    assert found.n_unsure == 0
+    assert oracle.n_queries < 250 * truth.n_parameters
