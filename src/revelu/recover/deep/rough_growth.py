@@ -193,9 +193,9 @@ class RoughGrowth:
                 more[j] = (_forgiving(without / limit) - costs[on]).sum()
             if not (more < 0.0).any():
                 return network
-            j = int(more.argmin())
-            log.info("a neuron that is on at %.2g of inputs is false", (out[:, j] > 0).mean())
-            network = with_top(network, top_of(network).take(np.arange(len(V)) != j))
+            false = int(more.argmin())
+            log.info("a neuron that is on at %.2g of inputs is false", (out[:, false] > 0).mean())
+            network = with_top(network, top_of(network).take(np.arange(len(V)) != false))
 
     def around(
         self,

@@ -177,7 +177,7 @@ class RoughWalks:
     settled: float = 1.0
     damping: Damping = field(default_factory=lambda: Damping(1e-3))
     most_dense: int = 4000
-    least_damping: Damping = field(default_factory=lambda: Damping(1e-6))
+    least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
     most_exact: int = 5000
     most_work: float = 1e12
 
