@@ -145,7 +145,8 @@ class RoughWalks:
     beyond : float
         Answers off by more than so many times the median are forgotten
     n_fits, n_first_steps, n_steps : int
-        in fits of all layers, of so many steps each, the first time and later,
+        in fits of all layers, of so many steps each: the first time, if normal equations are
+        solved, and else,
     slow, settled : float
         fewer where one leaves more than this share of what the last has left of most, or most are
         right to so many errors.
@@ -170,7 +171,7 @@ class RoughWalks:
     few: float = 0.02
     sure: float = 25.0
     beyond: float = 3.0
-    n_fits: int = 12
+    n_fits: int = 6
     n_first_steps: int = 10
     n_steps: int = 3
     slow: float = 0.9
@@ -306,7 +307,8 @@ class RoughWalks:
 
     def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers to what explains most answers."""
-        n_steps = self.n_first_steps if is_first else self.n_steps
+        is_dense = network.n_parameters <= self.most_dense
+        n_steps = self.n_first_steps if is_first and is_dense else self.n_steps
         for _ in range(self.n_fits):
             before = self.typical(network, samples)
             if before <= self.settled:
