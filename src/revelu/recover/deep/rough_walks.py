@@ -99,7 +99,7 @@ class Walked:
     samples : Samples
         Answers that it was fitted to.
     n_unsure : int
-        Rows of the first layer whose sign no row tells for sure.
+        Rows of the first layer whose sign no row tells for sure, or that none reads.
     errors : ndarray, shape (r,), optional
         Of the upper rows, relative to their sizes, where no trace went on from them.
     n_wrong : int
@@ -206,18 +206,21 @@ class RoughWalks:
                 level = self._level(oracle.dim_in, first)
         if not level.walks:
             return None
+        n_below = len(level.frame.b)
         layers.drop_unread(level)
+        # Of a row that was dropped it is open whether a neuron reads it that is missing.
+        n_dropped = n_below - len(level.frame.b)
         n_unsure = int((~self._sign(layers, level)).sum())
         samples = self._asked(layers, len(level.walks) + 6, level.frame.size)
         # Above signs that are sure a trace finds more than a walk, and sooner.
         off = np.abs(samples.residual(self._network(level, samples))).max(axis=1)
         if not n_unsure and (off > self.missing).mean() > self.few:
-            return self._traced(layers, level, samples)
+            return self._traced(layers, level, samples, n_dropped)
         network = self._walked_beside(layers, level, samples)
         errors = [
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
         ]
-        return Walked(network, samples, n_unsure, np.array(errors))
+        return Walked(network, samples, n_unsure + n_dropped, np.array(errors))
 
     @staticmethod
     def _level(d: int, first: Rows) -> Level:
@@ -232,7 +235,7 @@ class RoughWalks:
         X = self._drawn(n, oracle.dim_in, layers.rng)
         return Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
 
-    def _traced(self, layers: "Beside", level: Level, samples: Samples) -> Walked:
+    def _traced(self, layers: "Beside", level: Level, samples: Samples, n_dropped: int) -> Walked:
         """Trace the rows that walks have missed, and fit the upper layer to more answers."""
         rows = level.rows
         walked = [
@@ -256,7 +259,8 @@ class RoughWalks:
         n_wrong = 0
         if search.wrong is not None:
             samples, n_wrong = samples.joined(search.wrong), len(search.wrong.X)
-        return Walked(self.traces.refined(network, samples), samples, 0, n_wrong=n_wrong)
+        network = self.traces.refined(network, samples)
+        return Walked(network, samples, n_dropped, n_wrong=n_wrong)
 
     def _walked_beside(self, layers: "Beside", level: Level, samples: Samples) -> Network:
         """Walk along what the rows found leave, where they are strong; return the network."""
