@@ -166,9 +166,8 @@ class RoughWideSearch(RoughLayersSearch):
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
-                mended = self._mended(network) if is_sharp else None
-                if mended is not None:
-                    network = mended
+                network = self._mended(network) if is_sharp else network
+                if is_sharp and not growth.wrong(network, self._everything()).any():
                     continue
                 network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
             some = self._evenly(network)
@@ -179,8 +178,8 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_nearly_right = bool(wrong.mean() <= self.how.nearly)
         return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
 
-    def _mended(self, network: Network) -> Network | None:
-        """The weights as wrong answers tell them, too, if fewer are wrong then.
+    def _mended(self, network: Network) -> Network:
+        """A network with weights as wrong answers tell them, too, if fewer are wrong then.
 
         Where no neuron is missing a weight is wrong that few of the answers have told.
         """
@@ -189,7 +188,7 @@ class RoughWideSearch(RoughLayersSearch):
         found = self.how.walks.fitted(network, self._evenly(network, wrong))
         n_left = int((np.abs(everything.residual(found)).max(axis=1) > limit).sum())
         log.info("%d wrong, %d after a fit", wrong.sum(), n_left)
-        return found if n_left < self.how.less * wrong.sum() else None
+        return found if n_left < self.how.less * wrong.sum() else network
 
     def _ended(self, obstacle: str) -> Candidate:
         ended = replace(super()._ended(obstacle), layers=self.layers)
