@@ -115,7 +115,10 @@ class RoughTraces:
     fewest : int
         and these are not fewer, nothing bends within
     near : float
-        this distance, or what room there is to other neurons' surfaces.
+        this distance, or what room there is to other neurons' surfaces;
+    most_false, few_false : float, int
+        where more than this share are none, and more than so many, the first layer is not what it
+        is taken for.
     n_fits : int
         The upper layer is fitted so often, as long as each fit leaves less than
     slow : float
@@ -154,6 +157,8 @@ class RoughTraces:
     n_places: int = 16
     fewest: int = 4
     near: float = 0.05
+    most_false: float = 0.15
+    few_false: int = 3
     n_fits: int = 6
     slow: float = 0.9
     beyond: float = 3.0
@@ -202,6 +207,8 @@ class TraceSearch:
         Those that are known.
     wrong : Samples, optional
         Answers that were wrong beside rows known then; the outputs are fitted to these, too.
+    is_astray : bool
+        Whether the first layer is not what it is taken for.
     """
 
     ask: Ask
@@ -213,6 +220,7 @@ class TraceSearch:
     how: RoughTraces
     rows: list[TracedRow]
     wrong: Samples | None = field(default=None, init=False)
+    is_astray: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.W, self.b = self.stack.weights[-1], self.stack.biases[-1]
@@ -231,9 +239,12 @@ class TraceSearch:
             self._look_along(starts, ends, self.network())
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
-            if len(self.rows) - before <= self.how.few:
+            n_new = len(self.rows) - before
+            self._drop_false()
+            if self.is_astray:
+                return self.network()
+            if n_new <= self.how.few:
                 break
-        self._drop_false()
         least = self.how.n_looks / self.how.less
         for _ in range(self.how.n_rounds):
             n_wrong = self._look_where_wrong()
@@ -285,7 +296,10 @@ class TraceSearch:
     def _drop_false(self) -> None:
         """Leave out rows where whose surfaces are, mostly, nothing bends."""
         is_true = [self._bends(j) for j in range(len(self.rows))]
-        log.info("%d of %d rows bend nothing", is_true.count(False), len(is_true))
+        n_false = is_true.count(False)
+        log.info("%d of %d rows bend nothing", n_false, len(is_true))
+        most = max(self.how.few_false, self.how.most_false * len(is_true))
+        self.is_astray |= n_false > most
         self.rows = [row for row, keep in zip(self.rows, is_true, strict=True) if keep]
 
     def _bends(self, j: int) -> bool:

@@ -215,7 +215,11 @@ class RoughWalks:
         # Above signs that are sure a trace finds more than a walk, and sooner.
         off = np.abs(samples.residual(self._network(level, samples))).max(axis=1)
         if not n_unsure and (off > self.missing).mean() > self.few:
-            return self._traced(layers, level, samples, n_dropped)
+            traced = self._traced(layers, level, samples, n_dropped)
+            if traced is not None:
+                return traced
+            # A row below is not right to the digits of the answers, which fits make it.
+            n_unsure += 1
         network = self._walked_beside(layers, level, samples)
         errors = [
             np.inf if walk.estimate.n_undetermined else walk.estimate.spread for walk in level.walks
@@ -235,8 +239,13 @@ class RoughWalks:
         X = self._drawn(n, oracle.dim_in, layers.rng)
         return Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
 
-    def _traced(self, layers: "Beside", level: Level, samples: Samples, n_dropped: int) -> Walked:
-        """Trace the rows that walks have missed, and fit the upper layer to more answers."""
+    def _traced(
+        self, layers: "Beside", level: Level, samples: Samples, n_dropped: int
+    ) -> Walked | None:
+        """Trace the rows that walks have missed, and fit the upper layer to more answers.
+
+        None where traces go astray.
+        """
         rows = level.rows
         walked = [
             TracedRow(np.append(v, c), walk.estimate.undetermined, walk.points.X, walk.seed)
@@ -253,6 +262,8 @@ class RoughWalks:
             walked,
         )
         network = search.find()
+        if search.is_astray:
+            return None
         n_more = len(search.rows) - len(walked)
         if n_more > 0:
             samples = samples.joined(self._asked(layers, n_more, level.frame.size))
