@@ -172,6 +172,17 @@ def test_a_row_at_whose_surface_nothing_bends_is_left_out():
     search._drop_false()
     left = np.array([row.row for row in search.rows])
     np.testing.assert_array_equal(left, rows)
+    assert not search.is_astray
+
+
+def test_traces_are_given_up_where_many_of_their_rows_are_none():
+    truth, oracle, noise = target(1)
+    rng, closed = np.random.default_rng(1), np.empty((17, 0))
+    false = [rows_of(truth)[0] * rng.choice([-1.0, 1.0], 17) for _ in range(5)]
+    search = search_of(truth, oracle, noise, [(row, closed) for row in false], rng)
+    search._drop_false()
+    assert not search.rows
+    assert search.is_astray
 
 
 def test_a_row_stays_whose_open_weights_alone_put_its_surface_elsewhere():
