@@ -94,6 +94,17 @@ def test_a_weight_that_few_answers_tell_is_fitted_to_wrong_ones(seed):
     assert search._mended(truth) is truth
 
 
+def test_a_network_that_was_seen_to_be_wrong_says_by_how_much():
+    truth, oracle, noise = target(1, rare=(0,))
+    search = search_of(oracle, noise, np.random.default_rng(1), n_wide_rounds=0)
+    top = top_of(truth)
+    rest = np.zeros((1, 8)), np.zeros(1)
+    lacking = Network(top.weights, top.biases, rest).take(np.arange(6) != 0)
+    said = search._settled(with_top(truth, lacking))
+    worst = np.abs(search.Y - said.network(search.X)).max()
+    assert said.worst_error == worst > 1e3 * noise.errors[0]
+
+
 @pytest.mark.parametrize("seed", [2, 3])
 def test_walks_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
     truth, oracle, noise = target(seed)

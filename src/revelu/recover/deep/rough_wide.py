@@ -176,7 +176,10 @@ class RoughWideSearch(RoughLayersSearch):
             network = self.how.walks.refined(network, some, is_first=not is_sharp)
         wrong = (self._off(self.network) > growth.least)[self.is_drawn]
         self.is_nearly_right = bool(wrong.mean() <= self.how.nearly)
-        return self._ended(f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs")
+        said = f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs"
+        # Wrong answers that were seen count, though a certificate's checks may miss them.
+        worst = float(np.abs(self.Y - self.network(self.X)).max())
+        return replace(self._ended(said), worst_error=worst)
 
     def _mended(self, network: Network) -> Network:
         """A network with weights as wrong answers tell them, too, if fewer are wrong then.
