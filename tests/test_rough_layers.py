@@ -9,15 +9,12 @@ import revelu
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.region import Orthant
-from revelu.recover.deep.frame import Frame
-from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_signs import signs_by_most
 from revelu.recover.deep.rough_spare import SpareNeurons, without_least
-from revelu.recover.deep.rough_walks import signs_by_most
-from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
@@ -217,13 +214,11 @@ def test_a_first_layer_may_get_neurons_where_nothing_is_above_it():
 def test_signs_below_are_those_that_most_rows_agree_on():
     rng = np.random.default_rng(0)
     m, n, d = 12, 9, 4
-    frame = Frame(Stack(d), rng.standard_normal((m, d)), rng.standard_normal(m))
-    turned, v = rng.random(m) < 0.5, rng.standard_normal((n, m))
-    linear = -(v * turned) @ frame.W + 1e-5 * rng.standard_normal((n, d))
+    W, v = rng.standard_normal((m, d)), rng.standard_normal((n, m))
+    turned = rng.random(m) < 0.5
+    linear = -(v * turned) @ W + 1e-5 * rng.standard_normal((n, d))
     linear[:2] = rng.standard_normal((2, d))  # of no neuron
-    is_open, others = np.zeros((n, m + d), dtype=bool), np.empty((n, 0, m + d + 1))
-    rows = LayerRows(v, linear, np.zeros(n), is_open, others)
-    found, margins = signs_by_most(rows, frame)
+    found, margins = signs_by_most(v, linear, W)
     assert (found == turned).all()
     assert margins.min() > 0
 

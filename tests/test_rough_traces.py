@@ -8,10 +8,10 @@ import pytest
 import revelu
 from revelu.numerics.gauss_newton import Anchored, Damping, Stop, normal_equations
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
 from revelu.recover.deep.seeds import Seed
-from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.trace import Trace, features
+from revelu.recover.deep.trace import Below, Trace
 from revelu.recover.refine.network_fit import Samples, fit_top
 
 
@@ -40,22 +40,26 @@ def target(seed, widths=(4, 16, 8, 1), n_on=0):
 
 def seed_of(truth, j, rng, error=1e-3):
     """A point of a neuron's surface, and its gradient with an error, as lines show them."""
-    W, b = truth.weights[0], truth.biases[0]
+    below = below_of(truth)
     row = np.append(truth.weights[1][j], truth.biases[1][j])
     for _ in range(1000):
         x, y = rng.standard_normal((2, truth.dim_in))
         t = np.linspace(0.0, 1.0, 4001)
-        z = features(x + t[:, None] * (y - x), W, b) @ row
+        z = below.features(x + t[:, None] * (y - x)) @ row
         at = np.flatnonzero(z[:-1] * z[1:] < 0)
         if len(at):
             i = at[0]
             x = x + (t[i] + (t[1] - t[0]) * z[i] / (z[i] - z[i + 1])) * (y - x)
-            gradient = ((W @ x + b > 0) * row[:-1]) @ W
-            x = x - gradient * (features(x[None], W, b)[0] @ row) / (gradient @ gradient)
+            gradient = below.gradients(x[None], row)[0]
+            x = x - gradient * (below.features(x[None])[0] @ row) / (gradient @ gradient)
             size = np.linalg.norm(gradient)
             normal = gradient / size + error / 2.0 * rng.standard_normal(len(x))
             return Seed(x, normal / np.linalg.norm(normal), truth.weights[2][:, j] * size, error)
     raise AssertionError("no point of the surface")
+
+
+def below_of(truth):
+    return Below(truth.weights[0], truth.biases[0])
 
 
 def rows_of(truth):
@@ -65,26 +69,17 @@ def rows_of(truth):
 def apart(truth, row, j):
     """By how much sums differ at inputs near the surface, relative to their deviation."""
     X = np.random.default_rng(9).standard_normal((4000, truth.dim_in))
-    F = features(X, truth.weights[0], truth.biases[0])
+    F = below_of(truth).features(X)
     z, found = F @ rows_of(truth)[j], F @ row
     near = np.abs(z) < np.quantile(np.abs(z), 0.5)
     a = np.linalg.lstsq(found[near, None], z[near], rcond=None)[0]
     return np.abs(found[near] * a - z[near]).max() / z.std()
 
 
-def trace_of(truth, noise, seed, others, rng):
-    rows = rows_of(truth)
-    scale = float(np.abs(rows[:, :-1]).mean())
-    return Trace(
-        truth.weights[0],
-        truth.biases[0],
-        others,
-        seed,
-        noise.unit,
-        noise.relative,
-        scale,
-        rng,
-    )
+def trace_of(truth, noise, seed, others, rng, below=None):
+    scale = float(np.abs(truth.weights[1]).mean())
+    below = below_of(truth) if below is None else below
+    return Trace(below, others, seed, noise.unit, noise.relative, scale, rng)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -102,7 +97,55 @@ def test_a_trace_reads_a_row_from_one_point_of_its_surface(seed):
     assert trace.is_found
     assert trace.n_found > 0.8 * trace.n_asked
     assert apart(truth, trace.theta, j) < 1e-4
-    assert oracle.n_queries - before < 12_000
+    assert oracle.n_queries - before < 2_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trace_needs_no_signs_below_and_tells_them(seed):
+    truth, oracle, noise = target(seed)
+    rng, rows = np.random.default_rng(seed), rows_of(truth)
+    turned = rng.random(16) < 0.5
+    signs = np.where(turned, -1.0, 1.0)
+    below = Below(truth.weights[0] * signs[:, None], truth.biases[0] * signs, is_signed=False)
+    # What a turned neuron passes on is what it gives less its sum.
+    V = rows[:, :-1] * turned
+    open_rows = np.column_stack([rows[:, :-1], -V @ below.W, rows[:, -1] - V @ below.b])
+    on = (truth.preactivations(rng.standard_normal((2000, 4)))[1] > 0).mean(axis=0)
+    found, before = [], oracle.n_queries
+    chosen = np.argsort(np.abs(on - 0.5))[:4]
+    for j in chosen:
+        others = np.delete(open_rows, j, axis=0)
+        trace = trace_of(truth, noise, seed_of(truth, j, rng), others, rng, below)
+        trace.run(oracle)
+        assert trace.is_found
+        points = np.array(trace.points)
+        found.append(TracedRow(trace.theta, trace.covariance, 16, 0.05, points, trace.seed))
+    assert oracle.n_queries - before < 8_000
+    A = np.array([row.row for row in found])
+    told, margins = signs_by_most(A[:, :16], A[:, 16:-1], below.W)
+    assert (told == turned).all()
+    assert margins.min() > 2.0
+    layer, above = signed(below, found, told, are_read(found, 1e-3), 1e-6)
+    np.testing.assert_allclose(layer.W, truth.weights[0])
+    for j, row in zip(chosen, above, strict=True):
+        assert len(row.row) == 17
+        assert row.n_open or apart(truth, row.row, j) < 1e-4
+
+
+def test_a_network_with_open_signs_is_that_of_its_rows_and_outputs():
+    rng = np.random.default_rng(3)
+    below = Below(rng.standard_normal((6, 3)), rng.standard_normal(6), is_signed=False)
+    rows, C = rng.standard_normal((4, below.size)), rng.standard_normal((4 + below.size, 2))
+    X = 3.0 * rng.standard_normal((200, 3))
+    F = below.features(X)
+    expected = np.maximum(F @ rows.T, 0.0) @ C[:4] + F @ C[4:]
+    np.testing.assert_allclose(below.network(rows, C)(X), expected, atol=1e-10)
+    # Features change along a direction as their slopes say, and sums as their gradients do.
+    step = 1e-7 * rng.standard_normal(X.shape)
+    moved = below.features(X + step) - F
+    np.testing.assert_allclose(moved, below.slopes(X, step), atol=1e-12)
+    gradients = below.gradients(X, rows[0])
+    np.testing.assert_allclose((gradients * step).sum(axis=1), moved @ rows[0], atol=1e-12)
 
 
 def test_what_is_open_of_a_row_has_a_constant():
@@ -139,26 +182,31 @@ def test_rows_that_walks_have_missed_are_traced(seed):
     known = []
     for j in np.argsort(np.abs(on - 0.5))[:2]:
         one = seed_of(truth, j, rng)
-        known.append(TracedRow(rows[j], np.empty((17, 0)), one.x[None], one))
-    stack = Stack(4, truth.weights[:1], truth.biases[:1])
-    search = TraceSearch(oracle, noise, rng, lambda _: None, stack, samples, RoughTraces(), known)
-    network = search.find()
+        known.append(row_of(rows[j], np.empty((17, 0)), one.x[None], one))
+    how, below = RoughTraces(), below_of(truth)
+    search = TraceSearch(oracle, noise, rng, lambda _: None, below, samples, how, known)
+    search.find()
     assert len(search.rows) > len(known)
-    network = RoughTraces().refined(network, samples)
+    network = how.refined(search.network(), samples)
     off = np.abs(network(X) - truth(X)) / truth(X).std()
     assert np.median(off) < 1e-5
+
+
+def row_of(row, open_, points, seed):
+    """A row of which some directions are open, and all else is known."""
+    covariance = open_ @ open_.T + 1e-12 * np.eye(len(row))
+    return TracedRow(row, covariance, len(row) - 1, 0.1, points, seed)
 
 
 def search_of(truth, oracle, noise, rows, rng, n=4000, **options):
     """A search that knows some rows, ``(row, undetermined)`` each, and answers."""
     X = rng.standard_normal((n, truth.dim_in)).astype(np.float32).astype(float)
     samples = Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
-    stack = Stack(truth.dim_in, truth.weights[:1], truth.biases[:1])
     nowhere = np.full((1, truth.dim_in), 1e3)
     seed = Seed(nowhere[0], np.eye(truth.dim_in)[0], np.ones(truth.dim_out), 1.0)
-    known = [TracedRow(row, open_, nowhere, seed) for row, open_ in rows]
-    how = RoughTraces(**options)
-    return TraceSearch(oracle, noise, rng, lambda _: None, stack, samples, how, known)
+    known = [row_of(row, open_, nowhere, seed) for row, open_ in rows]
+    how, below = RoughTraces(**options), below_of(truth)
+    return TraceSearch(oracle, noise, rng, lambda _: None, below, samples, how, known)
 
 
 def test_a_row_at_whose_surface_nothing_bends_is_left_out():

@@ -8,7 +8,7 @@ import pytest
 from revelu.network import Network, zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep.rough_growth import RoughGrowth
-from revelu.recover.deep.rough_walks import RoughWalks
+from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
 from revelu.recover.rows import Rows
@@ -106,7 +106,7 @@ def test_a_network_that_was_seen_to_be_wrong_says_by_how_much():
 
 
 @pytest.mark.parametrize("seed", [2, 3])
-def test_walks_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
+def test_traces_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
     truth, oracle, noise = target(seed)
     W, b = truth.weights[0], truth.biases[0]
     norms = np.linalg.norm(W, axis=1)
@@ -117,7 +117,7 @@ def test_walks_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
         np.full(8, 1e-6),
         -(b / norms**2)[:, None] * W,
     )
-    found = RoughWalks().find(
+    found = RoughUpper().find(
         oracle, noise, np.random.default_rng(seed), lambda _: None, first.take(np.arange(7))
     )
     assert found is not None

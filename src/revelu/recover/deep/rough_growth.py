@@ -90,15 +90,13 @@ class RoughGrowth:
     n_starts, n_walkers, n_steps : int
         Wrong inputs that random walks start from, walks from each, and their steps,
     step : float
-        of so many standard deviations at first,
-    farthest : float
-        and how far out they go.
-    few : float
-        Neurons that are on at a smaller share of inputs are asked about,
+        which put noise in the place of this share of an input, at first.
     spreads : tuple of float
-        of such standard deviations,
-    n_each, n_drawn : int
-        at so many inputs each, of so many that are drawn.
+        Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
+    n_drawn : int
+        of so many that are drawn,
+    few_told, n_each : int
+        and where a neuron is on with one below as at fewer than so many inputs, at so many.
     lost : float
         Neurons go that are wrong at a larger share of the inputs where they are on.
     doubtful : float
@@ -136,11 +134,10 @@ class RoughGrowth:
     n_walkers: int = 8
     n_steps: int = 12
     step: float = 0.3
-    farthest: float = 3.0
-    few: float = 0.03
     spreads: tuple[float, ...] = (1.0,)
     n_each: int = 40
     n_drawn: int = 50_000
+    few_told: int = 10
     lost: float = 0.3
     doubtful: float = 3.0
     suspect: float = 0.1
@@ -204,38 +201,73 @@ class RoughGrowth:
         samples: Samples,
         rng: np.random.Generator,
     ) -> Samples:
-        """Step 1: answers at inputs around those at which a network is wrong."""
+        """Step 1: answers at inputs around those at which a network is wrong.
+
+        Steps leave the Gaussian as it is: what is wrong far out is no matter.
+        """
         limit, wrong = self.limit(network, samples), np.flatnonzero(self.wrong(network, samples))
         starts = rng.choice(wrong, min(self.n_starts, len(wrong)), replace=False)
         X = np.repeat(samples.X[starts], self.n_walkers, axis=0)
         side = samples.residual(network)[starts]
         side = np.repeat(side / np.linalg.norm(side, axis=1, keepdims=True), self.n_walkers, axis=0)
-        most, sizes, found = self.farthest * np.sqrt(X.shape[1]), np.full(len(X), self.step), []
+        shares, found = np.full(len(X), self.step), []
         for _ in range(self.n_steps):
-            there = asked(X + sizes[:, None] * rng.standard_normal(X.shape))
+            there = asked(_beside(X, shares, rng))
             stays = (there.residual(network) * side).sum(axis=1) > limit
-            stays &= np.linalg.norm(there.X, axis=1) < most
             X = np.where(stays[:, None], there.X, X)
             # Half of the steps stay, about.
-            sizes = np.clip(sizes * np.where(stays, 1.3, 0.75), 1e-3, 5.0 * self.step)
+            shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
             found.append(there)
         joined = found[0]
         for more in found[1:]:
             joined = joined.joined(more)
         return joined
 
-    def where_rare(self, network: Network, rng: np.random.Generator) -> FloatArray:
-        """Inputs at which rare neurons are on: false ones are wrong there.
+    def where_rare(self, network: Network, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Inputs at which neurons are on, of each as many as the inputs ``X`` lack.
 
-        A row that was fitted to answers around a few wrong inputs is seldom told by others.
+        A row that was fitted to answers around a few wrong inputs is seldom told by others, which
+        are wrong if it is false.
         """
-        X = rng.choice(self.spreads, self.n_drawn)[:, None]
-        X = X * rng.standard_normal((self.n_drawn, network.dim_in))
-        on = network.preactivations(X)[1] > 0
-        rows = [
-            np.flatnonzero(column)[: self.n_each] for column in on.T[on.mean(axis=0) < self.few]
-        ]
-        return X[np.unique(np.concatenate(rows))] if rows else X[:0]
+        lacks = int(self.known * network.architecture[1])
+        lacks = lacks - (network.preactivations(X)[1] > 0).sum(axis=0)
+        drawn = rng.choice(self.spreads, self.n_drawn)[:, None]
+        drawn = drawn * rng.standard_normal((self.n_drawn, network.dim_in))
+        on = network.preactivations(drawn)[1] > 0
+        rare = [int(j) for j in np.flatnonzero((lacks > 0) & on.any(axis=0))]
+        found = [self._within(network, j, drawn[on[:, j]], int(lacks[j]), rng) for j in rare]
+        return np.concatenate([X[:0], *found])
+
+    def _within(
+        self, network: Network, j: int, starts: FloatArray, n: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Gaussian inputs at which a neuron is on, walked to from some if there are no more.
+
+        The walk leaves the Gaussian as it is where the neuron is on.
+        """
+        if len(starts) >= n:
+            return starts[:n]
+        X, found = starts[rng.integers(len(starts), size=self.n_walkers)], [starts]
+        for turn in range(1, self.n_steps * (n // self.n_walkers + 1)):
+            there = _beside(X, np.full(len(X), self.step), rng)
+            stays = network.preactivations(there)[1][:, j] > 0
+            X = np.where(stays[:, None], there, X)
+            if turn % self.n_steps == 0:
+                found.append(X)
+        return np.concatenate(found)[:n]
+
+    def where_untold(self, network: Network, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Inputs at which an upper neuron is on with one below, as at few of the inputs ``X``.
+
+        The weight between them is told by few answers.
+        """
+        below, above = (Z > 0 for Z in network.preactivations(X)[:2])
+        is_untold = above.T.astype(np.float64) @ below < self.few_told
+        drawn = rng.standard_normal((self.n_drawn, network.dim_in))
+        below, above = (Z > 0 for Z in network.preactivations(drawn)[:2])
+        tells = (below.astype(np.float64) @ is_untold.T > 0) & above
+        rows = [np.flatnonzero(column)[: self.n_each] for column in tells.T]
+        return drawn[np.unique(np.concatenate(rows))]
 
     def grown(
         self, network: Network, samples: Samples, is_drawn: BoolArray, rng: np.random.Generator
@@ -349,6 +381,16 @@ class RoughGrowth:
             else:
                 j += 1
         return neurons
+
+
+def _beside(X: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Inputs less so much of each, and noise instead: a Gaussian stays one.
+
+    So does its restriction to a set, where steps are taken that stay in it (Cotter, Roberts, Stuart
+    and White 2013).
+    """
+    kept = np.sqrt(1.0 - shares**2)
+    return np.asarray(kept[:, None] * X + shares[:, None] * rng.standard_normal(X.shape))
 
 
 def _forgiving(off: FloatArray) -> FloatArray:

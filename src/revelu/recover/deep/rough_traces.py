@@ -1,8 +1,8 @@
-"""Upper neurons that walks have missed, traced one by one beside what is known.
+"""Upper neurons above a first layer that is known, traced one by one beside what is known.
 
-Above a first layer whose rows and signs are known a trace closes within a few thousand queries,
-whether the neuron is strong or faint (:mod:`revelu.recover.deep.trace`).  What is known is taken
-off the answers: kinks that are left are seeds of others, fainter ones from round to round.
+A trace closes within a thousand queries or two, whether the neuron is strong or faint and whether
+signs below are known or not (:mod:`revelu.recover.deep.trace`).  What is known is taken off the
+answers: kinks that are left are seeds of others, fainter ones from round to round.
 
 What is rarely on, or rarely off, few segments meet.  Where fresh answers are wrong it is near:
 segments go from there to inputs whose answers are right.  What is open of a row is told by a seed
@@ -10,7 +10,8 @@ that it meets, and a row at whose surface nothing bends is none.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.trace import Trace, TraceTuning, features
+from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
 from revelu.recover.refine.network_fit import Samples, fit_top
 from revelu.types import BoolArray, FloatArray
@@ -38,9 +39,12 @@ class TracedRow:
 
     Attributes
     ----------
-    row : ndarray, shape (m + 1,)
-    undetermined : ndarray, shape (m + 1, q)
-        Directions of it that are not known.
+    row : ndarray, shape (size,)
+    covariance : ndarray, shape (size, size)
+    n_weights : int
+        So many of its entries are weights of neurons.
+    least : float
+        Directions are open whose standard error is more.
     points : ndarray, shape (n, d)
         Of its surface.
     seed : Seed
@@ -48,14 +52,35 @@ class TracedRow:
     """
 
     row: FloatArray
-    undetermined: FloatArray
+    covariance: FloatArray
+    n_weights: int
+    least: float
     points: FloatArray
     seed: Seed
+
+    @cached_property
+    def undetermined(self) -> FloatArray:
+        """Directions of it that are not known, shape (size, q)."""
+        return open_directions(self.covariance, self.n_weights, self.least)
 
     @property
     def n_open(self) -> int:
         """How many directions are not known."""
         return int(self.undetermined.shape[1])
+
+    @property
+    def spread(self) -> float:
+        """Standard error of its weights, relative to their size."""
+        m = self.n_weights
+        errors = np.sqrt(np.trace(self.covariance[:m, :m]))
+        return float(errors / np.linalg.norm(self.row[:m]))
+
+    def given(self, A: FloatArray, error: float) -> "TracedRow":
+        """The same where ``A row`` is 0 but for errors."""
+        CA = self.covariance @ A.T
+        gain = np.linalg.solve(A @ CA + error**2 * np.eye(len(A)), CA.T).T
+        C = self.covariance - gain @ CA.T
+        return replace(self, row=self.row - gain @ (A @ self.row), covariance=(C + C.T) / 2.0)
 
 
 def _seeds() -> SeedSearch:
@@ -65,7 +90,7 @@ def _seeds() -> SeedSearch:
 
 @dataclass(frozen=True)
 class RoughTraces:
-    """How upper neurons are traced that walks have missed.
+    """How upper neurons are traced.
 
     Attributes
     ----------
@@ -74,8 +99,10 @@ class RoughTraces:
     trace : TraceTuning
     open_, outputs : RoughOutputs
         How what is open of rows is fitted first, and then the outputs beside it.
+    equations : float
+        So many answers tell these for each of a square of unknowns,
     n_told : int
-        So many answers tell these, at most, and all that were wrong.
+        but no more than this, and all that were wrong.
     n_segments : tuple of int
         Segments of one round after the other on which seeds are looked for, until one finds
     few : int
@@ -98,7 +125,7 @@ class RoughTraces:
     same : float
         surfaces are one neuron's if this share of one's points are on the other.
     n_looks : int
-        Then fresh answers are looked at, in each of
+        Then so many fresh answers are looked at, at most, in each of
     n_rounds : int
         so many rounds at most, as long as
     less : float
@@ -118,7 +145,9 @@ class RoughTraces:
         this distance, or what room there is to other neurons' surfaces;
     most_false, few_false : float, int
         where more than this share are none, and more than so many, the first layer is not what it
-        is taken for.
+        is taken for,
+    astray : int
+        nor where so many more traces went far and failed than closed.
     n_fits : int
         The upper layer is fitted so often, as long as each fit leaves less than
     slow : float
@@ -136,6 +165,7 @@ class RoughTraces:
     trace: TraceTuning = field(default_factory=TraceTuning)
     open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
+    equations: float = 4.0
     n_told: int = 5000
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
     few: int = 1
@@ -147,7 +177,7 @@ class RoughTraces:
     chance: float = 1e-6
     told: float = 1e-3
     same: float = 0.5
-    n_looks: int = 8000
+    n_looks: int = 4000
     n_rounds: int = 6
     less: float = 0.8
     wrong: float = 30.0
@@ -159,12 +189,17 @@ class RoughTraces:
     near: float = 0.05
     most_false: float = 0.15
     few_false: int = 3
+    astray: int = 4
     n_fits: int = 6
     slow: float = 0.9
     beyond: float = 3.0
     n_steps: int = 3
     length: float = 0.1
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
+
+    def enough(self, size: int) -> int:
+        """Answers that tell rows of so many unknowns, half as many of them, about."""
+        return int(self.equations * size**2)
 
     def refined(self, network: Network, samples: Samples) -> Network:
         """Fit the upper layer to answers, those that are far off forgotten."""
@@ -198,8 +233,8 @@ class TraceSearch:
     rng : numpy.random.Generator
     tell : callable
         Takes a line about what is done now.
-    stack : Stack
-        The first layer, its signs known.
+    below : Below
+        The first layer.
     samples : Samples
         Answers that the outputs are fitted to.
     how : RoughTraces
@@ -209,43 +244,41 @@ class TraceSearch:
         Answers that were wrong beside rows known then; the outputs are fitted to these, too.
     is_astray : bool
         Whether the first layer is not what it is taken for.
+    n_lost : int
+        How many more traces went far and failed than closed.
+    bending : set of TracedRow
+        Rows at whose surfaces the answers bend.
     """
 
     ask: Ask
     noise: NoiseFloor
     rng: np.random.Generator
     tell: Tell
-    stack: Stack
+    below: Below
     samples: Samples
     how: RoughTraces
     rows: list[TracedRow]
     wrong: Samples | None = field(default=None, init=False)
     is_astray: bool = field(default=False, init=False)
+    n_lost: int = field(default=0, init=False)
+    bending: set[TracedRow] = field(default_factory=set, init=False)
 
-    def __post_init__(self) -> None:
-        self.W, self.b = self.stack.weights[-1], self.stack.biases[-1]
-        self.scale = self._scale()
-
-    def find(self) -> Network:
-        """Trace what walks have left open, then what shows beside that; return the network."""
-        walked, self.rows = self.rows, [row for row in self.rows if not row.n_open]
-        for row in walked:
-            if row.n_open:
-                traced = self._traced(row.seed)
-                self._take(row if traced is None or traced.n_open > row.n_open else traced)
+    def find(self) -> None:
+        """Trace what segments show, then what shows beside that, then where that is wrong."""
+        d, self.rows = self.below.W.shape[1], list(self.rows)
         for n, spread in zip(self.how.n_segments, self.how.spreads, strict=True):
             before = len(self.rows)
-            starts, ends = spread * self.rng.standard_normal((2, n, self.W.shape[1]))
-            self._look_along(starts, ends, self.network())
+            starts, ends = spread * self.rng.standard_normal((2, n, d))
+            self._look_along(starts, ends, self._fit() if self.rows else None)
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
             n_new = len(self.rows) - before
             self._drop_false()
-            if self.is_astray:
-                return self.network()
+            if self.is_astray or not self.rows:
+                return
             if n_new <= self.how.few:
                 break
-        least = self.how.n_looks / self.how.less
+        least = np.inf
         for _ in range(self.how.n_rounds):
             n_wrong = self._look_where_wrong()
             if not n_wrong:
@@ -254,31 +287,35 @@ class TraceSearch:
             if n_wrong > self.how.less * least:
                 break
             least = n_wrong
-        return self.network()
 
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
+        return self.below.network(*self._fit())
+
+    def _fit(self) -> tuple[FloatArray, FloatArray]:
+        """Rows, what they leave open as answers tell it, and outputs of these and of what is below.
+
+        Those that are told count as they are.
+        """
         n, some = self.how.n_told, self.samples
         some = Samples(some.X[:n], some.Y[:n], some.sigma[:n])
         some = some if self.wrong is None else some.joined(self.wrong)
         X, Y, sigma = some.X, some.Y, some.sigma
         rows = np.array([row.row for row in self.rows])
         open_ = [row.undetermined for row in self.rows]
-        H = self.stack.outputs(X)
+        H = self.below.features(X)[:, :-1]
         # What is open of a row shows where the network is far off: at first that counts, too.
         told, _ = self.how.open_.fit(H, Y, sigma, rows, open_)
-        told, C = self.how.outputs.fit(H, Y, sigma, told, open_)
-        r = len(rows)
-        weights, biases = [self.W, told[:, :-1], C[:r].T], [self.b, told[:, -1], C[-1]]
-        return Network(weights, biases, skip=(C[r:-1].T, np.zeros(Y.shape[1])))
+        return self.how.outputs.fit(H, Y, sigma, told, open_)
 
     def _look_where_wrong(self) -> int:
         """Trace seeds around inputs at which fresh answers are wrong; say how many were."""
-        known, how = self.network(), self.how
-        X = self.rng.standard_normal((how.n_looks, self.W.shape[1]))
+        known, how = self._fit(), self.how
+        n = min(how.n_looks, how.enough(self.below.size))
+        X = self.rng.standard_normal((n, self.below.W.shape[1]))
         sigma = np.outer(self.noise.growth(X) / np.sqrt(2.0), self.noise.errors)
         fresh = Samples(X, np.asarray(self.ask(X)), sigma)
-        off = np.abs(fresh.residual(known)).max(axis=1)
+        off = np.abs(fresh.residual(self.below.network(*known))).max(axis=1)
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
         log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
         if not 0.0 < is_wrong.mean() <= self.how.most_wrong:
@@ -295,24 +332,25 @@ class TraceSearch:
 
     def _drop_false(self) -> None:
         """Leave out rows where whose surfaces are, mostly, nothing bends."""
-        is_true = [self._bends(j) for j in range(len(self.rows))]
-        n_false = is_true.count(False)
-        log.info("%d of %d rows bend nothing", n_false, len(is_true))
-        most = max(self.how.few_false, self.how.most_false * len(is_true))
-        self.is_astray |= n_false > most
-        self.rows = [row for row, keep in zip(self.rows, is_true, strict=True) if keep]
+        new = [row for row in self.rows if row not in self.bending]
+        self.bending.update(row for row in new if self._bends(row))
+        n, self.rows = len(self.rows), [row for row in self.rows if row in self.bending]
+        n_false = n - len(self.rows)
+        log.info("%d of %d rows bend nothing", n_false, n)
+        self.is_astray |= n_false > max(self.how.few_false, self.how.most_false * n)
 
-    def _bends(self, j: int) -> bool:
+    def _bends(self, row: TracedRow) -> bool:
         """Whether the answers bend where a row's surface is, as far as it is told and has room."""
-        others = np.array([other.row for i, other in enumerate(self.rows) if i != j])
-        X, M = self._surface(self.rows[j])
+        others = np.array([other.row for other in self.rows if other is not row])
+        others = others.reshape(-1, len(row.row))
+        X, M = self._surface(row)
         T = np.full(len(X), self.how.near)
         for _ in range(4):
             below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
             is_clear = (below == above).all(axis=1)
             T = np.where(is_clear, T, 0.4 * T)
         # What is faint shows on ranges that are wide enough alone.
-        strength = self._strength(self.rows[j].seed)
+        strength = self._strength(row.seed)
         is_clear &= self.how.trace.blur * self.noise.relative < strength * T
         X, M, T = (a[is_clear][: self.how.n_places] for a in (X, M, T))
         if len(X) < self.how.fewest:
@@ -325,42 +363,48 @@ class TraceSearch:
         """Points of a row's surface near inputs asked, and unit normals; no open weight counts."""
         X, row = self.samples.X, known.row
         for turn in range(4):
-            G = ((X @ self.W.T + self.b > 0) * row[:-1]) @ self.W
+            G = self.below.gradients(X, row)
             sizes = np.maximum(np.linalg.norm(G, axis=1), 1e-12)
-            steps, M = -(features(X, self.W, self.b) @ row) / sizes, G / sizes[:, None]
+            steps, M = -(self.below.features(X) @ row) / sizes, G / sizes[:, None]
             if turn == 0:
                 nearest = np.argsort(np.abs(steps))[: 8 * self.how.n_places]
                 X, M, steps = X[nearest], M[nearest], steps[nearest]
             is_there = np.abs(steps) < self.how.close * self.how.near
             X = X + np.where(is_there, 0.0, np.clip(steps, -1.0, 1.0))[:, None] * M
-        open_ = np.linalg.norm(features(X, self.W, self.b) @ known.undetermined, axis=1)
-        is_there &= open_ * np.sqrt((row[:-1] ** 2).mean()) <= self.how.close * sizes
+        open_ = np.linalg.norm(self.below.features(X) @ known.undetermined, axis=1)
+        weights = row[: known.n_weights]
+        is_there &= open_ * np.sqrt((weights**2).mean()) <= self.how.close * sizes
         return X[is_there], M[is_there]
 
     def _states(self, X: FloatArray, others: FloatArray) -> BoolArray:
         """Which neurons are on, of the first layer and of other rows."""
-        upper = features(X, self.W, self.b) @ others.T > 0
-        return np.hstack([X @ self.W.T + self.b > 0, upper])
+        return np.hstack([self.below.on(X), self.below.features(X) @ others.T > 0])
 
-    def _look_along(self, starts: FloatArray, ends: FloatArray, known: Network) -> None:
-        """Trace seeds that segments show in what a network leaves, the strongest first."""
+    def _look_along(
+        self, starts: FloatArray, ends: FloatArray, known: tuple[FloatArray, FloatArray] | None
+    ) -> None:
+        """Trace seeds that segments show in what rows leave, the strongest first."""
+        rows = np.empty((0, self.below.size)) if known is None else known[0]
+        network = None if known is None else self.below.network(*known)
+        stack = Stack(starts.shape[1], [self.below.W], [self.below.b])
+        if network is not None:
+            stack = Stack(starts.shape[1], network.weights[:2], network.biases[:2])
 
         def ask(X: FloatArray) -> FloatArray:
-            return np.asarray(self.ask(X) - known(X))
+            Y = self.ask(X)
+            return Y if network is None else np.asarray(Y - network(X))
 
-        whole = self.stack.with_layer(known.weights[1], known.biases[1])
-        breaks = [whole.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
+        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
         seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
-        sigma = self.noise.relative
+        sigma, self.scale = self.noise.relative, self._scale()
         seeds = [
             seed
             for seed in sorted(seeds, key=self._strength, reverse=True)
             if seed.error < self.how.worst and self.how.faintest * self._strength(seed) > sigma
         ]
         log.info("%d seeds beside %d rows", len(seeds), len(self.rows))
-        asked = np.column_stack([known.weights[1], known.biases[1]])
         for seed in seeds:
-            is_known = any(self._are_on(row, seed.x[None]).any() for row in asked)
+            is_known = any(self._are_on(row, seed.x[None]).any() for row in rows)
             if is_known or any(self._are_on(row.row, seed.x[None]).any() for row in self.rows):
                 continue
             if self._closes(seed):
@@ -368,31 +412,33 @@ class TraceSearch:
             traced = self._traced(seed)
             if traced is not None:
                 self._take(traced)
+            self.is_astray |= self.n_lost > self.how.astray
+            if self.is_astray:
+                return
 
     def _closes(self, seed: Seed) -> bool:
         """Whether an open row meets a seed, for one choice of what is open, which it then has.
 
         At the seed the row's sum is 0, and its gradient has the seed's direction: d equations.
         """
-        on, d = self.W @ seed.x + self.b > 0, len(seed.x)
+        x, d = seed.x[None], len(seed.x)
         across = np.eye(d) - np.outer(seed.normal, seed.normal)
-        A = np.vstack([features(seed.x[None], self.W, self.b), np.zeros((d, len(on) + 1))])
-        A[1:, :-1] = across @ (self.W * on[:, None]).T
+        slopes = self.below.slopes(np.repeat(x, d, axis=0), np.eye(d))
+        A = np.vstack([self.below.features(x), across @ slopes])
         for j, row in enumerate(self.rows):
             if not 0 < row.n_open < d - 1:
                 continue
-            _, s, V = np.linalg.svd(A @ row.undetermined)
-            rank = int((s > self.how.told * np.linalg.norm(self.W)).sum())
-            told = row.undetermined @ V[:rank].T
-            theta = row.row - told @ np.linalg.lstsq(A @ told, A @ row.row, rcond=None)[0]
-            gradient = np.linalg.norm((on * theta[:-1]) @ self.W)
+            s = np.linalg.svd(A @ row.undetermined, compute_uv=False)
+            rank = int((s > self.how.told * np.linalg.norm(self.below.W)).sum())
             error = self.how.close + self.how.slack * seed.error
             # Equations beyond those that it solves contradict a row of another neuron.
-            if error ** (d - rank) > self.how.chance:
+            if not rank or error ** (d - rank) > self.how.chance:
                 continue
-            if rank and np.linalg.norm(A @ theta) <= error * gradient:
-                points = np.vstack([row.points, seed.x])
-                self.rows[j] = TracedRow(theta, row.undetermined @ V[rank:].T, points, row.seed)
+            gradient = float(np.linalg.norm(self.below.gradients(x, row.row)))
+            told = row.given(A, error * gradient)
+            gradient = float(np.linalg.norm(self.below.gradients(x, told.row)))
+            if np.linalg.norm(A @ told.row) <= error * gradient:
+                self.rows[j] = replace(told, points=np.vstack([row.points, seed.x]))
                 return True
         return False
 
@@ -403,10 +449,9 @@ class TraceSearch:
         """The row of a seed; None where it is not found again."""
         # What is open of a row puts its surface where another trace may find it right.
         closed = [row.row for row in self.rows if not row.n_open]
-        others = np.array(closed).reshape(-1, len(self.b) + 1)
+        others = np.array(closed).reshape(-1, self.below.size)
         trace = Trace(
-            self.W,
-            self.b,
+            self.below,
             others,
             seed,
             self.noise.unit,
@@ -416,9 +461,12 @@ class TraceSearch:
             self.how.trace,
         )
         trace.run(self.ask)
+        self.n_lost += int(trace.is_lost) - int(trace.is_found)
         if not trace.is_found:
             return None
-        return TracedRow(trace.theta, trace.undetermined, np.array(trace.points), seed)
+        least, points = self.how.trace.open_ * self.scale, np.array(trace.points)
+        m = len(self.below.b)
+        return TracedRow(trace.theta, trace.covariance, m, least, points, seed)
 
     def _take(self, new: TracedRow) -> None:
         """Take a row in; of one that is there the one stays of which more is known."""
@@ -434,14 +482,16 @@ class TraceSearch:
 
     def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""
-        gradients = ((X @ self.W.T + self.b > 0) * row[:-1]) @ self.W
-        off = np.abs(features(X, self.W, self.b) @ row)
+        off, gradients = np.abs(self.below.features(X) @ row), self.below.gradients(X, row)
         near = self.how.close * (1.0 + np.linalg.norm(X, axis=1))
         return np.asarray(off <= near * np.linalg.norm(gradients, axis=1))
 
     def _scale(self) -> float:
-        """How large entries of known rows are whose gradients have norm 1."""
-        V = np.array([row.row[:-1] for row in self.rows])
-        on = self.samples.X[:500] @ self.W.T + self.b > 0
-        sizes = np.array([np.linalg.norm((on * v) @ self.W, axis=1) for v in V])
-        return float(np.median(np.sqrt((V**2).mean(axis=1)) / np.median(sizes, axis=1)))
+        """How large weights of rows are whose gradients have norm 1; half of m neurons are on."""
+        m = len(self.below.b)
+        if len(self.rows) < self.how.fewest:
+            return float(np.sqrt(2.0 / m))
+        X, rows = self.samples.X[:500], [row.row for row in self.rows]
+        sizes = [np.median(np.linalg.norm(self.below.gradients(X, row), axis=1)) for row in rows]
+        weights = [np.sqrt((row[:m] ** 2).mean()) for row in rows]
+        return float(np.median(np.array(weights) / np.array(sizes)))

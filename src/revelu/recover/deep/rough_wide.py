@@ -15,7 +15,7 @@ from revelu.network import Network
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
-from revelu.recover.deep.rough_walks import RoughWalks
+from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import BoolArray, FloatArray
@@ -29,7 +29,7 @@ class RoughWide(RoughLayers):
 
     Attributes
     ----------
-    walks : RoughWalks
+    upper : RoughUpper
         How they are found where the first is wider than the input.
     growth : RoughGrowth
         How neurons are found that no walk has found,
@@ -41,15 +41,15 @@ class RoughWide(RoughLayers):
         Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
         Answers of these for each parameter.
-    n_wide_fresh : int
-        Fresh answers of each round, which the network has to agree with at last,
     wide_spreads : tuple of float
-        at inputs of such standard deviations: what is wrong farther out is more, and hides it.
+        They are asked at inputs of such standard deviations: what is wrong farther out is more,
+        and hides it.
+    n_wide_fresh : int
+        Answers that a network is looked at with first,
     looks : float
-        Where fewer than ``few_wrong`` of these are wrong, so many more are looked at for each
-        parameter,
+        and so many more for each parameter
     few_wrong : int
-        and those of them kept that are wrong.
+        where fewer than so many of these are wrong.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
     less : float
@@ -64,7 +64,7 @@ class RoughWide(RoughLayers):
         there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
-    walks: RoughWalks = field(default_factory=RoughWalks)
+    upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
     faint: float = 3.0
@@ -79,7 +79,7 @@ class RoughWide(RoughLayers):
     less: float = 0.9
     max_wide_stale: int = 2
     max_wide_repairs: int = 1
-    nearly: float = 2e-3
+    nearly: float = 0.02
 
 
 @dataclass
@@ -94,23 +94,30 @@ class RoughWideSearch(RoughLayersSearch):
         It, as lines have shown it, where all signs are told.
     is_nearly_right : bool
         Whether so few inputs are wrong that no more is done.
+    seen : Samples
+        Answers that a network was looked at with, of which fits see the wrong ones alone.
     """
 
     how: RoughWide = field(default_factory=RoughWide)
     is_wide: bool = field(default=False, init=False)
     layers: tuple[Layer, ...] = field(default=(), init=False)
     is_nearly_right: bool = field(default=False, init=False)
+    seen: Samples = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seen = self._everything()
 
     def _wide(self, n_rows: int) -> Candidate:
         """Both layers where the first is wider than the input."""
-        walks = self.how.walks
+        upper = self.how.upper
         if not n_rows or self.paid.subspace is not None:
             return super()._wide(n_rows)
-        first, _ = walks.rows.find(self._answers, self._dim, self.noise, self.rng)
+        first, _ = upper.rows.find(self._answers, self._dim, self.noise, self.rng)
         log.info("%d rows of a first layer wider than the input", len(first))
         found = None
         if len(first) > self._dim:
-            found = walks.find(self.oracle, self.noise, self.rng, self.tell, first)
+            found = upper.find(self.oracle, self.noise, self.rng, self.tell, first)
         if found is None:
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
@@ -124,9 +131,9 @@ class RoughWideSearch(RoughLayersSearch):
         missing, everything = self.how.missing, self._everything()
         if found.errors is not None:
             network = missing.completed(network, everything, found.errors, self.rng)
-        elif walks.typical(network, everything) > self.how.faint:
+        elif upper.typical(network, everything) > self.how.faint:
             network = missing.joined(network, everything, self.rng)
-        return self._settled(walks.refined(network, everything, is_first=True))
+        return self._settled(upper.refined(network, everything, is_first=True))
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
@@ -139,29 +146,25 @@ class RoughWideSearch(RoughLayersSearch):
         """Let the network grow where it is wrong until fresh answers agree."""
         if not self.is_wide:
             return super()._settled(network)
-        growth, n_stale, least = self.how.growth, 0, np.inf
+        growth, n_stale = self.how.growth, 0
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
-        for _ in range(self.how.n_wide_rounds):
-            n_before = len(self.X)
-            self._ask_fresh(self.how.n_wide_fresh)
-            self._ask(growth.where_rare(network, self.rng))
+        for turn in range(self.how.n_wide_rounds):
+            self._ask(growth.where_rare(network, self.X[self.is_drawn], self.rng))
+            self._ask(growth.where_untold(network, self.X[self.is_drawn], self.rng))
             network = growth.without_false(network, self._everything())
-            wrong, fresh = growth.wrong(network, self._everything()), self._fresh(n_before)
-            n_wrong, rest = int(wrong[n_before:].sum()), growth.size_of_wrong(network, fresh)
-            is_rare = wrong[n_before:][: self.how.n_wide_fresh].sum() < self.how.few_wrong
-            log.info("%s: %d of %d wrong", network, n_wrong, len(fresh.X))
-            n_stale = 0 if rest < self.how.less * least else n_stale + 1
-            if rest < least:
-                self.network, least = network, rest
-            if is_rare:
-                self._look(network)
-                wrong = growth.wrong(network, self._everything())
-            is_sharp = self._is_sharp(network)
+            wrong_seen = self._look(network)
+            log.info("%s: %d of %d wrong", network, wrong_seen.sum(), len(wrong_seen))
+            rest, best = (growth.size_of_wrong(n, self.seen) for n in (network, self.network))
+            n_stale = 0 if rest < self.how.less * best or not turn else n_stale + 1
+            if rest < best:
+                self.network = network
+            network = self.network
+            is_sharp, wrong = self._is_sharp(network), growth.wrong(network, self._everything())
             if is_sharp and not wrong.any():
                 return self._whole(network)
-            if n_wrong > self.how.hopeless * len(fresh.X) or n_stale == self.how.max_wide_stale:
+            if wrong_seen.mean() > self.how.hopeless or n_stale == self.how.max_wide_stale:
                 break
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
@@ -173,10 +176,12 @@ class RoughWideSearch(RoughLayersSearch):
             some = self._evenly(network)
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
-            network = self.how.walks.refined(network, some, is_first=not is_sharp)
-        wrong = (self._off(self.network) > growth.least)[self.is_drawn]
-        self.is_nearly_right = bool(wrong.mean() <= self.how.nearly)
-        said = f"the layers that were fitted are wrong at {wrong.mean():.2%} of inputs"
+            network = self.how.upper.refined(network, some, is_first=not is_sharp)
+        share = (
+            float(np.mean(self._wrong_of(self.network, growth.least))) if len(self.seen.X) else 1.0
+        )
+        self.is_nearly_right = share <= self.how.nearly
+        said = f"the layers that were fitted are wrong at {share:.2%} of inputs"
         # Wrong answers that were seen count, though a certificate's checks may miss them.
         worst = float(np.abs(self.Y - self.network(self.X)).max())
         return replace(self._ended(said), worst_error=worst)
@@ -188,7 +193,7 @@ class RoughWideSearch(RoughLayersSearch):
         """
         everything, growth = self._everything(), self.how.growth
         limit, wrong = growth.limit(network, everything), growth.wrong(network, everything)
-        found = self.how.walks.fitted(network, self._evenly(network, wrong))
+        found = self.how.upper.fitted(network, self._evenly(network, wrong))
         n_left = int((np.abs(everything.residual(found)).max(axis=1) > limit).sum())
         log.info("%d wrong, %d after a fit", wrong.sum(), n_left)
         return found if n_left < self.how.less * wrong.sum() else network
@@ -207,18 +212,30 @@ class RoughWideSearch(RoughLayersSearch):
         X, Y = self.X[n_before:], self.Y[n_before:]
         return Samples(X, Y, self._sigma(X))
 
-    def _look(self, network: Network) -> None:
-        """Look at many more fresh answers, and keep those at which a network is wrong."""
-        growth = self.how.growth
-        n = int(self.how.looks * network.n_parameters)
-        X = self.rng.standard_normal((n, self.oracle.dim_in))
-        X = X.astype(np.float32).astype(np.float64)
-        seen = Samples(X, self.oracle(X), self._sigma(X))
-        off = np.abs(seen.residual(network)).max(axis=1)
-        is_wrong = off > growth.limit(network, self._everything())
-        log.info("%d of %d wrong", is_wrong.sum(), len(X))
-        self.X, self.Y = np.vstack([self.X, X[is_wrong]]), np.vstack([self.Y, seen.Y[is_wrong]])
-        self.is_drawn = np.append(self.is_drawn, np.zeros(int(is_wrong.sum()), dtype=bool))
+    def _look(self, network: Network) -> BoolArray:
+        """Look at fresh answers, and keep those at which a network is wrong; say which were.
+
+        No others are asked for while those are wrong that were seen before, and many enough.
+        """
+        limit = self.how.growth.limit(network, self._everything())
+        many = int(self.how.looks * network.n_parameters)
+        for n in (self.how.n_wide_fresh, many):
+            n_wrong = int(self._wrong_of(network, limit).sum())
+            if not n_wrong or (n_wrong < self.how.few_wrong and len(self.seen.X) < many):
+                X = self.rng.standard_normal((n, self.oracle.dim_in))
+                X = X.astype(np.float32).astype(np.float64)
+                self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
+        wrong = self._wrong_of(network, limit)
+        more = self.seen.X[wrong]
+        new = ~(more[:, None] == self.X[~self.is_drawn]).all(axis=2).any(axis=1)
+        self.X = np.vstack([self.X, more[new]])
+        self.Y = np.vstack([self.Y, self.seen.Y[wrong][new]])
+        self.is_drawn = np.append(self.is_drawn, np.zeros(int(new.sum()), dtype=bool))
+        return wrong
+
+    def _wrong_of(self, network: Network, limit: float) -> BoolArray:
+        """Which of the answers that were looked at are off by more than so many errors."""
+        return np.asarray(np.abs(self.seen.residual(network)).max(axis=1) > limit)
 
     def _evenly(self, network: Network, wrong: BoolArray | None = None) -> Samples:
         """Answers to fit to, of which each upper neuron is on at as many, about; and wrong ones."""
@@ -240,7 +257,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         if not self.is_wide:
             return super()._fitted(network, samples, is_first=is_first)
-        return self.how.walks.fitted(network, samples)
+        return self.how.upper.fitted(network, samples)
 
     def _asked(self, X: FloatArray) -> Samples:
         """Ask where a network is wrong, and keep it for fits."""

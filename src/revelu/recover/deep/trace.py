@@ -10,9 +10,12 @@ wall, and how surely:
 2. Where the surface is foretold well enough, so that no wall and no known neuron's kink lies in the
    range that it may be in, four points on a line across it say where it is and how much the slope
    changes.  The line is orthogonal to gradients of what has just turned on and is not known: along
-   it the neuron's own slope is.
+   it the neuron's own slope is.  Places that would say little are not asked for.
 3. A kink is this neuron's if it is where it was foretold and as strong; it then says where the sum
    is 0, and what its slope is there.
+
+Of the first layer no signs need be known: ``relu(-z) = relu(z) - z``, so that beside neurons as
+they come inputs are what sums are linear in (:class:`Below`).
 """
 
 from dataclasses import dataclass, field
@@ -20,10 +23,70 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.linalg
 
+from revelu.network import Network
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.seeds import Seed
 from revelu.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Below:
+    """What sums above a first layer are linear in: its neurons, inputs while signs are open, and 1.
+
+    Attributes
+    ----------
+    W, b : ndarray, shape (m, d) and (m,)
+        The first layer, as its neurons turn on, or as it happens.
+    is_signed : bool
+        Whether they are known to turn on there: else inputs are among the features.
+    reach : float
+        Inputs farther out than this are not asked: neurons that are on up to there pass them on.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    is_signed: bool = True
+    reach: float = 100.0
+
+    @property
+    def size(self) -> int:
+        """How many features there are."""
+        return len(self.b) + 1 + (0 if self.is_signed else int(self.W.shape[1]))
+
+    def on(self, X: FloatArray) -> BoolArray:
+        """Which neurons' sums are positive, shape (n, m)."""
+        return np.asarray(X @ self.W.T + self.b > 0)
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """What sums are linear in, shape (n, size)."""
+        neurons, one = np.maximum(X @ self.W.T + self.b, 0.0), np.ones(len(X))
+        return np.column_stack([neurons, one] if self.is_signed else [neurons, X, one])
+
+    def slopes(self, X: FloatArray, M: FloatArray) -> FloatArray:
+        """How features change along directions ``M (n, d)``, shape (n, size)."""
+        neurons, none = (M @ self.W.T) * self.on(X), np.zeros(len(X))
+        return np.column_stack([neurons, none] if self.is_signed else [neurons, M, none])
+
+    def gradients(self, X: FloatArray, theta: FloatArray) -> FloatArray:
+        """Gradients of a sum, shape (n, d)."""
+        m = len(self.b)
+        of_neurons = (self.on(X) * theta[:m]) @ self.W
+        return of_neurons if self.is_signed else np.asarray(of_neurons + theta[m:-1])
+
+    def network(self, rows: FloatArray, C: FloatArray) -> Network:
+        """The network of rows (r, size), and outputs C (r + size, k) of these and of features."""
+        r, (m, d) = len(rows), self.W.shape
+        W, b, rest, more = self.W, self.b, C[r:-1], np.zeros(r)
+        last = C[-1]
+        if not self.is_signed:
+            W, b = np.vstack([W, np.eye(d)]), np.append(b, np.full(d, self.reach))
+            more, last = (
+                -self.reach * rows[:, m:-1].sum(axis=1),
+                last - self.reach * rest[m:].sum(0),
+            )
+        weights, biases = [W, rows[:, :-1], C[:r].T], [b, rows[:, -1] + more, last]
+        return Network(weights, biases, skip=(rest.T, np.zeros(C.shape[1])))
 
 
 @dataclass(frozen=True)
@@ -35,7 +98,7 @@ class TraceTuning:
     wide : float
         Standard deviation of unknowns at first, in those of known rows,
     constant : float
-        and of the constant.
+        and of the constant, and of what is linear in inputs.
     n_steps : int
         Steps that are drawn in a round,
     n_walls : int
@@ -43,17 +106,16 @@ class TraceTuning:
     first, farthest : float
         by these shares of the way to the one after, and no farther than ``longest``.
     n_asked : int
-        Places that are asked then, those that say most.
+        Places that are asked then at most, those that say most:
+    tells : float
+        each leaves no more than ``exp(-tells / 2)``, about, of the error with which it is foretold.
     n_rounds : int
         At most;
-    n_between : int
-        after so many of them it is seen whether unknowns have become better known,
-    gain : float
-        as they have if their standard deviations are less than this share of what they were,
     patience : int
-        which may fail so many times in a row.
-    precise : float
-        Unknowns of this error, relative to known rows, are known.
+        rounds in vain that end the trace.
+    fewest : float
+        When so many places have been asked for each unknown it is seen whether the surface is where
+        it should be.
     vague : float
         A turn is open if its weight may be off by this share of those of known rows,
     open_ : float
@@ -87,12 +149,11 @@ class TraceTuning:
     first: float = 0.03
     farthest: float = 0.8
     longest: float = 0.3
-    n_asked: int = 12
+    n_asked: int = 6
+    tells: float = 3.0
     n_rounds: int = 150
-    n_between: int = 10
-    gain: float = 0.97
-    patience: int = 3
-    precise: float = 3e-3
+    patience: int = 8
+    fewest: float = 2.0
     vague: float = 0.05
     open_: float = 0.2
     range_: float = 6.0
@@ -155,9 +216,9 @@ class Trace:
 
     Attributes
     ----------
-    W, b : ndarray, shape (m, d) and (m,)
-        The first layer, as its neurons turn on.
-    others : ndarray, shape (r, m + 1)
+    below : Below
+        The first layer.
+    others : ndarray, shape (r, size)
         Known rows above it: no line crosses their kinks.
     seed : Seed
     unit : ndarray, shape (k,)
@@ -168,17 +229,16 @@ class Trace:
         How large entries of rows are whose gradients have norm 1.
     rng : numpy.random.Generator
     how : TraceTuning
-    theta : ndarray, shape (m + 1,)
+    theta : ndarray, shape (size,)
         The row; its gradient at the seed has norm 1, about.
-    covariance : ndarray, shape (m + 1, m + 1)
+    covariance : ndarray, shape (size, size)
     points : list of ndarray
         Of the surface.
     n_asked, n_found : int
         Places that were asked, and at which the surface was found.
     """
 
-    W: FloatArray
-    b: FloatArray
+    below: Below
     others: FloatArray
     seed: Seed
     unit: FloatArray
@@ -199,11 +259,12 @@ class Trace:
         self.direction = gain / self.strength
         # Four answers or more tell a kink's place, whose errors add up.
         self.place = 6.0 * self.sigma / self.strength
-        m = len(self.b)
-        self.prior = np.append(np.full(m, how.wide * self.scale), how.constant)
-        on = self._on(seed.x[None])[0]
-        self.rows = [np.append(w * on, 0.0) for w in self.W.T]
-        self.rows.append(features(seed.x[None], self.W, self.b)[0])
+        m = len(self.below.b)
+        self.prior = np.full(self.below.size, how.constant)
+        self.prior[:m] = how.wide * self.scale
+        here = np.repeat(seed.x[None], len(seed.x), axis=0)
+        self.rows = [*self.below.slopes(here, np.eye(len(seed.x)))]
+        self.rows.append(self.below.features(seed.x[None])[0])
         self.values = [*map(float, seed.normal), 0.0]
         normal = how.slack * seed.error + 10.0 * how.rounding
         self.errors = [normal] * len(seed.x) + [how.rounding + self.place]
@@ -211,43 +272,30 @@ class Trace:
         self._solve()
 
     @property
-    def size(self) -> float:
-        """How large the unknowns' standard errors are, as a share of known rows' entries."""
-        return float(np.sqrt(np.diag(self.covariance)[:-1]).mean()) / self.scale
-
-    @property
     def undetermined(self) -> FloatArray:
-        """Directions of the row that are not known, (m + 1, q).
-
-        Of the weights they are orthonormal, and the constant moves with them: neurons below that
-        are on all along the surface have sums that are constant there, if they are many.
-        """
-        C = self.covariance
-        s, V = np.linalg.eigh(C[:-1, :-1])
-        is_open = np.sqrt(np.maximum(s, 0.0)) > self.how.open_ * self.scale
-        s, V = s[is_open], V[:, is_open]
-        return np.asarray(np.vstack([V, (C[-1, :-1] @ V) / s]))
+        """Directions of the row that are not known, (size, q)."""
+        least = self.how.open_ * self.scale
+        return open_directions(self.covariance, len(self.below.b), least)
 
     @property
     def is_found(self) -> bool:
         """Whether the surface was where it was foretold to be, mostly, and the row is told."""
-        m = len(self.b)
+        m = len(self.below.b)
         is_told = self.n_found > m and self.undetermined.shape[1] <= m // 2
         return is_told and self.n_found > self.how.least * self.n_asked
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it went far, and the surface was not where it was foretold to be."""
+        is_far = self.n_asked >= self.how.fewest * self.below.size
+        return is_far and self.n_found <= self.how.least * self.n_asked
+
     def run(self, ask: Ask) -> None:
         """Trace until nothing more is told."""
-        how, last, n_stale, n_idle = self.how, np.inf, 0, 0
-        for turn in range(1, how.n_rounds + 1):
+        n_idle = 0
+        for _ in range(self.how.n_rounds):
             n_idle = 0 if self._round(ask) else n_idle + 1
-            if n_idle > how.patience:
-                return
-            if turn % how.n_between:
-                continue
-            n_stale = n_stale + 1 if self.size > how.gain * last else 0
-            last = self.size
-            is_lost = self.n_found <= how.least * self.n_asked
-            if is_lost or n_stale == how.patience or last < how.precise:
+            if self.is_lost or n_idle == self.how.patience:
                 return
 
     def _round(self, ask: Ask) -> int:
@@ -273,7 +321,7 @@ class Trace:
             those = those[lines.are_single(those, seen, beside, self.sigma)]
         points, slope = lines.meets(seen), places.slope
         for i in those:
-            self.rows += [features(points[i][None], self.W, self.b)[0], places.slopes[i]]
+            self.rows += [self.below.features(points[i][None])[0], places.slopes[i]]
             self.values += [0.0, float(jumps[i] / self.strength)]
             place = self.how.rounding + self.how.slack * float(seen.tau_error[i])
             self.errors.append(float(slope[i] * place))
@@ -299,31 +347,29 @@ class Trace:
         larger = max(1.0, float(np.median(off)) / 0.6745)
         self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
 
-    def _on(self, X: FloatArray) -> BoolArray:
-        return np.asarray(X @ self.W.T + self.b > 0)
-
     def _states(self, X: FloatArray) -> BoolArray:
         """Which neurons are on, of the first layer and of known ones above."""
-        return np.hstack([self._on(X), features(X, self.W, self.b) @ self.others.T > 0])
+        return np.hstack([self.below.on(X), self.below.features(X) @ self.others.T > 0])
 
     def _steps(self, open_: IntArray) -> tuple[FloatArray, FloatArray]:
         """Points of the surface, and others along it, beyond a few walls, shape (n, d) each."""
         how, rng, n = self.how, self.rng, self.how.n_steps
+        W, b = self.below.W, self.below.b
         X = np.array(self.points)[rng.integers(len(self.points), size=n)]
-        G = (self._on(X) * self.theta[:-1]) @ self.W
+        G = self.below.gradients(X, self.theta)
         G /= np.linalg.norm(G, axis=1)[:, None]
         E = rng.standard_normal(X.shape)
         E /= np.linalg.norm(E, axis=1)[:, None]
-        Z = X @ self.W.T + self.b
+        Z = X @ W.T + b
         if len(open_):
             # Half of them are aimed at a wall that is not known.
             half = n // 2
             aims = rng.choice(open_, half)
             side = -np.sign(Z[np.arange(half), aims])[:, None]
-            E[:half] = side * self.W[aims] + 0.5 * E[:half]
+            E[:half] = side * W[aims] + 0.5 * E[:half]
         E -= (E * G).sum(axis=1)[:, None] * G
         E /= np.linalg.norm(E, axis=1)[:, None]
-        slopes = E @ self.W.T
+        slopes = E @ W.T
         t = np.abs(Z) / np.maximum(np.abs(slopes), 1e-12)
         t = np.sort(np.where(Z * slopes < 0, t, 1e3), axis=1)[:, : how.n_walls]
         t = np.hstack([np.zeros((n, 1)), t])
@@ -336,15 +382,16 @@ class Trace:
 
     def _foretold(self) -> _Places:
         """Places of the surface where it is known well enough to be asked for."""
-        how, d = self.how, self.W.shape[1]
-        errors = np.sqrt(np.diag(self.covariance)[:-1])
+        how, below = self.how, self.below
+        m, d = below.W.shape
+        errors = np.sqrt(np.diag(self.covariance)[:m])
         is_open = errors > how.vague * self.scale
         start, X = self._steps(np.flatnonzero(is_open))
-        before = self._on(start)
+        before = below.on(start)
         for turn in range(5):
-            on = self._on(X)
-            G, values = (on * self.theta[:-1]) @ self.W, features(X, self.W, self.b) @ self.theta
-            turned = (on != before) & is_open
+            G, F = below.gradients(X, self.theta), below.features(X)
+            values = F @ self.theta
+            turned = (below.on(X) != before) & is_open
             M = self._across(G, turned)
             size = np.maximum(np.linalg.norm(M, axis=1), 1e-12)
             M /= size[:, None]
@@ -352,8 +399,7 @@ class Trace:
                 X = X + np.clip(-values / size, -how.longest, how.longest)[:, None] * M
         gradient = np.linalg.norm(G, axis=1)
         slope = np.maximum((M * G).sum(axis=1), 1e-12)
-        F = features(X, self.W, self.b)
-        slopes = np.column_stack([(M @ self.W.T) * on, np.zeros(len(X))])
+        slopes = below.slopes(X, M)
         doubt = np.sqrt(_quadratic(F, self.covariance)) / slope
         vague = np.sqrt(_quadratic(slopes, self.covariance))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
@@ -367,8 +413,9 @@ class Trace:
 
     def _across(self, G: FloatArray, turned: BoolArray) -> FloatArray:
         """Gradients without what has turned on or off, whose weights are not known."""
-        rows, lengths = np.arange(len(G)), np.linalg.norm(self.W, axis=1)
-        unit, left, M = self.W / lengths[:, None], turned.copy(), G.copy()
+        W = self.below.W
+        rows, lengths = np.arange(len(G)), np.linalg.norm(W, axis=1)
+        unit, left, M = W / lengths[:, None], turned.copy(), G.copy()
         crossed: list[FloatArray] = []
         # Where more have turned than two, nothing is asked.
         for _ in range(2):
@@ -395,7 +442,7 @@ class Trace:
             told = np.log1p(spread / noise**2) - risk
             told[chosen] = -np.inf
             best = int(told.argmax())
-            if told[best] < 0.3:
+            if told[best] < self.how.tells:
                 break
             chosen.append(best)
             v = C @ F[best]
@@ -405,9 +452,16 @@ class Trace:
         return places.take(np.array(chosen, dtype=np.intp))
 
 
-def features(X: FloatArray, W: FloatArray, b: FloatArray) -> FloatArray:
-    """What a sum above the first layer is linear in, shape (n, m + 1)."""
-    return np.column_stack([np.maximum(X @ W.T + b, 0.0), np.ones(len(X))])
+def open_directions(covariance: FloatArray, n_weights: int, least: float) -> FloatArray:
+    """Directions of a row whose standard error is more than ``least``, shape (size, q).
+
+    Of the weights they are orthonormal, and what is beside them moves along: neurons below that are
+    on all along a surface have sums that are constant there, if they are many.
+    """
+    s, V = np.linalg.eigh(covariance[:n_weights, :n_weights])
+    is_open = np.sqrt(np.maximum(s, 0.0)) > least
+    s, V = s[is_open], V[:, is_open]
+    return np.asarray(np.vstack([V, (covariance[n_weights:, :n_weights] @ V) / s]))
 
 
 def _quadratic(F: FloatArray, C: FloatArray) -> FloatArray:

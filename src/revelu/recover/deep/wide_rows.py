@@ -30,8 +30,9 @@ class WideRows:
     rough : RoughRows
         How rows are measured.
     n_lines : tuple of int
-        Lines of one round after the other, until one shows no new row: walks above a layer that
-        lacks one go astray.
+        Lines of one round after the other,
+    max_quiet : int
+        until so many in a row show no new row: traces above a layer that lacks one go astray.
     place : float
         How far off a kink of a line may be, relative to its point: several are near each other;
     least_off : float
@@ -57,7 +58,8 @@ class WideRows:
     """
 
     rough: RoughRows = field(default_factory=RoughRows)
-    n_lines: tuple[int, ...] = (8, 3, 3, 3, 3)
+    n_lines: tuple[int, ...] = (4, 2, 2, 2, 2, 2, 2)
+    max_quiet: int = 2
     place: float = 1e-5
     least_off: float = 0.01
     near: float = 3.0
@@ -81,10 +83,12 @@ class WideRows:
         """Find rows of the first layer, and others above it, of norm 1."""
         none = Rows.none(d, len(noise.scale))
         seen, lines, first = none, np.empty(0, dtype=np.intp), none
+        n_quiet = 0
         for n in self.n_lines:
             n_known = len(first)
             seen, lines, first = self._looked(ask, noise, rng, first, (seen, lines), n)
-            if n_known and len(first) == n_known:
+            n_quiet = n_quiet + 1 if n_known and len(first) == n_known else 0
+            if n_quiet == self.max_quiet:
                 break
         return first, seen.take(~self._explained(seen, first))
 
@@ -156,12 +160,15 @@ class WideRows:
             for i, is_kink, A, off in zip(todo, *parts, strict=True):
                 own = is_kink[:, 0]
                 share = self.goes_on_longer if is_last and not goes_on[i] else 0.5
+                # A plane that others bend claims more than more points of it confirm.
+                goes_on[i] = False
                 if own.sum() < max(d + 2, share * n):
                     continue
                 row, error = plane_through(A[own], off[own, 0], np.append(W[i], b[i]))
-                if np.linalg.norm(row[:-1] - W[i]) <= SIGMAS * max(errors[i], self.fine):
+                agrees = np.linalg.norm(row[:-1] - W[i]) <= SIGMAS * max(errors[i], self.fine)
+                if agrees:
                     W[i], b[i], errors[i] = row[:-1], row[-1], error
-                    goes_on[i] = error < self.worst
+                goes_on[i] = agrees and errors[i] < self.worst
             todo = np.flatnonzero(errors > self.fine)
         return replace(rows, W=W, b=b, errors=errors).take(goes_on)
 

@@ -1,0 +1,98 @@
+"""Signs of a first layer, told by rows above it that were traced without them.
+
+A row of what neurons give, ``v``, and of inputs, ``l``: where neuron ``i`` turns on on the other
+side, ``relu(-z_i) = relu(z_i) - z_i`` leaves ``-v_i w_i`` in ``l``.  With the right signs nothing
+is left of it in any row, and that tells more of the row, too.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from revelu.recover.deep.rough_traces import TracedRow
+from revelu.recover.deep.trace import Below
+from revelu.types import BoolArray, FloatArray
+
+
+def signs_by_most(
+    V: FloatArray, L: FloatArray, W: FloatArray, *, least: float = 1e-4
+) -> tuple[BoolArray, FloatArray]:
+    """Which rows below are turned round, as most rows' linear parts tell; some may be false.
+
+    Least squares, reweighted to what most agree on, then one by one: the sum of logarithms of what
+    is left counts a false row little.
+
+    Parameters
+    ----------
+    V, L : ndarray, shape (r, m) and (r, d)
+        What rows make of neurons, and of inputs.
+    W : ndarray, shape (m, d)
+
+    Returns
+    -------
+    turned : ndarray of bool, shape (m,)
+    margins : ndarray, shape (m,)
+        By how much that sum grows with each turned otherwise.
+    """
+    size = np.abs(V) @ np.linalg.norm(W, axis=1)
+    m = V.shape[1]
+
+    def left(phi: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.norm(L + (V * phi) @ W, axis=1) / size)
+
+    weights = 1.0 / size
+    for _ in range(30):
+        A = ((V * weights[:, None])[:, None, :] * W.T[None]).reshape(-1, m)
+        phi = np.linalg.lstsq(A, -(L * weights[:, None]).ravel(), rcond=1e-10)[0]
+        weights = 1.0 / size / (left(phi) + 10.0 * least)
+    phi = np.round(phi).clip(0.0, 1.0)
+    best, improves, margins = np.log(left(phi) + least).sum(), True, np.zeros(m)
+    while improves:
+        improves = False
+        for i in range(m):
+            other = phi.copy()
+            other[i] = 1.0 - other[i]
+            margins[i] = np.log(left(other) + least).sum() - best
+            if margins[i] < -1e-9:
+                best, phi, improves = best + margins[i], other, True
+    return np.asarray(phi > 0.5), margins
+
+
+def are_read(rows: list[TracedRow], faint: float) -> BoolArray:
+    """Which neurons below some row reads, or may read, shape (m,)."""
+    m = rows[0].n_weights
+    V = np.abs(np.array([row.row[:m] for row in rows]))
+    errors = np.array([np.sqrt(np.maximum(np.diag(row.covariance)[:m], 0.0)) for row in rows])
+    is_read = faint * V.max(axis=1, keepdims=True) < V
+    is_read &= errors < rows[0].least
+    # What no row has told may be read.
+    return np.asarray(is_read.any(axis=0) | (errors >= rows[0].least).all(axis=0))
+
+
+def signed(
+    below: Below, rows: list[TracedRow], turned: BoolArray, kept: BoolArray, rounding: float
+) -> tuple[Below, list[TracedRow]]:
+    """The layer below as its neurons turn on, those alone that are kept; and its rows above.
+
+    Parameters
+    ----------
+    rounding : float
+        Error of what is left of the linear parts, which is 0, relative to a row's weights.
+    """
+    W, b = below.W, below.b
+    m, d = W.shape
+    # Linear parts, and constants, as the neurons turn on.
+    T = np.eye(m + d + 1)
+    T[m:-1, :m] = (W * turned[:, None]).T
+    T[-1, :m] = b * turned
+    linear = np.eye(m + d + 1)[m:-1]
+    columns = np.append(np.flatnonzero(kept), m + d)
+    found = []
+    for row in rows:
+        turned_row = replace(row, row=T @ row.row, covariance=T @ row.covariance @ T.T)
+        size = float(np.linalg.norm(row.row[:m]))
+        told = turned_row.given(linear, rounding * size)
+        some = told.row[columns], told.covariance[np.ix_(columns, columns)]
+        found.append(replace(told, row=some[0], covariance=some[1], n_weights=int(kept.sum())))
+    signs = np.where(turned, -1.0, 1.0)[kept]
+    return Below(W[kept] * signs[:, None], b[kept] * signs), found

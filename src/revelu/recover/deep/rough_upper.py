@@ -1,0 +1,212 @@
+"""Two hidden layers, the first wider than the input, from answers of few digits: traces, then fits.
+
+1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
+2. Rows above are traced from points of their surfaces, before any sign below is known
+   (:mod:`revelu.recover.deep.rough_traces`).  Where many traces go astray, rows are missing below.
+3. They tell the signs of the first layer (:mod:`revelu.recover.deep.rough_signs`).
+4. All layers are fitted to what explains most answers, lest neurons that are missing move others.
+   Those are left to :mod:`revelu.recover.deep.rough_growth`.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.numerics.gauss_newton import Damping, Iterative, Stop
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
+from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
+from revelu.recover.deep.trace import Below
+from revelu.recover.deep.wide_rows import WideRows
+from revelu.recover.method import Tell
+from revelu.recover.refine.network_fit import Automatic, Samples, fit
+from revelu.recover.rows import Rows
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What traces have found.
+
+    Attributes
+    ----------
+    network : Network
+        With an affine rest.
+    samples : Samples
+        Answers that it was fitted to.
+    n_unsure : int
+        Rows of the first layer whose sign no row tells for sure, or that none reads.
+    errors : ndarray, shape (r,), optional
+        Of the upper rows, relative to their weights, where signs are not sure or traces astray.
+    n_wrong : int
+        So many of the answers, the last ones, were kept because a network was wrong there.
+    """
+
+    network: Network
+    samples: Samples
+    n_unsure: int
+    errors: FloatArray | None = None
+    n_wrong: int = 0
+
+
+@dataclass(frozen=True)
+class RoughUpper:
+    """How upper rows are found above a first layer that is wider than the input.
+
+    Attributes
+    ----------
+    rows : WideRows
+        How the first layer is found.
+    traces : RoughTraces
+        How upper rows are traced.
+    n_searches : int
+        Searches at most, before each but the first one
+    n_lines : int
+        more rows of the first layer are looked for on so many lines.
+    equations : float
+        The outputs are fitted to so many answers for each unknown of the upper layer.
+    faint : float
+        A row below is read by one above if its weight is more than this share of the largest.
+    rounding : float
+        What is left of linear parts when signs are right, relative to a row's weights.
+    sure : float
+        A sign below is told where the other one makes what rows leave larger by a factor of
+        ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth.
+    beyond : float
+        Answers off by more than so many times the median are forgotten
+    n_fits, n_first_steps, n_steps : int
+        in fits of all layers, of so many steps each: the first time, if normal equations are
+        solved, and else,
+    slow, settled : float
+        fewer where one leaves more than this share of what the last has left of most, or most are
+        right to so many errors.
+    damping, most_dense : Damping, int
+        which solve normal equations up to so many parameters,
+    least_damping, most_exact : Damping, int
+        or up to so many, and with less damping, where all answers count alike: then most are right,
+    most_work : float
+        and up to so many multiplications.
+    """
+
+    rows: WideRows = field(default_factory=WideRows)
+    traces: RoughTraces = field(default_factory=RoughTraces)
+    n_searches: int = 3
+    n_lines: int = 6
+    equations: float = 4.0
+    faint: float = 1e-3
+    rounding: float = 1e-6
+    sure: float = 25.0
+    beyond: float = 3.0
+    n_fits: int = 6
+    n_first_steps: int = 10
+    n_steps: int = 3
+    slow: float = 0.9
+    settled: float = 1.0
+    damping: Damping = field(default_factory=lambda: Damping(1e-3))
+    most_dense: int = 4000
+    least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
+    most_exact: int = 5000
+    most_work: float = 1e12
+
+    def find(
+        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
+    ) -> Traced | None:
+        """Find rows above a first layer, and its signs; None where none is traced."""
+        samples = self._asked(oracle, noise, rng, 0)
+        for turn in range(self.n_searches):
+            below = Below(first.W, first.b, is_signed=False)
+            n = min(self.traces.n_told, self.traces.enough(below.size)) - len(samples.X)
+            samples = samples.joined(self._asked(oracle, noise, rng, max(n, 0)))
+            search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces, [])
+            search.find()
+            found = self._signed(search) if search.rows else None
+            is_sure = found is not None and not (found[1] or search.is_astray)
+            if is_sure or turn + 1 == self.n_searches:
+                break
+            more = self.rows.lacking(
+                oracle, oracle.dim_in, noise, (first.W, first.b), rng, self.n_lines
+            )
+            if not len(more):
+                break
+            log.info("%d more rows of the first layer", len(more))
+            first = first.joined(more)
+        if found is None:
+            return None
+        upper, n_unsure, n_dropped = found
+        n = int(self.equations * len(upper.rows) * upper.below.size / len(noise.scale))
+        samples = samples.joined(self._asked(oracle, noise, rng, max(n - len(samples.X), 0)))
+        n_wrong = 0
+        if upper.wrong is not None:
+            samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
+        network = upper.network()
+        if is_sure:
+            network = self.traces.refined(network, samples)
+            return Traced(network, samples, n_dropped, n_wrong=n_wrong)
+        # Rows below are not right to the digits of the answers, which fits make them.
+        errors = np.array([np.inf if row.n_open else row.spread for row in upper.rows])
+        return Traced(network, samples, n_unsure + n_dropped + 1, errors, n_wrong)
+
+    def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
+        """The same as the first layer's neurons turn on; how many are unsure; how many none reads.
+
+        Of a row that is dropped it is open whether a neuron reads it that is missing.
+        """
+        below, rows = search.below, search.rows
+        m, A = len(below.b), np.array([row.row for row in rows])
+        turned, margins = signs_by_most(A[:, :m], A[:, m:-1], below.W)
+        kept = are_read(rows, self.faint)
+        log.info("signs told by margins of %.3g and more", margins[kept].min(initial=np.inf))
+        upper = TraceSearch(
+            search.ask,
+            search.noise,
+            search.rng,
+            search.tell,
+            *(below, search.samples, self.traces),
+            [],
+        )
+        upper.below, upper.rows = signed(below, rows, turned, kept, self.rounding)
+        upper.wrong = search.wrong
+        return upper, int((margins[kept] < self.sure).sum()), int((~kept).sum())
+
+    @staticmethod
+    def _asked(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, n: int) -> Samples:
+        """Answers to fit to."""
+        X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, oracle.dim_in))
+        X = X.astype(np.float32).astype(np.float64)
+        return Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+
+    def _by_most(self, network: Network, samples: Samples) -> Samples:
+        """The same with larger errors where more is left, which forgets what is far off."""
+        left = np.abs(samples.residual(network))
+        typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
+        return Samples(samples.X, samples.Y, samples.sigma * np.hypot(1.0, left / typical))
+
+    def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
+        """Fit all layers to what explains most answers."""
+        is_dense = network.n_parameters <= self.most_dense
+        n_steps = self.n_first_steps if is_first and is_dense else self.n_steps
+        for _ in range(self.n_fits):
+            before = self.typical(network, samples)
+            if before <= self.settled:
+                break
+            some = self._by_most(network, samples)
+            solver = Automatic(Iterative(60), self.most_dense, self.most_work)
+            stop = Stop(n_steps)
+            network = fit(network, some, stop, solver=solver, damping=self.damping).network
+            if self.typical(network, samples) > self.slow * before:
+                break
+        return network
+
+    @staticmethod
+    def typical(network: Network, samples: Samples) -> float:
+        """What is left of the answers, in errors: the median."""
+        return float(np.median(np.abs(samples.residual(network))))
+
+    def fitted(self, network: Network, samples: Samples) -> Network:
+        """Fit all layers to all answers."""
+        solver, stop = Automatic(Iterative(60), self.most_exact, self.most_work), Stop(self.n_steps)
+        return fit(network, samples, stop, solver=solver, damping=self.least_damping).network
