@@ -239,7 +239,9 @@ class TraceSearch:
         Answers that the outputs are fitted to.
     how : RoughTraces
     rows : list of TracedRow
-        Those that are known.
+        Those that are known,
+    held : ndarray, shape (r, size)
+        and others that are not looked at any more.
     wrong : Samples, optional
         Answers that were wrong beside rows known then; the outputs are fitted to these, too.
     is_astray : bool
@@ -257,19 +259,25 @@ class TraceSearch:
     below: Below
     samples: Samples
     how: RoughTraces
-    rows: list[TracedRow]
+    rows: list[TracedRow] = field(default_factory=list)
+    held: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     wrong: Samples | None = field(default=None, init=False)
     is_astray: bool = field(default=False, init=False)
     n_lost: int = field(default=0, init=False)
     bending: set[TracedRow] = field(default_factory=set, init=False)
 
+    def __post_init__(self) -> None:
+        self.rows, self.held = list(self.rows), self.held.reshape(-1, self.below.size)
+
     def find(self) -> None:
         """Trace what segments show, then what shows beside that, then where that is wrong."""
-        d, self.rows = self.below.W.shape[1], list(self.rows)
+        d = self.below.W.shape[1]
         for n, spread in zip(self.how.n_segments, self.how.spreads, strict=True):
             before = len(self.rows)
             starts, ends = spread * self.rng.standard_normal((2, n, d))
-            self._look_along(starts, ends, self._fit() if self.rows else None)
+            rows, C = self._fit() if self.rows else (self.held, None)
+            known = None if C is None else self.below.network(rows, C)
+            self._look_along(starts, ends, known, rows)
             self.tell(f"layer 2: {len(self.rows)} neurons")
             log.info("%d neurons after traces, %d before", len(self.rows), before)
             n_new = len(self.rows) - before
@@ -281,10 +289,7 @@ class TraceSearch:
         least = np.inf
         for _ in range(self.how.n_rounds):
             n_wrong = self._look_where_wrong()
-            if not n_wrong:
-                break
-            self._drop_false()
-            if n_wrong > self.how.less * least:
+            if not n_wrong or n_wrong > self.how.less * least:
                 break
             least = n_wrong
 
@@ -310,12 +315,13 @@ class TraceSearch:
 
     def _look_where_wrong(self) -> int:
         """Trace seeds around inputs at which fresh answers are wrong; say how many were."""
-        known, how = self._fit(), self.how
+        how, (rows, C) = self.how, self._fit()
+        known = self.below.network(rows, C)
         n = min(how.n_looks, how.enough(self.below.size))
         X = self.rng.standard_normal((n, self.below.W.shape[1]))
         sigma = np.outer(self.noise.growth(X) / np.sqrt(2.0), self.noise.errors)
         fresh = Samples(X, np.asarray(self.ask(X)), sigma)
-        off = np.abs(fresh.residual(self.below.network(*known))).max(axis=1)
+        off = np.abs(fresh.residual(known)).max(axis=1)
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
         log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
         if not 0.0 < is_wrong.mean() <= self.how.most_wrong:
@@ -323,12 +329,24 @@ class TraceSearch:
         # What is rarely on shows in these alone.
         rare = Samples(X[is_wrong], fresh.Y[is_wrong], sigma[is_wrong])
         self.wrong = rare if self.wrong is None else self.wrong.joined(rare)
-        wrong = X[self.rng.permutation(np.flatnonzero(is_wrong))[: how.n_wrong]]
-        right = X[~is_wrong]
-        nearest = np.array([right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong])
-        beside = wrong + how.around * self.rng.standard_normal(wrong.shape)
-        self._look_along(np.vstack([wrong, wrong]), np.vstack([nearest, beside]), known)
+        self._look_from(X[is_wrong], X[~is_wrong], known, rows)
+        self._drop_false()
         return int(is_wrong.sum())
+
+    def look_around(self, known: Network, wrong: FloatArray, right: FloatArray) -> None:
+        """Trace what a network of held rows lacks, from inputs at which it is wrong."""
+        self._look_from(wrong, right, known, self.held)
+        self._drop_false()
+
+    def _look_from(
+        self, wrong: FloatArray, right: FloatArray, known: Network, rows: FloatArray
+    ) -> None:
+        """Trace seeds from wrong inputs towards the nearest that are right, and around them."""
+        wrong = self.rng.permutation(wrong)[: self.how.n_wrong]
+        nearest = np.array([right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong])
+        beside = wrong + self.how.around * self.rng.standard_normal(wrong.shape)
+        starts, ends = np.vstack([wrong, wrong]), np.vstack([nearest, beside])
+        self._look_along(starts, ends, known, rows)
 
     def _drop_false(self) -> None:
         """Leave out rows where whose surfaces are, mostly, nothing bends."""
@@ -341,8 +359,7 @@ class TraceSearch:
 
     def _bends(self, row: TracedRow) -> bool:
         """Whether the answers bend where a row's surface is, as far as it is told and has room."""
-        others = np.array([other.row for other in self.rows if other is not row])
-        others = others.reshape(-1, len(row.row))
+        others = self._with_held([other.row for other in self.rows if other is not row])
         X, M = self._surface(row)
         T = np.full(len(X), self.how.near)
         for _ in range(4):
@@ -381,18 +398,16 @@ class TraceSearch:
         return np.hstack([self.below.on(X), self.below.features(X) @ others.T > 0])
 
     def _look_along(
-        self, starts: FloatArray, ends: FloatArray, known: tuple[FloatArray, FloatArray] | None
+        self, starts: FloatArray, ends: FloatArray, known: Network | None, rows: FloatArray
     ) -> None:
-        """Trace seeds that segments show in what rows leave, the strongest first."""
-        rows = np.empty((0, self.below.size)) if known is None else known[0]
-        network = None if known is None else self.below.network(*known)
+        """Trace seeds that segments show in what a network of rows leaves, the strongest first."""
         stack = Stack(starts.shape[1], [self.below.W], [self.below.b])
-        if network is not None:
-            stack = Stack(starts.shape[1], network.weights[:2], network.biases[:2])
+        if known is not None:
+            stack = Stack(starts.shape[1], known.weights[:2], known.biases[:2])
 
         def ask(X: FloatArray) -> FloatArray:
             Y = self.ask(X)
-            return Y if network is None else np.asarray(Y - network(X))
+            return Y if known is None else np.asarray(Y - known(X))
 
         breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
         seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
@@ -448,8 +463,7 @@ class TraceSearch:
     def _traced(self, seed: Seed) -> TracedRow | None:
         """The row of a seed; None where it is not found again."""
         # What is open of a row puts its surface where another trace may find it right.
-        closed = [row.row for row in self.rows if not row.n_open]
-        others = np.array(closed).reshape(-1, self.below.size)
+        others = self._with_held([row.row for row in self.rows if not row.n_open])
         trace = Trace(
             self.below,
             others,
@@ -467,6 +481,9 @@ class TraceSearch:
         least, points = self.how.trace.open_ * self.scale, np.array(trace.points)
         m = len(self.below.b)
         return TracedRow(trace.theta, trace.covariance, m, least, points, seed)
+
+    def _with_held(self, rows: list[FloatArray]) -> FloatArray:
+        return np.vstack([self.held, *rows])
 
     def _take(self, new: TracedRow) -> None:
         """Take a row in; of one that is there the one stays of which more is known."""
@@ -489,9 +506,9 @@ class TraceSearch:
     def _scale(self) -> float:
         """How large weights of rows are whose gradients have norm 1; half of m neurons are on."""
         m = len(self.below.b)
-        if len(self.rows) < self.how.fewest:
+        X, rows = self.samples.X[:500], self._with_held([row.row for row in self.rows])
+        if len(rows) < self.how.fewest:
             return float(np.sqrt(2.0 / m))
-        X, rows = self.samples.X[:500], [row.row for row in self.rows]
         sizes = [np.median(np.linalg.norm(self.below.gradients(X, row), axis=1)) for row in rows]
         weights = [np.sqrt((row[:m] ** 2).mean()) for row in rows]
         return float(np.median(np.array(weights) / np.array(sizes)))

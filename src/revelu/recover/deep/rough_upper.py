@@ -121,7 +121,7 @@ class RoughUpper:
             below = Below(first.W, first.b, is_signed=False)
             n = min(self.traces.n_told, self.traces.enough(below.size)) - len(samples.X)
             samples = samples.joined(self._asked(oracle, noise, rng, max(n, 0)))
-            search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces, [])
+            search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces)
             search.find()
             found = self._signed(search) if search.rows else None
             is_sure = found is not None and not (found[1] or search.is_astray)
@@ -166,7 +166,6 @@ class RoughUpper:
             search.rng,
             search.tell,
             *(below, search.samples, self.traces),
-            [],
         )
         upper.below, upper.rows = signed(below, rows, turned, kept, self.rounding)
         upper.wrong = search.wrong

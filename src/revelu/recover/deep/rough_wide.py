@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.network import Network
+from revelu.network import Network, add_networks
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
+from revelu.recover.deep.rough_traces import TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
+from revelu.recover.deep.trace import Below
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
-from revelu.recover.refine.network_fit import Samples
+from revelu.recover.refine.network_fit import Samples, top_of, with_top
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -169,6 +171,10 @@ class RoughWideSearch(RoughLayersSearch):
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
+                more = self._traced(network) if is_sharp else network
+                if more is not network:
+                    network = more
+                    continue
                 network = self._mended(network) if is_sharp else network
                 if is_sharp and not growth.wrong(network, self._everything()).any():
                     continue
@@ -185,6 +191,34 @@ class RoughWideSearch(RoughLayersSearch):
         # Wrong answers that were seen count, though a certificate's checks may miss them.
         worst = float(np.abs(self.Y - self.network(self.X)).max())
         return replace(self._ended(said), worst_error=worst)
+
+    def _traced(self, network: Network) -> Network:
+        """A network with neurons that are traced from where it is wrong, if less is wrong then.
+
+        A trace's row has a gradient of norm 1 at its seed, which has shown how much it bends there.
+        """
+        below = Below(network.weights[0], network.biases[0])
+        growth, everything = self.how.growth, self._everything()
+        wrong = growth.wrong(network, everything)
+        search = TraceSearch(
+            *(self.oracle, self.noise, self.rng, self.tell, below, everything),
+            self.how.upper.traces,
+            held=np.column_stack([network.weights[1], network.biases[1]]),
+        )
+        search.look_around(network, self.X[wrong], self.X[~wrong])
+        log.info("%d neurons traced where answers are wrong", len(search.rows))
+        for row in search.rows:
+            theta, column = row.row[None], row.seed.column
+            neurons = [
+                Network(
+                    [side * theta[:, :-1], column[:, None]], [side * theta[:, -1], 0.0 * column]
+                )
+                for side in (1.0, -1.0)
+            ]
+            # It is on where the network is wrong, and off where that is right.
+            tried = [with_top(network, add_networks(top_of(network), one)) for one in neurons]
+            network = min((network, *tried), key=lambda n: growth.size_of_wrong(n, everything))
+        return network
 
     def _mended(self, network: Network) -> Network:
         """A network with weights as wrong answers tell them, too, if fewer are wrong then.
