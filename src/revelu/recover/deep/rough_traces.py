@@ -109,6 +109,8 @@ class RoughTraces:
         no more rows than this,
     spreads : tuple of float
         and the standard deviations of their ends: what is nearly always on turns far out.
+    at_once : int
+        So many are measured, and the strongest of these traced first, before others are.
     faintest : float
         Seeds are not traced if an answer's error is more than this share of their bend,
     worst : float
@@ -170,6 +172,7 @@ class RoughTraces:
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
     few: int = 1
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
+    at_once: int = 24
     faintest: float = 1e-4
     worst: float = 0.02
     close: float = 1e-4
@@ -410,17 +413,28 @@ class TraceSearch:
             return Y if known is None else np.asarray(Y - known(X))
 
         breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
-        seeds = self.how.seeds.find(ask, self.noise, starts, ends, breaks, self.rng)
-        sigma, self.scale = self.noise.relative, self._scale()
-        seeds = [
-            seed
-            for seed in sorted(seeds, key=self._strength, reverse=True)
-            if seed.error < self.how.worst and self.how.faintest * self._strength(seed) > sigma
-        ]
-        log.info("%d seeds beside %d rows", len(seeds), len(self.rows))
+        places = self.how.seeds.scan.find(ask, self.noise, starts, ends, breaks, self.rng)
+        self.scale, n_before = self._scale(), len(self.rows)
+        for row in rows:
+            places = places.take(~self._are_on(row, places.X))
+        log.info("%d kinks beside %d rows", len(places), n_before)
+        places = places.take(self.rng.permutation(len(places)))
+        while len(places) and not self.is_astray:
+            # Of many most are soon known to be of one neuron.
+            first, rest = np.split(np.arange(len(places)), [self.how.at_once])
+            some, places = places.take(first), places.take(rest)
+            seeds = self.how.seeds.measure(ask, self.noise, some, self.rng)
+            self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+            for found in self.rows[n_before:]:
+                places = places.take(~self._are_on(found.row, places.X))
+
+    def _trace_from(self, seeds: list[Seed]) -> None:
+        """Trace what no known row explains, until traces go astray."""
         for seed in seeds:
-            is_known = any(self._are_on(row, seed.x[None]).any() for row in rows)
-            if is_known or any(self._are_on(row.row, seed.x[None]).any() for row in self.rows):
+            is_faint = self.how.faintest * self._strength(seed) <= self.noise.relative
+            if is_faint or seed.error >= self.how.worst:
+                continue
+            if any(self._are_on(row.row, seed.x[None]).any() for row in self.rows):
                 continue
             if self._closes(seed):
                 continue

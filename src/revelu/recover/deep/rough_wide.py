@@ -74,7 +74,7 @@ class RoughWide(RoughLayers):
     wide_equations: float = 2.5
     n_wide_fresh: int = 3000
     wide_spreads: tuple[float, ...] = (1.0,)
-    looks: float = 5.0
+    looks: float = 2.5
     few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
@@ -158,7 +158,8 @@ class RoughWideSearch(RoughLayersSearch):
             network = growth.without_false(network, self._everything())
             wrong_seen = self._look(network)
             log.info("%s: %d of %d wrong", network, wrong_seen.sum(), len(wrong_seen))
-            rest, best = (growth.size_of_wrong(n, self.seen) for n in (network, self.network))
+            asked = self.seen.joined(self._everything())
+            rest, best = (growth.size_of_wrong(n, asked) for n in (network, self.network))
             n_stale = 0 if rest < self.how.less * best or not turn else n_stale + 1
             if rest < best:
                 self.network = network
@@ -208,11 +209,9 @@ class RoughWideSearch(RoughLayersSearch):
         search.look_around(network, self.X[wrong], self.X[~wrong])
         log.info("%d neurons traced where answers are wrong", len(search.rows))
         for row in search.rows:
-            theta, column = row.row[None], row.seed.column
+            (*v, c), column = row.row, row.seed.column
             neurons = [
-                Network(
-                    [side * theta[:, :-1], column[:, None]], [side * theta[:, -1], 0.0 * column]
-                )
+                Network([side * np.array([v]), column[:, None]], [[side * c], 0.0 * column])
                 for side in (1.0, -1.0)
             ]
             # It is on where the network is wrong, and off where that is right.

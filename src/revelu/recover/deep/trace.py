@@ -150,7 +150,7 @@ class TraceTuning:
     farthest: float = 0.8
     longest: float = 0.3
     n_asked: int = 6
-    tells: float = 3.0
+    tells: float = 4.0
     n_rounds: int = 150
     patience: int = 8
     fewest: float = 2.0
