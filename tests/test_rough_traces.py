@@ -276,6 +276,39 @@ def test_a_seed_tells_what_is_open_of_its_own_row_and_of_no_other():
     np.testing.assert_allclose(search.rows[0].row, rows[j], atol=2e-3)
 
 
+def test_two_traces_of_a_neuron_that_leave_open_what_the_other_tells_are_one_row():
+    truth, oracle, noise = target(2, widths=(5, 16, 8, 1))
+    rng, rows = np.random.default_rng(2), rows_of(truth)
+    on = (truth.preactivations(rng.standard_normal((4000, 5)))[1] > 0).mean(axis=0)
+    j, other = np.argsort(np.abs(on - 0.5))[:2]
+    search = search_of(truth, oracle, noise, [(rows[j], np.empty((17, 0)))], rng)
+    X = rng.standard_normal((4000, 5))
+    states = X @ truth.weights[0].T + truth.biases[0] > 0
+
+    def part(j, side, weight):
+        """A row that has seen one side of the first hyperplane, and knows its weight or not."""
+        points = X[states[:, 0] == side]
+        below, row = search.below, rows[j]
+        for _ in range(50):
+            G = below.gradients(points, row)
+            off = below.features(points) @ row
+            points = points - (off / (G**2).sum(axis=1))[:, None] * G
+        known = np.abs(below.features(points) @ row) < 1e-9
+        points = points[known & ((below.on(points)[:, 0]) == side)][:60]
+        assert len(points) == 60
+        seen, open_ = row.copy(), np.eye(17)[:, :1] if not side else np.eye(17)[:, 1:3]
+        seen[np.flatnonzero(open_.any(axis=1))] += weight
+        return row_of(seen, open_, points, search.rows[0].seed)
+
+    search.rows = [part(j, True, 0.3)]
+    search._take(part(other, False, 0.3))
+    assert len(search.rows) == 2
+    search._take(part(j, False, 0.3))
+    assert len(search.rows) == 2
+    found = next(row for row in search.rows if len(row.points) == 120)
+    np.testing.assert_allclose(found.row, rows[j], atol=1e-6)
+
+
 def test_neurons_that_few_inputs_turn_on_are_traced_where_answers_are_wrong():
     plain, _, _ = target(1)
     weights, biases = [W.copy() for W in plain.weights], [b.copy() for b in plain.biases]

@@ -124,8 +124,9 @@ class RoughTraces:
     told : float
         what is open of it is told there if it turns the gradient by more than this share of its
         own size;
-    same : float
-        surfaces are one neuron's if this share of one's points are on the other.
+    same, mostly : float
+        surfaces are one neuron's if this share of one's points are on the other, or that share of
+        all where one tells what is open of the other.
     n_looks : int
         Then so many fresh answers are looked at, at most, in each of
     n_rounds : int
@@ -180,6 +181,7 @@ class RoughTraces:
     chance: float = 1e-6
     told: float = 1e-3
     same: float = 0.5
+    mostly: float = 0.9
     n_looks: int = 4000
     n_rounds: int = 6
     less: float = 0.8
@@ -502,14 +504,31 @@ class TraceSearch:
     def _take(self, new: TracedRow) -> None:
         """Take a row in; of one that is there the one stays of which more is known."""
         for j, row in enumerate(self.rows):
-            if any(
-                self._are_on(one.row, other.points).mean() > self.how.same
-                for one, other in ((row, new), (new, row))
-            ):
-                if new.n_open < row.n_open:
-                    self.rows[j] = new
+            more, less = (row, new) if row.n_open <= new.n_open else (new, row)
+            joined = self._joined(more, less)
+            if joined is not None:
+                self.rows[j] = joined
                 return
         self.rows.append(new)
+
+    def _joined(self, row: TracedRow, other: TracedRow) -> TracedRow | None:
+        """A row with what another tells of it; None where that is another neuron's.
+
+        Each leaves open what lies beyond walls that it has not met: there its surface is where the
+        other says.
+        """
+        both = ((row, other.points), (other, row.points))
+        is_same = any(self._are_on(one.row, points).mean() > self.how.same for one, points in both)
+        # Equations beyond those that tell what is open contradict the row of another neuron.
+        n_more = self.below.size - other.n_open - row.n_open
+        if row.n_open and n_more >= self.how.fewest:
+            sizes = np.linalg.norm(self.below.gradients(other.points, row.row), axis=1)
+            F = self.below.features(other.points) / np.maximum(sizes, 1e-12)[:, None]
+            told = row.given(F, self.how.close)
+            shares = (self._are_on(told.row, one.points).mean() for one in (row, other))
+            if min(shares) > self.how.mostly:
+                return replace(told, points=np.vstack([row.points, other.points]))
+        return row if is_same else None
 
     def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""

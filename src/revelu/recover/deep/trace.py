@@ -139,7 +139,9 @@ class TraceTuning:
     far : float
         Standard deviations of an input to which it is traced.
     least : float
-        The share of places at which the surface is found, if the row is one.
+        The share of places at which the surface is found, if the row is one,
+    told : float
+        and they are so many for each unknown at least.
     """
 
     wide: float = 2.0
@@ -166,6 +168,7 @@ class TraceTuning:
     surprise: float = 4.0
     far: float = 2.5
     least: float = 0.5
+    told: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +282,12 @@ class Trace:
 
     @property
     def is_found(self) -> bool:
-        """Whether the surface was where it was foretold to be, mostly, and the row is told."""
-        m = len(self.below.b)
-        is_told = self.n_found > m and self.undetermined.shape[1] <= m // 2
+        """Whether the surface was where it was foretold to be, mostly, and more often than needed.
+
+        Each place tells one of the unknowns that are not open in the end.
+        """
+        n_told = self.below.size - self.undetermined.shape[1]
+        is_told = self.n_found > max(n_told, self.how.told * self.below.size)
         return is_told and self.n_found > self.how.least * self.n_asked
 
     @property
