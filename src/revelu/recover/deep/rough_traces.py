@@ -519,16 +519,24 @@ class TraceSearch:
         """
         both = ((row, other.points), (other, row.points))
         is_same = any(self._are_on(one.row, points).mean() > self.how.same for one, points in both)
-        # Equations beyond those that tell what is open contradict the row of another neuron.
-        n_more = self.below.size - other.n_open - row.n_open
-        if row.n_open and n_more >= self.how.fewest:
+        if row.n_open:
             sizes = np.linalg.norm(self.below.gradients(other.points, row.row), axis=1)
             F = self.below.features(other.points) / np.maximum(sizes, 1e-12)[:, None]
             told = row.given(F, self.how.close)
             shares = (self._are_on(told.row, one.points).mean() for one in (row, other))
-            if min(shares) > self.how.mostly:
+            if min(shares) > self.how.mostly and self._chance(F, row) < self.how.chance:
                 return replace(told, points=np.vstack([row.points, other.points]))
         return row if is_same else None
+
+    def _chance(self, F: FloatArray, row: TracedRow) -> float:
+        """The probability that equations hold by chance, whatever is open of a row.
+
+        Those that this does not solve leave a residual of their singular value, about.
+        """
+        Q = np.linalg.qr(F @ row.undetermined)[0]
+        s = np.linalg.svd(F - Q @ (Q.T @ F), compute_uv=False) / np.sqrt(len(F))
+        size = np.sqrt(np.mean(row.row[: row.n_weights] ** 2))
+        return float(np.exp(np.minimum(np.log(self.how.close / (s * size + 1e-300)), 0.0).sum()))
 
     def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""

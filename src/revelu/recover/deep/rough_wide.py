@@ -80,7 +80,7 @@ class RoughWide(RoughLayers):
     sharp: float = 3.0
     less: float = 0.9
     max_wide_stale: int = 2
-    max_wide_repairs: int = 1
+    max_wide_repairs: int = 2
     nearly: float = 0.02
 
 
@@ -139,9 +139,11 @@ class RoughWideSearch(RoughLayersSearch):
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
-        is_over = self.n_repairs == self.how.max_wide_repairs or self.is_nearly_right
-        if self.is_wide and is_over:
+        if self.is_wide and self.is_nearly_right:
             return None
+        if self.is_wide and self.n_repairs == self.how.max_wide_repairs:
+            self.is_nearly_right = seen.share >= 1.0 - self.how.nearly
+            return self._unresolved(1.0 - seen.share) if self.is_nearly_right else None
         return super().repair(seen)
 
     def _settled(self, network: Network) -> Candidate:
@@ -188,8 +190,15 @@ class RoughWideSearch(RoughLayersSearch):
             float(np.mean(self._wrong_of(self.network, growth.least))) if len(self.seen.X) else 1.0
         )
         self.is_nearly_right = share <= self.how.nearly
+        return self._unresolved(share)
+
+    def _unresolved(self, share: float) -> Candidate:
+        """The best network, wrong at that share of inputs.
+
+        Wrong answers that were seen count, though a certificate's checks may miss them.
+        """
         said = f"the layers that were fitted are wrong at {share:.2%} of inputs"
-        # Wrong answers that were seen count, though a certificate's checks may miss them.
+        assert self.network is not None
         worst = float(np.abs(self.Y - self.network(self.X)).max())
         return replace(self._ended(said), worst_error=worst)
 
