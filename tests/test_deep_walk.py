@@ -227,7 +227,6 @@ def planted(rng, n, m, d, n_false=0):
         linear,
         rng.standard_normal(n),
         np.zeros((n, m + d), dtype=bool),
-        np.empty((n, 0, m + d + 1)),
     )
     return frame, rows, np.where(phi, -1.0, 1.0)
 
@@ -266,7 +265,7 @@ def test_rows_that_are_too_few_leave_signs_open():
     v, linear = rows.v.copy(), rows.l.copy()
     v[:, 2] = 0.0
     linear = -(v * (true < 0)) @ frame.W
-    signs, known, fits, *_ = LayerRows(v, linear, rows.c, rows.undetermined, rows.others).signs(
+    signs, known, fits, *_ = LayerRows(v, linear, rows.c, rows.undetermined).signs(
         frame, all_known(frame)
     )
     assert known.tolist() == [True, True, False, True, True, True]
@@ -284,7 +283,7 @@ def test_signs_are_found_where_neurons_below_are_missing(n, m, d, n_missing):
         frame, rows, true = planted(rng, n, m, d)
         missing = rng.standard_normal((n_missing, d))
         linear = rows.l + rng.standard_normal((n, n_missing)) @ missing
-        rows = LayerRows(rows.v, linear, rows.c, rows.undetermined, rows.others)
+        rows = LayerRows(rows.v, linear, rows.c, rows.undetermined)
         signs, known, directions = rows.signs_of_low_rank(frame)
         assert known.all()
         assert (signs == true).all()
@@ -303,9 +302,7 @@ def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():
     undetermined = np.zeros((5, 8), dtype=bool)
     undetermined[3, :3] = True
     undetermined[4, 2:] = True  # knows too few
-    rows = LayerRows(
-        V[:, :6], V[:, 6:], np.zeros(5), undetermined, np.empty((5, 0, V.shape[1] + 1))
-    )
+    rows = LayerRows(V[:, :6], V[:, 6:], np.zeros(5), undetermined)
     assert rows.alike(1e-8).tolist() == [1, 3]
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.numerics.confidence import SIGMAS
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.walk import Walk
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -30,41 +29,30 @@ class LayerRows:
     l : ndarray, shape (n, dim)
     c : ndarray, shape (n,)
     undetermined : ndarray of bool, shape (n, m + dim)
-    others : ndarray, shape (n, n_members, m + dim + 1)
-        Rows that agree with the equations no worse: their spread is the error.
     """
 
     v: FloatArray
     l: FloatArray  # noqa: E741 - the name in the derivation
     c: FloatArray
     undetermined: BoolArray
-    others: FloatArray
 
     @classmethod
     def of(cls, frame: Frame, walks: Sequence[Walk]) -> "LayerRows":
         """Return the rows of walks, every row below with the sign it has in the frame."""
         n, m = len(walks), len(frame.b)
-        members = np.array([walk.estimate.members for walk in walks])
-        members = members.reshape(n, -1, frame.size) if n else np.empty((0, 1, frame.size))
+        theta = np.array([walk.estimate.theta for walk in walks]).reshape(n, frame.size)
         is_open = np.array([walk.is_open for walk in walks]).reshape(n, frame.size)
         turned = np.array([walk.signs < 0 for walk in walks]).reshape(n, m)
         # relu(-u) = relu(u) - u
-        moved = np.where(turned[:, None], members[..., :m], 0.0)
-        members[..., m:-1] -= moved @ frame.W
-        members[..., -1] -= moved @ frame.b
-        v, linear, constant = np.split(members[:, 0], [m, frame.size - 1], axis=1)
-        return cls(v, linear, constant[:, 0], is_open[:, :-1], members[:, 1:])
+        moved = np.where(turned, theta[:, :m], 0.0)
+        theta[:, m:-1] -= moved @ frame.W
+        theta[:, -1] -= moved @ frame.b
+        v, linear, constant = np.split(theta, [m, frame.size - 1], axis=1)
+        return cls(v, linear, constant[:, 0], is_open[:, :-1])
 
     def take(self, rows: BoolArray | IntArray) -> "LayerRows":
         """Return some of them."""
-        v, linear, c, undetermined, others = (
-            self.v[rows],
-            self.l[rows],
-            self.c[rows],
-            self.undetermined[rows],
-            self.others[rows],
-        )
-        return LayerRows(v, linear, c, undetermined, others)
+        return LayerRows(self.v[rows], self.l[rows], self.c[rows], self.undetermined[rows])
 
     @property
     def theta(self) -> FloatArray:
@@ -75,18 +63,14 @@ class LayerRows:
         """Sums at inputs, shape (len(X), n)."""
         return frame.features(frame.region(X), np.ones(len(frame.b))) @ self.theta.T
 
-    def explain(self, frame: Frame, X: FloatArray, rtol: float, *, most: float = 0.0) -> BoolArray:
-        """Which points lie on a row's surface, shape (len(X),).
-
-        Up to the row's own error, which counts up to ``most`` of their size, and ``rtol`` of that.
-        """
+    def explain(self, frame: Frame, X: FloatArray, rtol: float) -> BoolArray:
+        """Which points lie on a row's surface, to ``rtol`` of their size, shape (len(X),)."""
         at, s = frame.region(X), np.ones(len(frame.b))
         near = rtol * (1.0 + np.linalg.norm(X, axis=1))
         explained, F = np.zeros(len(X), dtype=bool), frame.features(at, s)
-        for theta, others in zip(self.theta, self.others, strict=True):
+        for theta in self.theta:
             slope = np.linalg.norm(frame.gradients(at, s, theta), axis=1)
-            error = np.minimum(SIGMAS * (F @ others.T).std(axis=1), most / rtol * near * slope)
-            explained |= np.abs(F @ theta) <= near * slope + error
+            explained |= np.abs(F @ theta) <= near * slope
         return explained
 
     def alike(self, rtol: float, *, fewest: int = 3) -> IntArray:

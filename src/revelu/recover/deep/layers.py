@@ -107,15 +107,8 @@ class LayerSearch:
     in_vain: int = 200
     """Walks in a row that have found no new neuron, after which those that are left wait for the
     next layer: deep networks have thousands of critical points of deeper neurons."""
-    astray: float = np.inf
-    """Or where so many more walks have gone far and failed than have ended as neurons: at a row
-    that the layer below lacks surfaces turn where nothing foretells it."""
-    went_far: int = 30
-    """Points of a walk that has gone far."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
-    far_off: float = 0.0
-    """or nearer than the neuron's row errs, up to this."""
     same: float = 1e-8
     """Rows are those of one neuron if the cosine of what both know is off 1 by less."""
     faint: float = 1e-6
@@ -326,11 +319,11 @@ class Layers:
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
         tuning = tuning or self.search.walk
-        n, n_in_vain, n_astray = self.search.at_once, 0, 0
-        while n_in_vain < self.search.in_vain and n_astray < self.search.astray:
+        n, n_in_vain = self.search.at_once, 0
+        while n_in_vain < self.search.in_vain:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
-            chosen = self._apart(self.ordered(todo), n)
+            chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))], n)
             if len(chosen) < n:
                 chosen = self._apart(chosen + self.measured(n - len(chosen)), n)
             if not chosen:
@@ -349,17 +342,11 @@ class Layers:
                 if walk.is_accepted:
                     self._take(level, walk)
             n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks)
-            n_far = sum(len(walk.points.X) > self.search.went_far for walk in walks)
-            n_astray += n_far - 2 * sum(walk.is_accepted for walk in walks)
             # The more of them were new, the more others are.
             n = min(self.search.at_once, max(2, len(level.walks) - before + 1))
             narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)
             if len(level.walks) > before and narrow:
                 self.sign(level, surely=True)
-
-    def ordered(self, seeds: list[Seed]) -> list[Seed]:
-        """The order in which seeds are walked from."""
-        return [seeds[i] for i in self.rng.permutation(len(seeds))]
 
     def _apart(self, seeds: list[Seed], n: int) -> list[Seed]:
         """The first seed of each neuron, as far as several outputs tell, and ``n`` at most.
@@ -397,8 +384,8 @@ class Layers:
         """Forget what lies on the surfaces of known neurons."""
         if not (self.n_unexplained and level.walks):
             return
-        close, far_off = self.search.close, self.search.far_off
-        self._forget(lambda X: level.rows.explain(level.frame, X, close, most=far_off))
+        close = self.search.close
+        self._forget(lambda X: level.rows.explain(level.frame, X, close))
 
     def _forget(self, are_known: Callable[[FloatArray], BoolArray]) -> None:
         """Forget critical points of which a neuron is known."""

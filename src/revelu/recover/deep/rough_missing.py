@@ -1,10 +1,10 @@
-"""Upper neurons that no walk has found, beside rows that walks have.
+"""Upper neurons that no trace has found, beside rows that traces have.
 
 Where a first layer is known, and nearly all of what is above it, few neurons are missing: faint
 ones.  A fit of all rows would move those that are right to make up for them.  So rows that are
 right are held, and what they leave is fitted from random starts:
 
-1. Rows that walks know badly are free, and so are the faintest of all; random ones join them.
+1. Rows that traces know badly are free, and so are the faintest of all; random ones join them.
 2. Free rows are fitted to what the held ones leave, from several starts; the best goes on.
 3. Then all rows above are fitted, then all layers; and again, as long as less is left each time.
 """
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MissingNeurons:
-    """How neurons are fitted that walks have not found.
+    """How neurons are fitted that traces have not found.
 
     Attributes
     ----------

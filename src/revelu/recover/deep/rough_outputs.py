@@ -1,10 +1,10 @@
-"""The outputs above rows that walks have found, some rows of the layer missing.
+"""The outputs above rows that traces have found, some rows of the layer missing.
 
 A neuron that is missing moves the answers where it is on, and nothing elsewhere.  The fit is one
 to most answers, then: least deviations first, by least squares reweighted, and in the end weights
 that forget what is far off (Cauchy's).
 
-What a walk has left open of a row, directions ``U`` of it, answers tell:  ``a relu((v + U t) h)``
+What a trace has left open of a row, directions ``U`` of it, answers tell:  ``a relu((v + U t) h)``
 has the derivative ``a on(h) U' h`` by ``t``.  The outputs are solved for beside each ``t``, which
 is variable projection (Golub and Pereyra 1973) in Kaufman's form.
 """

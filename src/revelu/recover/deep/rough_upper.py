@@ -94,7 +94,7 @@ class RoughUpper:
 
     rows: WideRows = field(default_factory=WideRows)
     traces: RoughTraces = field(default_factory=RoughTraces)
-    n_searches: int = 3
+    n_searches: int = 6
     n_lines: int = 6
     equations: float = 4.0
     faint: float = 1e-3

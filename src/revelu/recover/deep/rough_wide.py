@@ -1,9 +1,9 @@
 """Two hidden layers of any widths from answers of few digits.
 
 A first layer no wider than the input is fitted as :mod:`revelu.recover.deep.rough_layers` says, a
-wider one from walks (:mod:`revelu.recover.deep.rough_walks`): they find the neurons that are often
-on, and a fit of all layers makes these exact.  Those that are rarely on are found where the network
-is wrong (:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
+wider one from traces (:mod:`revelu.recover.deep.rough_upper`): they find the neurons that lines
+meet, and a fit of all layers makes these exact.  Those that are rarely on are traced, or grow
+(:mod:`revelu.recover.deep.rough_growth`), where the network is wrong, until fresh answers agree.
 """
 
 import logging
@@ -34,9 +34,9 @@ class RoughWide(RoughLayers):
     upper : RoughUpper
         How they are found where the first is wider than the input.
     growth : RoughGrowth
-        How neurons are found that no walk has found,
+        How neurons are found that no trace has found,
     missing : MissingNeurons
-        and those fitted beside the walks' that are often on and faint,
+        and those fitted beside them that are often on and faint,
     faint : float
         also where traces end and the median of what is left is more than so many errors.
     n_wide_rounds : int
@@ -141,9 +141,11 @@ class RoughWideSearch(RoughLayersSearch):
         """Fit to where the network was wrong, too."""
         if self.is_wide and self.is_nearly_right:
             return None
-        if self.is_wide and self.n_repairs == self.how.max_wide_repairs:
+        is_over = self.is_wide and self.n_repairs == self.how.max_wide_repairs
+        if is_over and self.network is not None:
             self.is_nearly_right = seen.share >= 1.0 - self.how.nearly
-            return self._unresolved(1.0 - seen.share) if self.is_nearly_right else None
+            wrong = 1.0 - seen.share
+            return self._unresolved(self.network, wrong) if self.is_nearly_right else None
         return super().repair(seen)
 
     def _settled(self, network: Network) -> Candidate:
@@ -190,16 +192,15 @@ class RoughWideSearch(RoughLayersSearch):
             float(np.mean(self._wrong_of(self.network, growth.least))) if len(self.seen.X) else 1.0
         )
         self.is_nearly_right = share <= self.how.nearly
-        return self._unresolved(share)
+        return self._unresolved(self.network, share)
 
-    def _unresolved(self, share: float) -> Candidate:
+    def _unresolved(self, network: Network, share: float) -> Candidate:
         """The best network, wrong at that share of inputs.
 
         Wrong answers that were seen count, though a certificate's checks may miss them.
         """
         said = f"the layers that were fitted are wrong at {share:.2%} of inputs"
-        assert self.network is not None
-        worst = float(np.abs(self.Y - self.network(self.X)).max())
+        worst = float(np.abs(self.Y - network(self.X)).max())
         return replace(self._ended(said), worst_error=worst)
 
     def _traced(self, network: Network) -> Network:

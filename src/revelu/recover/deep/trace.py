@@ -157,7 +157,7 @@ class TraceTuning:
     patience: int = 8
     fewest: float = 2.0
     vague: float = 0.05
-    open_: float = 0.2
+    open_: float = 0.05
     range_: float = 6.0
     blur: float = 300.0
     widest: float = 0.25

@@ -7,7 +7,7 @@ the change of slope across it, which only layers above can alter.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,35 +48,19 @@ class WalkTuning:
     clear: float = 0.7
     """It is sought no further than where the range is this share of the way to other walls."""
     narrowest: float = 1e-5
-    """The narrowest range, relative to the point,"""
-    blur: float = 0.0
-    """and in errors of an answer over the neuron's change of slope;"""
-    blurred_turn: float = 0.0
-    """in the same, the standard error at which a turn is known, as a share of the gradient;"""
-    rounding: float = 1e-11
-    """What rows below are known to, relative to their size;"""
-    farthest: float = np.inf
-    """and how far from a point the surface is looked for, in standard deviations of an input."""
+    """The narrowest range, relative to the point."""
     sure: float = 1e-4
     """A range, relative to the point, that is too narrow for another neuron's kink."""
     exact: float = 1e-9
     """What rounding leaves of a predicted place, relative to the point."""
     caution: float = 10.0
-    """Points of the surface err by so many times what answers let them: rows below err, too;"""
-    seed_caution: float = 1.0
-    """and seeds' normals by so many times: kinks too faint to be seen add to gradients."""
-    rough_seed: float = 0.0
-    """What a seed's normal tells counts as told, where that errs by more, up to so many times its
-    error: the piece around the seed tells it better."""
+    """Points of the surface err by so many times what answers let them: rows below err, too."""
     wide: float = 10.0
     """The range at predicted points, in standard errors."""
     same_jump: float = 1e-6
     """A change of slope is this neuron's if it is off by this share, beyond what errors explain;"""
     vague: float = 1e-4
     """and by this much at most, whatever they explain."""
-    wary: bool = False
-    """Whether kinks beyond walls are confirmed: one output tells neurons apart poorly, and so do
-    few digits; and normals are solved for on the piece around a seed first."""
     n_rounds: int = 2
     """Times that all entries are solved for anew while they are found."""
     n_refine: int = 12
@@ -87,10 +71,6 @@ class WalkTuning:
     """Times that they are solved for at most when all are found."""
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
-    worst: float = np.inf
-    """and at which, when all else is done, it is not accepted."""
-    lost: float = np.inf
-    """The relative error at which a walk is given up before."""
     n_flat: int = 4
     """Points of the piece around a seed at which its surface is looked for first, far from the
     seed, where a deeper neuron's has often turned:"""
@@ -117,16 +97,8 @@ class WalkTuning:
     """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
     """Rounds without a new entry that end a walk."""
-    far_off: float = 0.0
-    """Errors of an estimate up to this, relative to a point, are reckoned with beside it."""
     atol: float = 1e-6
     """An unknown is undetermined if its axis lies this far in what is."""
-
-    def at(self, blur: float) -> "WalkTuning":
-        """The same for a neuron whose kinks are so blurred: an answer's error over their bend."""
-        known = max(self.rays.known, self.blurred_turn * blur)
-        narrowest = max(self.narrowest, self.blur * blur)
-        return replace(self, narrowest=narrowest, rays=replace(self.rays, known=known))
 
 
 @dataclass
@@ -175,7 +147,6 @@ class Walk:
     def __post_init__(self) -> None:
         self.gain = self.seed.column / self.unit
         self.strength = float(np.linalg.norm(self.gain))
-        self.tuning = self.tuning.at(self.sigma / self.strength)
         growth = float(np.sqrt(1.0 + (self.seed.x**2).mean()))
         # A kink is known by four answers or more, whose errors add up.
         self.errors = [self.tuning.caution * self.sigma * growth / self.strength]
@@ -189,11 +160,9 @@ class Walk:
         here = self.points.take(np.arange(1))
         self.signs = np.where(here.on[-1][0], -1.0, 1.0)
         self.scale = 1.0 / np.sqrt(max(len(frame.b), len(seed.x)))
-        t = self.tuning
-        loose = max(Estimate.loose, t.rough_seed * t.seed_caution * seed.error)
-        self.estimate = Estimate(frame.size, self.rng, loose=loose, rounding=t.rounding)
+        self.estimate = Estimate(frame.size, self.rng)
         for row, value in zip(frame.jacobian(here, self.signs).T, seed.normal, strict=True):
-            self.estimate.add(row, float(value), t.seed_caution * seed.error)
+            self.estimate.add(row, float(value), seed.error)
         for row, error in zip(frame.features(self.points, self.signs), self.errors, strict=True):
             self.estimate.add(row, 0.0, error)
         if len(self.points) > 1:
@@ -217,9 +186,6 @@ class Walk:
         theta = self.estimate.theta
         slope = np.linalg.norm(self.frame.gradients(at, self.signs, theta), axis=1)
         near = rtol * (1.0 + np.linalg.norm(at.X, axis=1)) * slope
-        # An estimate that errs by more says nothing.
-        error = SIGMAS * (F @ self.estimate.members[1:].T).std(axis=1)
-        near += np.minimum(error, self.tuning.far_off / rtol * near)
         return bool((np.abs(F @ theta) <= near)[is_told].mean() > 0.5)
 
     def join(self, other: "Walk", rtol: float) -> None:
@@ -240,8 +206,6 @@ class Walk:
             yield from self._test_piece()
             if not self.is_accepted:
                 return
-            if t.wary:
-                estimate.solve()
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
             is_going_well = before < todo and not in_vain
@@ -257,15 +221,11 @@ class Walk:
             if in_vain or refined - estimate.n_undetermined >= max(todo // t.n_rounds, 4):
                 refined = estimate.n_undetermined
                 yield from self._refine()
-                if estimate.spread > t.lost:
-                    self.is_accepted = False
-                    return
         for _ in range(t.n_last):
             yield from self._refine()
             if estimate.spread <= t.precise:
                 break
         yield from self._test(t.n_fresh_if_open if estimate.n_undetermined else t.n_fresh)
-        self.is_accepted &= estimate.spread <= t.worst
 
     def _surface(self) -> Surface:
         """The surface as known, with entries that are not known as large as those that are."""
@@ -366,12 +326,6 @@ class Walk:
         radius = np.maximum(np.linalg.norm(at.X, axis=1), 1.0)
         T = np.maximum(range_ * values[:, 1:].std(axis=1) / slope, t.narrowest * radius)
         middle = -values[:, 0] / slope
-        near = np.abs(middle) + T <= t.farthest * np.sqrt(at.X.shape[1])
-        if not near.any():
-            return found, blank
-        if not near.all():
-            rows, at, M, slope = rows[near], at.take(near), M[near], slope[near]
-            values, radius, T, middle = values[near], radius[near], T[near], middle[near]
         lines = KinkLines(at.X, M, middle, T)
         seen = lines.read((yield lines.points) / self.unit, self.sigma)
         vague = surface.slopes(at, M)[:, 1:].std(axis=1) / slope + self.seed.error + seen.error
@@ -385,11 +339,6 @@ class Walk:
             changed = other & (off <= near) & (t.sure * radius >= near)
             self.gains_vary |= bool(changed.any())
             mine |= changed
-            if t.wary and mine.any():
-                mine = yield from self._single(lines, mine, seen)
-        elif t.wary and mine.any():
-            those = np.flatnonzero(mine)
-            mine[those] = yield from self._confirm(lines, those, seen, back[rows[those]])
         elif self.gains_vary and other.any():
             those = np.flatnonzero(other)
             confirmed = yield from self._confirm(lines, those, seen, back[rows[those]])
@@ -398,18 +347,6 @@ class Walk:
         found[rows[kept]] = True
         blank[rows] = seen.is_blank
         return found, blank
-
-    def _single(
-        self, lines: KinkLines, mine: BoolArray, seen: Kinks
-    ) -> Generator[FloatArray, FloatArray, BoolArray]:
-        """Which kinks are single ones, as two more points show.
-
-        A fainter one on the same line shifts where lines meet.
-        """
-        those, single = np.flatnonzero(mine), np.zeros(len(mine), dtype=bool)
-        beside = (yield lines.beside(those, seen.tau)) / self.unit
-        single[those] = lines.are_single(those, seen, beside, self.sigma)
-        return single
 
     def _confirm(
         self, lines: KinkLines, those: IntArray, seen: Kinks, back: FloatArray
@@ -512,6 +449,4 @@ class Walk:
         self.share_found = n_found / max(n_told, 1)
         few = n_open <= t.most_open * self.frame.size
         wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
-        # Before many entries are known no ray gets far: that says nothing.
-        untold = t.wary and is_early and not n_told
-        self.is_accepted = untold or (self.share_found >= wanted and (few or is_early))
+        self.is_accepted = self.share_found >= wanted and (few or is_early)
