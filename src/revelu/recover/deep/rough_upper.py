@@ -98,7 +98,7 @@ class RoughUpper:
     n_lines: int = 6
     equations: float = 4.0
     faint: float = 1e-3
-    rounding: float = 1e-6
+    rounding: float = 1e-5
     sure: float = 25.0
     beyond: float = 3.0
     n_fits: int = 6
