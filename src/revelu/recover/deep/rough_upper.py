@@ -116,11 +116,11 @@ class RoughUpper:
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
     ) -> Traced | None:
         """Find rows above a first layer, and its signs; None where none is traced."""
-        samples = self._asked(oracle, noise, rng, 0)
+        samples = Samples(np.empty((0, oracle.dim_in)), *np.empty((2, 0, len(noise.scale))))
         for turn in range(self.n_searches):
             below = Below(first.W, first.b, is_signed=False)
-            n = min(self.traces.n_told, self.traces.enough(below.size)) - len(samples.X)
-            samples = samples.joined(self._asked(oracle, noise, rng, max(n, 0)))
+            n = min(self.traces.n_told, self.traces.enough(below.size))
+            samples = self._as_many(samples, oracle, noise, rng, n)
             search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces)
             search.find()
             found = self._signed(search) if search.rows else None
@@ -138,7 +138,7 @@ class RoughUpper:
             return None
         upper, n_unsure, n_dropped = found
         n = int(self.equations * len(upper.rows) * upper.below.size / len(noise.scale))
-        samples = samples.joined(self._asked(oracle, noise, rng, max(n - len(samples.X), 0)))
+        samples = self._as_many(samples, oracle, noise, rng, n)
         n_wrong = 0
         if upper.wrong is not None:
             samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
@@ -172,11 +172,17 @@ class RoughUpper:
         return upper, int((margins[kept] < self.sure).sum()), int((~kept).sum())
 
     @staticmethod
-    def _asked(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, n: int) -> Samples:
-        """Answers to fit to."""
+    def _as_many(
+        samples: Samples, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, n: int
+    ) -> Samples:
+        """Answers to fit to, so many at least."""
+        n -= len(samples.X)
+        if n <= 0:
+            return samples
         X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, oracle.dim_in))
         X = X.astype(np.float32).astype(np.float64)
-        return Samples(X, oracle(X), np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors))
+        sigma = np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors)
+        return samples.joined(Samples(X, oracle(X), sigma))
 
     def _by_most(self, network: Network, samples: Samples) -> Samples:
         """The same with larger errors where more is left, which forgets what is far off."""
