@@ -58,7 +58,7 @@ class WideRows:
     """
 
     rough: RoughRows = field(default_factory=RoughRows)
-    n_lines: tuple[int, ...] = (4, 2, 2, 2, 2, 2, 2)
+    n_lines: tuple[int, ...] = (4, *16 * (2,))
     max_quiet: int = 2
     place: float = 1e-5
     least_off: float = 0.01
