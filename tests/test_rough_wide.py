@@ -127,3 +127,13 @@ def test_traces_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     np.testing.assert_allclose(np.abs(rows @ (W / norms[:, None]).T).max(axis=1), 1.0, atol=1e-9)
     assert oracle.n_queries < 250 * truth.n_parameters
+
+
+def test_nothing_is_traced_where_nothing_is_wrong():
+    truth, oracle, noise = target(1)
+    search = search_of(oracle, noise, np.random.default_rng(1))
+    top = top_of(truth)
+    network = with_top(truth, Network(top.weights, top.biases, (np.zeros((1, 8)), np.zeros(1))))
+    before = oracle.n_queries
+    assert search._traced(network) is network
+    assert oracle.n_queries == before

@@ -72,7 +72,7 @@ class RoughWide(RoughLayers):
     faint: float = 3.0
     n_wide_rounds: int = 10
     wide_equations: float = 2.5
-    n_wide_fresh: int = 3000
+    n_wide_fresh: int = 1500
     wide_spreads: tuple[float, ...] = (1.0,)
     looks: float = 2.5
     few_wrong: int = 24
@@ -211,6 +211,8 @@ class RoughWideSearch(RoughLayersSearch):
         below = Below(network.weights[0], network.biases[0])
         growth, everything = self.how.growth, self._everything()
         wrong = growth.wrong(network, everything)
+        if not wrong.any() or wrong.all():
+            return network
         search = TraceSearch(
             *(self.oracle, self.noise, self.rng, self.tell, below, everything),
             self.how.upper.traces,
