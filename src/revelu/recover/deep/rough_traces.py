@@ -466,6 +466,8 @@ class TraceSearch:
             if not rank or error ** (d - rank) > self.how.chance:
                 continue
             gradient = float(np.linalg.norm(self.below.gradients(x, row.row)))
+            if not gradient:
+                continue
             told = row.given(A, error * gradient)
             gradient = float(np.linalg.norm(self.below.gradients(x, told.row)))
             if np.linalg.norm(A @ told.row) <= error * gradient:

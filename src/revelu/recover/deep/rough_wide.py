@@ -188,9 +188,8 @@ class RoughWideSearch(RoughLayersSearch):
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
             network = self.how.upper.refined(network, some, is_first=not is_sharp)
-        share = (
-            float(np.mean(self._wrong_of(self.network, growth.least))) if len(self.seen.X) else 1.0
-        )
+        wrong = self._wrong_of(self.network, growth.least)
+        share = float(wrong.mean()) if len(wrong) else 1.0
         self.is_nearly_right = share <= self.how.nearly
         return self._unresolved(self.network, share)
 
