@@ -16,7 +16,7 @@ from revelu.recover.refine import polish
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import degrees_of_freedom
 from revelu.recover.refine.polish import choose_inputs, fit_to_last_digits, polish_to_known
-from revelu.recover.refine.whitening import NeuronWhitening
+from revelu.recover.refine.whitening import NeuronWhitening, Whitening
 from revelu.recovery import Status
 
 
@@ -173,6 +173,28 @@ def test_coordinates_of_neurons_are_white_and_have_an_adjoint(widest):
     if widest:
         first = J[:, :5]  # of the first neuron
         np.testing.assert_allclose(first.T @ first, np.eye(5), atol=1e-6)
+
+
+def test_coordinates_of_one_layer_are_white_where_many_inputs_lie_close_together():
+    (d, m), rng = (30, 6), np.random.default_rng(4)
+    truth = zoo.random_network([d, m, 2], seed=5, bias_std=0.5)
+    # Slopes are taken so, at points of a slice as long as others; and as many inputs lie anywhere.
+    points = 3.0 * rng.standard_normal((12, 3)) @ np.linalg.qr(rng.standard_normal((d, 3)))[0].T
+    slopes = points[:, None, :] + np.vstack([np.zeros(d), 0.3 * np.eye(d)])
+    X = np.vstack([slopes.reshape(-1, d), rng.standard_normal((12 * d, d))])
+    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones(2))
+    H = derivative.hs[1]
+    white = Whitening(X, H, truth.weights[1], np.ones(2))
+    v, g = rng.standard_normal((2, truth.n_parameters))
+    assert white.to_change(v) @ g == pytest.approx(v @ white.adjoint(g))
+    conditions = []
+    for coordinates in (white, derivative.coordinates(white=False)):
+        changes = [coordinates.to_change(e) for e in np.eye(len(v))]
+        J = derivative.matrix() @ np.column_stack(changes)
+        values = np.linalg.svd(J, compute_uv=False)
+        # The scales of neurons are no answers' to tell.
+        conditions.append(values[0] / values[len(v) - m - 1])
+    assert conditions[0] < conditions[1] / 2
 
 
 def test_known_answers_give_the_last_digits_and_too_few_say_nothing():

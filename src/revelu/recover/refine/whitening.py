@@ -4,11 +4,14 @@ Of a two-layer network:
 
     d f(x) = sum_j a_j 1[z_j > 0] (dw_j x + db_j) + dA relu(z) + dc + dV x
 
-For inputs of independent entries, ``x`` and the activation pattern correlate along the
-rows of ``W`` only, so that the Gram matrix of the first sum's columns is close to the
-matrix ``(A^T A) * (S^T S)`` of the neurons, entry by entry, for every input alike; that
-of ``dA`` and ``dc`` is one matrix of the activations for every output alike.  Their
-Cholesky factors make what LSMR solves nearly as well conditioned as random equations.
+``x`` and the activation pattern ``s(x)`` correlate along the rows of ``W`` only, so that the Gram
+matrix of the first sum's columns is close to a Kronecker product: of the inputs' second moments
+``C = mean of (x, 1) (x, 1)^T``, and of the neurons' ``(A^T A) * (S^T D S)``, entry by entry.  The
+average over the directions of ``C``-white inputs weighs an input by its leverage
+``D = (x, 1) C^-1 (x, 1)^T / (d + 1)``: many inputs of a few patterns, as slopes are taken at, say
+much of the few directions that they lie in, and next to nothing of the others.  The Gram matrix of
+``dA`` and ``dc`` is one matrix of the activations for every output alike.  Their Cholesky factors
+make what LSMR solves nearly as well conditioned as random equations.
 
 Of a deeper one the columns of each neuron's own weights are made orthonormal, which undoes what
 inputs on one side of a hyperplane have in common.
@@ -35,24 +38,36 @@ class Whitening:
         Output weights.
     inverse_errors : ndarray, shape (k,)
         One over the error of each output's answers.
+    n_each : int
+        Inputs an entry, as many as the moments are taken of.
     """
 
     def __init__(
-        self, X: FloatArray, H: FloatArray, A: FloatArray, inverse_errors: FloatArray
+        self,
+        X: FloatArray,
+        H: FloatArray,
+        A: FloatArray,
+        inverse_errors: FloatArray,
+        *,
+        n_each: int = 8,
     ) -> None:
         (n, d), (k, m) = X.shape, A.shape
         self.ends = np.cumsum([m * d, k * m, m, k, k * d])
-        A, S = A * inverse_errors[:, None], (H > 0.0).astype(np.float64)
-        ones = np.column_stack([H, np.ones(n)])
-        self.first, self.second = _factor((A.T @ A) * (S.T @ S)), _factor(ones.T @ ones)
+        A, ones = A * inverse_errors[:, None], np.column_stack([H, np.ones(n)])
+        some = np.unique(np.linspace(0, n - 1, min(n, n_each * (d + 1))).astype(int))
         self.columns = np.append(inverse(np.sqrt(np.mean(X**2, axis=0))), 1.0)
+        self.white, leverage = _whitened(
+            np.column_stack([X[some], np.ones(len(some))]) * self.columns
+        )
+        S = (H[some] > 0.0) * np.sqrt(n / len(some) * leverage)[:, None]
+        self.first, self.second = _factor((A.T @ A) * (S.T @ S)), _factor(ones.T @ ones)
         self.rows = inverse(inverse_errors)[:, None]
         self.skip = self.rows * self.columns[:-1] / np.sqrt(n)
 
     def to_change(self, v: FloatArray) -> FloatArray:
         """Flat change of the parameters for white coordinates."""
         inner, outer, V, e = self._split(v)
-        inner = _solve(self.first, inner) * self.columns
+        inner = _solve(self.first, inner) @ self.white * self.columns
         return _join(
             inner, _solve(self.second, outer.T).T * self.rows, V * self.skip[: len(V)], 0.0 * e
         )
@@ -60,7 +75,7 @@ class Whitening:
     def adjoint(self, g: FloatArray) -> FloatArray:
         """White coordinates of a flat gradient."""
         inner, outer, V, e = self._split(g)
-        inner = _solve(self.first, inner * self.columns, transposed=True)
+        inner = _solve(self.first, inner * self.columns @ self.white.T, transposed=True)
         outer = _solve(self.second, (outer * self.rows).T, transposed=True).T
         return _join(inner, outer, V * self.skip[: len(V)], 0.0 * e)
 
@@ -70,6 +85,19 @@ class Whitening:
         inner = np.column_stack([W.reshape(len(b), len(self.columns) - 1), b])
         outer = np.column_stack([A.reshape(len(c), len(b)), c])
         return inner, outer, V.reshape(-1, len(self.columns) - 1), e
+
+
+def _whitened(X: FloatArray, ridge: float = 1e-8) -> tuple[FloatArray, FloatArray]:
+    """Rows ``R`` of the inverse of a root of the second moments ``C = (R^T R)^-1``, and leverages.
+
+    Fewer inputs than twice the entries show no moments but the entries' own.
+    """
+    n, e = X.shape
+    if n < 2 * e:
+        return np.eye(e), (X**2).mean(axis=1)
+    root = np.linalg.cholesky(X.T @ X / n + ridge * np.eye(e))
+    R = scipy.linalg.solve_triangular(root, np.eye(e), lower=True)
+    return R, ((X @ R.T) ** 2).mean(axis=1)
 
 
 class NeuronWhitening:
