@@ -15,6 +15,7 @@ from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.deep.rough_signs import signs_by_most
 from revelu.recover.deep.rough_spare import SpareNeurons, without_least
+from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
@@ -122,7 +123,9 @@ def test_rough_rows_are_the_first_layer_with_its_signs(widths, seed):
 
 
 @pytest.mark.parametrize(
-    ("widths", "queries"), [([10, 10, 10, 1], 60.0), ([64, 24, 16, 10], 30.0)], ids=str
+    ("widths", "queries"),
+    [([10, 10, 10, 1], 60.0), ([64, 24, 16, 10], 30.0), ([16, 8, 36, 1], 100.0)],
+    ids=str,
 )
 def test_two_hidden_layers_in_float32_come_back(widths, queries):
     target = InFloat32(zoo.random_network(widths, seed=1))
@@ -135,6 +138,33 @@ def test_two_hidden_layers_in_float32_come_back(widths, queries):
     assert np.quantile(off, 0.999) < 1e-5
     assert np.median(off) < 1e-6
     assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed):
+    target = InFloat32(zoo.random_network([12, 8, 30, 1], seed=seed))
+    oracle, rng = Oracle(target, 12), np.random.default_rng(seed)
+    noise, rough = measure_noise(oracle, seed), RoughRows()
+    first, others = rough.find(oracle, 12, noise, rng)
+    first = first.turned(rough.signs(oracle, noise, first, rng))
+    X = rng.standard_normal((2000, 12)).astype(np.float32).astype(float)
+    samples = Samples(X, oracle(X), np.outer(noise.growth(X), noise.errors))
+    before = oracle.n_queries
+    found = RoughUpper().above(oracle, noise, rng, lambda _: None, first, others, samples)
+    assert found is not None
+    assert oracle.n_queries - before < 40 * target.truth.n_parameters
+    fresh = np.random.default_rng(9).standard_normal((20_000, 12))
+    on, seen = (n.preactivations(fresh)[1] > 0 for n in (target.truth, found))
+    # A neuron may come back turned round, with an affine rest.
+    same = np.maximum(
+        *(
+            np.array([(seen == (one == side)[:, None]).mean(axis=0).max() for one in on.T])
+            for side in (True, False)
+        )
+    )
+    often = np.minimum(on.mean(axis=0), 1.0 - on.mean(axis=0)) > 0.03
+    assert (same[often] > 0.999).mean() > 0.9
+    assert len(found.biases[1]) <= 30
 
 
 @pytest.mark.parametrize("seed", [2, 3])

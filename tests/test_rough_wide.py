@@ -39,7 +39,7 @@ def target(seed, *, rare=()):
 def search_of(oracle, noise, rng, n=3000, **options):
     how = replace(RoughWide(), **options)
     search = RoughWideSearch(method=how, oracle=oracle, noise=noise, rng=rng, how=how)
-    search.is_wide = True
+    search.is_traced = True
     search.X = rng.standard_normal((n, 4)).astype(np.float32).astype(float)
     search.Y = oracle(search.X)
     search.is_drawn = np.ones(n, dtype=bool)

@@ -233,10 +233,7 @@ class RoughLayersSearch(Search):
                 best = upper
             is_close = best is not None and best.cost < self.how.close
             if not is_close and not n_extra and self._is_deeper(first):
-                ends = f"hyperplanes end above a first layer of {len(first)} neurons"
-                return Candidate(
-                    None, Why.HYPERPLANES_END, obstacles=(ends,), paid=Paid(first=first)
-                )
+                return self._deeper(first)
             # A joint fit takes far longer than another start, which may be better.
             if best is not None and (is_close or n_extra == self.how.n_extra[-1]):
                 said = self._settled(self._started(first, best.network))
@@ -246,6 +243,11 @@ class RoughLayersSearch(Search):
     def _is_deeper(self, first: Rows) -> bool:
         """Whether hyperplanes end above the first layer, too."""
         return self.how.above.some_end(self._answers, self.noise, first, self.rng)
+
+    def _deeper(self, first: Rows) -> Candidate:
+        """Where there are more than two layers, the first one being paid for."""
+        ends = f"hyperplanes end above a first layer of {len(first)} neurons"
+        return Candidate(None, Why.HYPERPLANES_END, obstacles=(ends,), paid=Paid(first=first))
 
     def _started(self, rows: Rows, upper: Network) -> Network:
         """Known rows, and a network above them."""

@@ -95,6 +95,7 @@ class MissingNeurons:
         makes *= self._strengths(top_of(network), H)
         is_free = makes > np.sort(makes)[::-1][min(self.n_unsure, len(makes) - 1)]
         for _ in range(self.n_rounds * bool(samples.reduced_cost(network) > self.limit)):
+            is_free = self._with_faint(network, samples, is_free)
             above, is_free = self._above(network, samples, is_free, rng)
             found = self._all(above, samples)
             cost = samples.cost(found)
@@ -113,13 +114,18 @@ class MissingNeurons:
         found, _ = self._above(network, samples, none, rng)
         return found if samples.cost(found) < samples.cost(network) else network
 
+    def _with_faint(self, network: Network, samples: Samples, is_free: BoolArray) -> BoolArray:
+        """Which rows are free, and the faintest."""
+        strengths = self._strengths(top_of(network), network.activations(samples.X)[-2])
+        is_faint = np.zeros(len(is_free), dtype=bool)
+        is_faint[np.argsort(strengths, kind="stable")[: self.n_faint]] = True
+        return is_free | is_faint
+
     def _above(
         self, network: Network, samples: Samples, is_free: BoolArray, rng: np.random.Generator
     ) -> tuple[Network, BoolArray]:
         """Steps 1 and 2, and a fit of all rows above the first layer; and which were random."""
         top, H = top_of(network), network.activations(samples.X)[-2]
-        is_free = is_free.copy()
-        is_free[np.argsort(self._strengths(top, H), kind="stable")[: self.n_faint]] = True
         held, free = top.take(~is_free), top.take(is_free)
         k, m = top.dim_out, H.shape[1]
         start = Network(

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from revelu.errors import CurvedError
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Anchored, Damping, Stop
 from revelu.oracle import NoiseFloor
@@ -28,6 +29,7 @@ from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
 from revelu.recover.refine.network_fit import Samples, fit_top
+from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -141,7 +143,8 @@ class RoughTraces:
     around : float
         and to inputs that are about so far away.
     n_places : int
-        A row is none if at most of so many places of its surface, or of as many as there are,
+        A row is none if at most of so many places of its surface, or of as many as there are (0:
+        it is not looked at),
     fewest : int
         and these are not fewer, nothing bends within
     near : float
@@ -273,6 +276,15 @@ class TraceSearch:
 
     def __post_init__(self) -> None:
         self.rows, self.held = list(self.rows), self.held.reshape(-1, self.below.size)
+
+    def find_from(self, rows: Rows) -> None:
+        """Trace what rows of lines show, whose normals are measured already."""
+        self.scale = self._scale()
+        seeds = [
+            Seed(x, w / np.linalg.norm(w), column, float(error))
+            for x, w, column, error in zip(rows.X, rows.W, rows.A, rows.errors, strict=True)
+        ]
+        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
 
     def find(self) -> None:
         """Trace what segments show, then what shows beside that, then where that is wrong."""
@@ -415,7 +427,12 @@ class TraceSearch:
             return Y if known is None else np.asarray(Y - known(X))
 
         breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
-        places = self.how.seeds.scan.find(ask, self.noise, starts, ends, breaks, self.rng)
+        try:
+            places = self.how.seeds.scan.find(ask, self.noise, starts, ends, breaks, self.rng)
+        except CurvedError:
+            # What is left bends all along where rows are known that are none.
+            log.info("what %d rows leave is curved", len(rows))
+            return
         self.scale, n_before = self._scale(), len(self.rows)
         for row in rows:
             places = places.take(~self._are_on(row, places.X))

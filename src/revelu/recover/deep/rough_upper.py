@@ -9,20 +9,22 @@
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.line import Ask
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
-from revelu.recover.deep.trace import Below
+from revelu.recover.deep.trace import Below, TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
 from revelu.recover.refine.network_fit import Automatic, Samples, fit
 from revelu.recover.rows import Rows
+from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -53,6 +55,13 @@ class Traced:
     n_wrong: int = 0
 
 
+def _narrow() -> RoughTraces:
+    trace = TraceTuning(fewest=8.0, least=0.3)
+    return RoughTraces(
+        trace=trace, n_segments=(12, 12, 12, 12), few=2, astray=30, n_wrong=16, n_places=0
+    )
+
+
 @dataclass(frozen=True)
 class RoughUpper:
     """How upper rows are found above a first layer that is wider than the input.
@@ -61,8 +70,12 @@ class RoughUpper:
     ----------
     rows : WideRows
         How the first layer is found.
-    traces : RoughTraces
-        How upper rows are traced.
+    traces, narrow : RoughTraces
+        How upper rows are traced, above a first layer that is wider than the input or that is not,
+        where unknowns are few, surfaces close together and what a fit of all layers does not
+        confirm is soon seen.
+    vague : float
+        Rows of such a layer whose error is larger are measured once more.
     n_searches : int
         Searches at most, before each but the first one
     n_lines : int
@@ -94,6 +107,8 @@ class RoughUpper:
 
     rows: WideRows = field(default_factory=WideRows)
     traces: RoughTraces = field(default_factory=RoughTraces)
+    narrow: RoughTraces = field(default_factory=_narrow)
+    vague: float = 1e-5
     n_searches: int = 6
     n_lines: int = 6
     equations: float = 4.0
@@ -149,6 +164,55 @@ class RoughUpper:
         # Rows below are not right to the digits of the answers, which fits make them.
         errors = np.array([np.inf if row.n_open else row.spread for row in upper.rows])
         return Traced(network, samples, n_unsure + n_dropped + 1, errors, n_wrong)
+
+    def above(
+        self,
+        ask: Ask,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell,
+        first: Rows,
+        others: Rows,
+        samples: Samples,
+    ) -> Network | None:
+        """Find rows above a first layer no wider than the input; None where none is traced.
+
+        What lines have shown above it are seeds.  Its neurons are all that answers depend on, and
+        so they are asked for in coordinates of its rows alone.
+
+        Parameters
+        ----------
+        first : Rows
+            Each as its neuron turns on.
+        others : Rows
+            Those that lines have shown above it.
+        samples : Samples
+            Answers that the outputs are fitted to.
+
+        Returns
+        -------
+        Network
+            Of both layers, with an affine rest.
+        """
+        first, space = self._sharp(ask, noise, rng, first), Subspace.of_rows(first.W)
+        below = Below(space.coordinates(first.W), first.b)
+        inside = Samples(space.coordinates(samples.X), samples.Y, samples.sigma)
+        search = TraceSearch(
+            lambda Z: ask(space.points(Z)), noise, rng, tell, below, inside, self.narrow
+        )
+        search.find_from(
+            replace(others, W=space.coordinates(others.W), X=space.coordinates(others.X))
+        )
+        search.find()
+        return space.in_all_coordinates(search.network()) if search.rows else None
+
+    def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
+        """The same, those that are vague measured once more."""
+        is_vague = first.errors > self.vague
+        d = first.W.shape[1]
+        rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
+        sharp = rows.measured(ask, noise, first.take(is_vague), first.take(~is_vague), rng)
+        return first.take(~is_vague).joined(sharp) if len(sharp) == is_vague.sum() else first
 
     def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
         """The same as the first layer's neurons turn on; how many are unsure; how many none reads.

@@ -1,8 +1,9 @@
 """Two hidden layers of any widths from answers of few digits.
 
-A first layer no wider than the input is fitted as :mod:`revelu.recover.deep.rough_layers` says, a
-wider one from traces (:mod:`revelu.recover.deep.rough_upper`): they find the neurons that lines
-meet, and a fit of all layers makes these exact.  Those that are rarely on are traced, or grow
+A few neurons above a first layer no wider than the input are fitted as
+:mod:`revelu.recover.deep.rough_layers` says.  Of many, fits lose some, and above a wider first
+layer there is nothing to begin with: they are traced (:mod:`revelu.recover.deep.rough_upper`), and
+a fit of all layers makes them exact.  Those that are rarely on are traced, or grow
 (:mod:`revelu.recover.deep.rough_growth`), where the network is wrong, until fresh answers agree.
 """
 
@@ -20,6 +21,8 @@ from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.trace import Below
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
+from revelu.recover.rows import Rows
+from revelu.recover.subspace import Subspace
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -31,14 +34,18 @@ class RoughWide(RoughLayers):
 
     Attributes
     ----------
+    most_fitted : int
+        Upper layers of no more weights than this for each output are fitted from what lines show,
     upper : RoughUpper
-        How they are found where the first is wider than the input.
+        others traced, and all above a first layer that is wider than the input.
     growth : RoughGrowth
         How neurons are found that no trace has found,
     missing : MissingNeurons
         and those fitted beside them that are often on and faint,
     faint : float
-        also where traces end and the median of what is left is more than so many errors.
+        also where traces end and the median of what is left is more than so many errors,
+    n_joins, gains : int, float
+        so often at most, as long as each time leaves no more than this share of it.
     n_wide_rounds : int
         Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
@@ -48,8 +55,8 @@ class RoughWide(RoughLayers):
         and hides it.
     n_wide_fresh : int
         Answers that a network is looked at with first,
-    looks : float
-        and so many more for each parameter
+    looks, narrow_looks : float
+        and so many more for each parameter, or where the first is no wider than the input,
     few_wrong : int
         where fewer than so many of these are wrong.
     hopeless : float
@@ -66,15 +73,19 @@ class RoughWide(RoughLayers):
         there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
+    most_fitted: int = 400
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
     faint: float = 3.0
+    n_joins: int = 3
+    gains: float = 0.5
     n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 1500
     wide_spreads: tuple[float, ...] = (1.0,)
     looks: float = 2.5
+    narrow_looks: float = 0.5
     few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
@@ -90,8 +101,8 @@ class RoughWideSearch(RoughLayersSearch):
 
     Attributes
     ----------
-    is_wide : bool
-        Whether the first is wider than the input.
+    is_traced : bool
+        Whether the upper layer was traced.
     layers : tuple of (W, b)
         It, as lines have shown it, where all signs are told.
     is_nearly_right : bool
@@ -101,7 +112,7 @@ class RoughWideSearch(RoughLayersSearch):
     """
 
     how: RoughWide = field(default_factory=RoughWide)
-    is_wide: bool = field(default=False, init=False)
+    is_traced: bool = field(default=False, init=False)
     layers: tuple[Layer, ...] = field(default=(), init=False)
     is_nearly_right: bool = field(default=False, init=False)
     seen: Samples = field(init=False)
@@ -127,21 +138,67 @@ class RoughWideSearch(RoughLayersSearch):
         network, samples = found.network, found.samples
         # Rows of lines are exact; a fit that lacks neurons above moves them.
         self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
-        self.is_wide, self.X, self.Y = True, samples.X, samples.Y
+        self.is_traced, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
-        missing, everything = self.how.missing, self._everything()
+        everything = self._everything()
         if found.errors is not None:
-            network = missing.completed(network, everything, found.errors, self.rng)
-        elif upper.typical(network, everything) > self.how.faint:
-            network = missing.joined(network, everything, self.rng)
+            network = self.how.missing.completed(network, everything, found.errors, self.rng)
+        else:
+            network = self._joined(network)
         return self._settled(upper.refined(network, everything, is_first=True))
+
+    def _both(self, first: Rows, others: Rows) -> Candidate:
+        """Fit an upper layer, or trace it where it has many weights, then both layers."""
+        self.is_traced = False
+        n_weights = len(self._starts(first.W, first.b, others)[1]) * (len(first) + 2)
+        if n_weights <= self.how.most_fitted * len(self.noise.scale):
+            return super()._both(first, others)
+        upper, space = self.how.upper, self.paid.subspace
+        self.tell(f"tracing neurons above {len(first)}")
+        Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
+        some = Samples(Z, Y, np.outer(self.noise.growth(Z) / np.sqrt(2.0), self._errors))
+        target = self._answers, self.noise, self.rng, self.tell
+        network = upper.above(*target, first, others, some)
+        is_near = network is not None and (
+            upper.typical(network, some) <= self.how.promising * some.spread()
+        )
+        if not is_near and self._is_deeper(first):
+            return self._deeper(first)
+        if network is None:
+            return self._ended("no row above the first layer was traced")
+        network = network if space is None else space.in_all_coordinates(network)
+        self.is_traced = True
+        self._ask_fresh(self._n_fitted(network) - len(self.X))
+        network = self._joined(network)
+        return self._settled(upper.refined(network, self._everything(), is_first=True))
+
+    def _n_fitted(self, network: Network) -> int:
+        """How many answers all layers are fitted to."""
+        return int(self.how.wide_equations * network.n_parameters / network.dim_out)
+
+    def _joined(self, network: Network) -> Network:
+        """A network with faint neurons joined to it, as long as most answers gain by that.
+
+        What is rarely on leaves much, but of few answers, which are not looked at.
+        """
+        upper, everything = self.how.upper, self._everything()
+        for _ in range(self.how.n_joins):
+            before = upper.typical(network, everything)
+            if before <= self.how.faint:
+                break
+            is_right = ~self.how.growth.wrong(network, everything)
+            X, Y, sigma = (a[is_right] for a in (self.X, self.Y, everything.sigma))
+            network = self.how.missing.joined(network, Samples(X, Y, sigma), self.rng)
+            if upper.typical(network, everything) > self.how.gains * before:
+                break
+        return network
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
-        if self.is_wide and self.is_nearly_right:
+        if self.is_traced and self.is_nearly_right:
             return None
-        is_over = self.is_wide and self.n_repairs == self.how.max_wide_repairs
+        is_over = self.is_traced and self.n_repairs == self.how.max_wide_repairs
         if is_over and self.network is not None:
             self.is_nearly_right = seen.share >= 1.0 - self.how.nearly
             wrong = 1.0 - seen.share
@@ -150,7 +207,7 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _settled(self, network: Network) -> Candidate:
         """Let the network grow where it is wrong until fresh answers agree."""
-        if not self.is_wide:
+        if not self.is_traced:
             return super()._settled(network)
         growth, n_stale = self.how.growth, 0
         # What is rarely off is rarely on when it is turned round.
@@ -207,17 +264,22 @@ class RoughWideSearch(RoughLayersSearch):
 
         A trace's row has a gradient of norm 1 at its seed, which has shown how much it bends there.
         """
-        below = Below(network.weights[0], network.biases[0])
         growth, everything = self.how.growth, self._everything()
         wrong = growth.wrong(network, everything)
         if not wrong.any() or wrong.all():
             return network
+        # A first layer of few neurons hears no more than what it reads.
+        space = Subspace.of_rows(network.weights[0])
+        X, inside = space.coordinates(self.X), space.inside(network)
+        upper, below = self.how.upper, Below(inside.weights[0], inside.biases[0])
         search = TraceSearch(
-            *(self.oracle, self.noise, self.rng, self.tell, below, everything),
-            self.how.upper.traces,
+            lambda Z: self.oracle(space.points(Z)),
+            *(self.noise, self.rng, self.tell, below),
+            Samples(X, self.Y, everything.sigma),
+            upper.narrow if space.dim < self.oracle.dim_in else upper.traces,
             held=np.column_stack([network.weights[1], network.biases[1]]),
         )
-        search.look_around(network, self.X[wrong], self.X[~wrong])
+        search.look_around(inside, X[wrong], X[~wrong])
         log.info("%d neurons traced where answers are wrong", len(search.rows))
         for row in search.rows:
             (*v, c), column = row.row, row.seed.column
@@ -259,11 +321,16 @@ class RoughWideSearch(RoughLayersSearch):
     def _look(self, network: Network) -> BoolArray:
         """Look at fresh answers, and keep those at which a network is wrong; say which were.
 
-        No others are asked for while those are wrong that were seen before, and many enough.
+        No others are asked for while those are wrong that were seen before, and many enough, or
+        that were asked for fits.
         """
-        limit = self.how.growth.limit(network, self._everything())
-        many = int(self.how.looks * network.n_parameters)
-        for n in (self.how.n_wide_fresh, many):
+        everything, growth = self._everything(), self.how.growth
+        limit = growth.limit(network, everything)
+        is_narrow = len(network.biases[0]) <= self.oracle.dim_in
+        looks = self.how.narrow_looks if is_narrow else self.how.looks
+        many = int(looks * network.n_parameters)
+        is_wrong = len(self.seen.X) > 0 and bool(growth.wrong(network, everything).any())
+        for n in () if is_wrong else (min(self.how.n_wide_fresh, many), many):
             n_wrong = int(self._wrong_of(network, limit).sum())
             if not n_wrong or (n_wrong < self.how.few_wrong and len(self.seen.X) < many):
                 X = self.rng.standard_normal((n, self.oracle.dim_in))
@@ -283,8 +350,7 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _evenly(self, network: Network, wrong: BoolArray | None = None) -> Samples:
         """Answers to fit to, of which each upper neuron is on at as many, about; and wrong ones."""
-        n = int(self.how.wide_equations * network.n_parameters / network.dim_out)
-        everything = self._everything()
+        n, everything = self._n_fitted(network), self._everything()
         if n >= len(self.X):
             return everything
         on = network.preactivations(self.X)[1] > 0
@@ -296,10 +362,10 @@ class RoughWideSearch(RoughLayersSearch):
 
     @property
     def _spreads(self) -> tuple[float, ...]:
-        return self.how.wide_spreads if self.is_wide else super()._spreads
+        return self.how.wide_spreads if self.is_traced else super()._spreads
 
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
-        if not self.is_wide:
+        if not self.is_traced:
             return super()._fitted(network, samples, is_first=is_first)
         return self.how.upper.fitted(network, samples)
 

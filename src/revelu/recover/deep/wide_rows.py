@@ -128,7 +128,7 @@ class WideRows:
         # What a wrong plane has taken is free again once that is found not to go on.
         is_open = ~self._explained(seen, first)
         some = self.agreeing(seen.take(is_open), lines[is_open])
-        more = self._measured(ask, noise, some, first, rng)
+        more = self.measured(ask, noise, some, first, rng)
         return seen, lines, self.rough.joined(first, more)
 
     def _explained(self, seen: Rows, first: Rows) -> BoolArray:
@@ -137,7 +137,7 @@ class WideRows:
         turned = np.sqrt(np.maximum(1.0 - np.abs(seen.W @ first.W.T), 0.0))
         return np.asarray((on & (turned <= SIGMAS * self.sharp * seen.errors[:, None])).any(axis=1))
 
-    def _measured(
+    def measured(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, known: Rows, rng: np.random.Generator
     ) -> Rows:
         """Take the plane through points of each, those again that are vague after that.
