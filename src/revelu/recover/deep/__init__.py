@@ -22,11 +22,12 @@ layer so.  ``climb`` goes up from the input, whatever the widths:
 Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
 ``rough_layers`` fits both at once, with ``rough_spare`` for neurons that they lack;
 ``rough_above`` finds the second of three, asked through the first, and ``rough_tower`` fits them.
-Where the first layer is wider than the input, ``rough_wide``: ``wide_rows`` finds it by what lines
-agree on, ``rough_traces`` traces neurons above it along their surfaces (``trace``) and
-``rough_signs`` tells the signs below by them, ``rough_outputs`` fits the outputs while neurons are
-missing, ``rough_upper`` puts these together and fits all layers, ``rough_missing`` fits faint ones
-beside rows that are right, and ``rough_growth`` finds rare ones where the network is wrong.
+Where the first layer is wider than the input, or the second much wider than that, ``rough_wide``:
+``wide_rows`` finds the first by what lines agree on, ``rough_traces`` traces neurons above it along
+their surfaces (``trace``) and ``rough_signs`` tells the signs below by them, ``rough_outputs`` fits
+the outputs while neurons are missing, ``rough_upper`` puts these together and fits all layers,
+``rough_missing`` fits faint ones beside rows that are right, and ``rough_growth`` finds rare ones
+where the network is wrong.
 
 Where questions must stay in a box, ``narrow_in_box`` finds two layers, the first narrower than the
 input: ``first_in_box`` finds that along chords, ``upper_rows`` puts together what kinks show of

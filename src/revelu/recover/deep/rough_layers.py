@@ -64,7 +64,9 @@ class RoughLayers:
     n_starts : int
         from so many random starts each,
     close : float
-        until one leaves no more than this many errors.
+        until one leaves no more than this many errors,
+    near, mends : float
+        or no more than so many, and others more than this share of that.
     max_steps : int
         Of each fit.
     promising : float
@@ -133,6 +135,8 @@ class RoughLayers:
     n_starts: int = 3
     max_steps: int = 100
     close: float = 5.0
+    near: float = 50.0
+    mends: float = 0.5
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -228,10 +232,13 @@ class RoughLayersSearch(Search):
         best: Fit | None = None
         said = self._ended("no upper layer explains the answers")
         for n_extra in self.how.n_extra:
-            upper = self._upper(first, others, n_extra)
+            upper, before = self._upper(first, others, n_extra), best
             if upper is not None and (best is None or upper.cost < best.cost):
                 best = upper
             is_close = best is not None and best.cost < self.how.close
+            if best is not None and before is not None and before.cost < self.how.near:
+                # What neurons above do not mend is wrong below.
+                is_close |= best.cost > self.how.mends * before.cost
             if not is_close and not n_extra and self._is_deeper(first):
                 return self._deeper(first)
             # A joint fit takes far longer than another start, which may be better.

@@ -1,4 +1,6 @@
-"""Two hidden layers, the first wider than the input, from answers of few digits: traces, then fits.
+"""Two hidden layers from answers of few digits where the upper one is traced, then fitted.
+
+Above a first layer that is wider than the input:
 
 1. :mod:`revelu.recover.deep.wide_rows` finds the hyperplanes of the first layer.
 2. Rows above are traced from points of their surfaces, before any sign below is known
@@ -6,6 +8,9 @@
 3. They tell the signs of the first layer (:mod:`revelu.recover.deep.rough_signs`).
 4. All layers are fitted to what explains most answers, lest neurons that are missing move others.
    Those are left to :mod:`revelu.recover.deep.rough_growth`.
+
+Of a first layer that is no wider, signs are known and lines have shown points above it: step 2 is
+enough, in coordinates of its rows.
 """
 
 import logging
@@ -211,8 +216,9 @@ class RoughUpper:
         is_vague = first.errors > self.vague
         d = first.W.shape[1]
         rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
-        sharp = rows.measured(ask, noise, first.take(is_vague), first.take(~is_vague), rng)
-        return first.take(~is_vague).joined(sharp) if len(sharp) == is_vague.sum() else first
+        vague, known = first.take(is_vague), first.take(~is_vague)
+        sharp, goes_on = rows.measured(ask, noise, vague, known, rng)
+        return known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
 
     def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
         """The same as the first layer's neurons turn on; how many are unsure; how many none reads.

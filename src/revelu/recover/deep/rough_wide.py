@@ -34,8 +34,9 @@ class RoughWide(RoughLayers):
 
     Attributes
     ----------
-    most_fitted : int
-        Upper layers of no more weights than this for each output are fitted from what lines show,
+    most_fitted : float
+        Upper layers of no more neurons than this for each output and neuron below are fitted from
+        what lines show,
     upper : RoughUpper
         others traced, and all above a first layer that is wider than the input.
     growth : RoughGrowth
@@ -73,7 +74,7 @@ class RoughWide(RoughLayers):
         there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
-    most_fitted: int = 400
+    most_fitted: float = 3.0
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
@@ -149,10 +150,10 @@ class RoughWideSearch(RoughLayersSearch):
         return self._settled(upper.refined(network, everything, is_first=True))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
-        """Fit an upper layer, or trace it where it has many weights, then both layers."""
+        """Fit an upper layer, or trace it where it has many neurons, then both layers."""
         self.is_traced = False
-        n_weights = len(self._starts(first.W, first.b, others)[1]) * (len(first) + 2)
-        if n_weights <= self.how.most_fitted * len(self.noise.scale):
+        n_above = len(self._starts(first.W, first.b, others)[1])
+        if n_above <= self.how.most_fitted * len(first) * len(self.noise.scale):
             return super()._both(first, others)
         upper, space = self.how.upper, self.paid.subspace
         self.tell(f"tracing neurons above {len(first)}")

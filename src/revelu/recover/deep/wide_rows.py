@@ -128,7 +128,8 @@ class WideRows:
         # What a wrong plane has taken is free again once that is found not to go on.
         is_open = ~self._explained(seen, first)
         some = self.agreeing(seen.take(is_open), lines[is_open])
-        more = self.measured(ask, noise, some, first, rng)
+        more, goes_on = self.measured(ask, noise, some, first, rng)
+        more = more.take(goes_on)
         return seen, lines, self.rough.joined(first, more)
 
     def _explained(self, seen: Rows, first: Rows) -> BoolArray:
@@ -139,10 +140,14 @@ class WideRows:
 
     def measured(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, known: Rows, rng: np.random.Generator
-    ) -> Rows:
+    ) -> tuple[Rows, BoolArray]:
         """Take the plane through points of each, those again that are vague after that.
 
-        Rows that go on nowhere go.
+        Returns
+        -------
+        rows : Rows
+        goes_on : ndarray of bool, shape (m,)
+            Whether the function bends where each row's hyperplane is, as far as points were taken.
         """
         goes_on = np.zeros(len(rows), dtype=bool)
         W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
@@ -170,7 +175,7 @@ class WideRows:
                     W[i], b[i], errors[i] = row[:-1], row[-1], error
                 goes_on[i] = agrees and errors[i] < self.worst
             todo = np.flatnonzero(errors > self.fine)
-        return replace(rows, W=W, b=b, errors=errors).take(goes_on)
+        return replace(rows, W=W, b=b, errors=errors), goes_on
 
     def _clear_lines(
         self,
