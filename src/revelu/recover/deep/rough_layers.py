@@ -68,7 +68,9 @@ class RoughLayers:
     near, mends : float
         or no more than so many, and others more than this share of that.
     max_steps : int
-        Of each fit.
+        Of each fit,
+    slow : float
+        the first of which ends where three steps gain less than this share each.
     promising : float
         One that leaves more than this share of the answers' variation is no start;
     equations : float
@@ -134,6 +136,7 @@ class RoughLayers:
     n_extra: tuple[int, ...] = (0, 4, 8)
     n_starts: int = 3
     max_steps: int = 100
+    slow: float = 0.01
     close: float = 5.0
     near: float = 50.0
     mends: float = 0.5
@@ -313,7 +316,7 @@ class RoughLayersSearch(Search):
         return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True))
 
     def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
-        stop = Stop(self.how.max_steps, goal=self.how.limit)
+        stop = Stop(self.how.max_steps, self.how.slow, goal=self.how.limit)
         if not n_extra:
             return fit(start, samples, stop)
         return fit_at_once(

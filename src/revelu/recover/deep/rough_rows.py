@@ -3,7 +3,9 @@
 1. Lines give rows of all layers, each with its error (:mod:`revelu.recover.fit.line_rows`).
 2. A hyperplane of the first layer bends the function wherever it goes, another's ends.
 3. The plane through far apart points of a hyperplane is far better known than its row.
-4. A step along a column of the pseudo-inverse of the rows moves one neuron alone: below 0 nothing
+4. Where the function changes though all known sums stay as they are, a neuron is missing: lines
+   along which they stay show it.
+5. A step along a column of the pseudo-inverse of the rows moves one neuron alone: below 0 nothing
    changes, and above it something does.
 """
 
@@ -14,7 +16,8 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import plane_through
-from revelu.probe.line import Ask
+from revelu.probe.line import Ask, Line
+from revelu.probe.region import Everywhere
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.rows import Rows
@@ -116,11 +119,14 @@ class RoughRows:
         k = len(noise.scale)
         seen, ended, n_quiet = Rows.none(d, k), Rows.none(d, k), 0
         first = Rows.none(d, k) if first is None else first
+        line: Line | None = None
         for turn in range(self.max_lines):
             is_paid = turn == 0 and known is not None
-            # A row of which it is not known whether it ends is measured again.
-            told = first.joined(ended)
-            more = known if is_paid else self.rows.find_new(ask, d, noise, told, rng)
+            # A row of which it is not known whether it ends is measured again, and all are where
+            # one is missing: a hyperplane that others cross too often seems to end.
+            told = first.joined(ended) if line is None else first
+            more = known if is_paid else self.rows.find_new(ask, d, noise, told, rng, line)
+            was_beside, line = line is not None, None
             if more is None:
                 continue
             seen = seen.joined(more)
@@ -134,8 +140,14 @@ class RoughRows:
                     break
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
             # Lines that show no more of the first layer show more of the upper one.
-            if n_quiet == self.max_quiet or (n_quiet and self._is_whole(ask, noise, first, rng)):
+            if n_quiet == self.max_quiet:
                 break
+            if not (n_quiet or was_beside):
+                continue
+            if self._is_whole(ask, noise, first, rng):
+                break
+            if len(first) and isinstance(self.rows.region, Everywhere):
+                line = _beside(first, rng)
         others = unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
 
@@ -251,6 +263,17 @@ class RoughRows:
             votes[open_] += (rises > least) & (falls < self.quiet * rises)
             votes[open_] -= (falls > least) & (rises < self.quiet * falls)
         return np.sign(votes)
+
+
+def _beside(first: Rows, rng: np.random.Generator) -> Line:
+    """A line along which known sums stay as they are: what bends there hears a missing neuron."""
+    d = first.W.shape[1]
+    basis = np.linalg.qr(first.W.T)[0]
+    x, v = rng.standard_normal((2, d))
+    v = v - basis @ (basis.T @ v)
+    v /= np.linalg.norm(v)
+    x = x - (x @ v) * v
+    return Line(x, np.linalg.norm(x) * v)
 
 
 def unit(rows: Rows) -> Rows:

@@ -89,13 +89,19 @@ class LineRows:
     max_lines: int = 2
 
     def find_new(
-        self, ask: Ask, d: int, noise: NoiseFloor, known: Rows, rng: np.random.Generator
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        known: Rows,
+        rng: np.random.Generator,
+        line: Line | None = None,
     ) -> Rows | None:
         """Measure the rows of the kinks of a line that known rows do not explain.
 
         Parameters and errors are those of :meth:`look`; None where the line has no affine pieces.
         """
-        seen = self.look(ask, d, noise, known, rng)
+        seen = self.look(ask, d, noise, known, rng, line)
         return None if seen is None else seen[0]
 
     def look(
