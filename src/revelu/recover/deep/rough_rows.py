@@ -79,7 +79,7 @@ class RoughRows:
     n_tests: tuple[int, ...] = (3, 8)
     n_doubted: int = 24
     false: float = 0.1
-    spare: int = 3
+    spare: int = 8
     max_rounds: int = 3
     fine: float = 3e-5
     worst: float = 1e-2

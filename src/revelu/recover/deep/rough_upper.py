@@ -63,7 +63,13 @@ class Traced:
 def _narrow() -> RoughTraces:
     trace = TraceTuning(fewest=8.0, least=0.3)
     return RoughTraces(
-        trace=trace, n_segments=(12, 12, 12, 12), few=2, astray=30, n_wrong=16, n_places=0
+        trace=trace,
+        n_segments=(12, 12, 12, 12),
+        few=2,
+        astray=30,
+        n_wrong=16,
+        n_places=0,
+        most_wrong=0.5,
     )
 
 

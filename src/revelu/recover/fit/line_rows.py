@@ -240,13 +240,16 @@ class LineRows:
         line, found = scan.line, np.full(len(scan.kinks), -1, dtype=np.intp)
         if not len(known) or not len(found):
             return found
-        slopes = known.W @ line.v
-        t = -(known.W @ line.x0 + known.b) / slopes
         norms, columns = (np.linalg.norm(a, axis=1) for a in (known.W, known.A))
+        slopes, size = known.W @ line.v, norms * float(np.linalg.norm(line.v))
+        # A hyperplane along the line meets it, to rounding, far out.
+        least = np.finfo(np.float64).eps * np.where(size > 0.0, size, 1.0)
+        slopes = np.where(np.abs(slopes) > least, slopes, least)
+        t = -(known.W @ line.x0 + known.b) / slopes
         reach = known.errors * norms * np.linalg.norm(line.points(t), axis=1)
         angle = self.matching * (reach / np.abs(slopes) / (1.0 + t**2) + SIGMAS * nu)
         jumps = known.A * np.abs(slopes)[:, None]
-        along = known.errors * norms * float(np.linalg.norm(line.v)) / np.sqrt(len(line.v))
+        along = known.errors * size / np.sqrt(len(line.v))
         jump = self.same_jump * np.linalg.norm(jumps, axis=1) + self.matching * along * columns
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / angle
         differ = np.linalg.norm(scan.jumps[:, None] - jumps, axis=2) / jump
