@@ -154,7 +154,7 @@ def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed
     assert found is not None
     assert oracle.n_queries - before < 40 * target.truth.n_parameters
     fresh = np.random.default_rng(9).standard_normal((20_000, 12))
-    on, seen = (n.preactivations(fresh)[1] > 0 for n in (target.truth, found))
+    on, seen = (n.preactivations(fresh)[1] > 0 for n in (target.truth, found.network))
     # A neuron may come back turned round, with an affine rest.
     same = np.maximum(
         *(
@@ -164,7 +164,7 @@ def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed
     )
     often = np.minimum(on.mean(axis=0), 1.0 - on.mean(axis=0)) > 0.03
     assert (same[often] > 0.999).mean() > 0.9
-    assert len(found.biases[1]) <= 30
+    assert len(found.network.biases[1]) <= 30
 
 
 @pytest.mark.parametrize("seed", [2, 3])

@@ -73,7 +73,7 @@ class RoughRows:
     rows: LineRows = field(default_factory=LineRows)
     crossings: Crossings = field(default_factory=Crossings)
     max_lines: int = 12
-    max_quiet: int = 4
+    max_quiet: int = 8
     n_pairs: int = 24
     leak: float = 100.0
     n_tests: tuple[int, ...] = (3, 8)

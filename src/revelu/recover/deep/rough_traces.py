@@ -244,7 +244,7 @@ class TraceSearch:
     below : Below
         The first layer.
     samples : Samples
-        Answers that the outputs are fitted to.
+        Answers that the outputs are fitted to, the first of them; those that were looked at follow.
     how : RoughTraces
     rows : list of TracedRow
         Those that are known,
@@ -342,9 +342,11 @@ class TraceSearch:
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
         log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
         if not 0.0 < is_wrong.mean() <= self.how.most_wrong:
+            self.samples = self.samples.joined(fresh)
             return 0
+        self.samples = self.samples.joined(fresh.take(~is_wrong))
         # What is rarely on shows in these alone.
-        rare = Samples(X[is_wrong], fresh.Y[is_wrong], sigma[is_wrong])
+        rare = fresh.take(is_wrong)
         self.wrong = rare if self.wrong is None else self.wrong.joined(rare)
         self._look_from(X[is_wrong], X[~is_wrong], known, rows)
         self._drop_false()

@@ -149,6 +149,7 @@ class RoughUpper:
             samples = self._as_many(samples, oracle, noise, rng, n)
             search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces)
             search.find()
+            samples = search.samples
             found = self._signed(search) if search.rows else None
             is_sure = found is not None and not (found[1] or search.is_astray)
             if is_sure or turn + 1 == self.n_searches:
@@ -185,7 +186,7 @@ class RoughUpper:
         first: Rows,
         others: Rows,
         samples: Samples,
-    ) -> Network | None:
+    ) -> Traced | None:
         """Find rows above a first layer no wider than the input; None where none is traced.
 
         What lines have shown above it are seeds.  Its neurons are all that answers depend on, and
@@ -202,8 +203,8 @@ class RoughUpper:
 
         Returns
         -------
-        Network
-            Of both layers, with an affine rest.
+        Traced
+            Both layers.
         """
         first, space = self._sharp(ask, noise, rng, first), Subspace.of_rows(first.W)
         below = Below(space.coordinates(first.W), first.b)
@@ -215,7 +216,15 @@ class RoughUpper:
             replace(others, W=space.coordinates(others.W), X=space.coordinates(others.X))
         )
         search.find()
-        return space.in_all_coordinates(search.network()) if search.rows else None
+        if not search.rows:
+            return None
+        asked, n_wrong = search.samples, 0
+        if search.wrong is not None:
+            asked, n_wrong = asked.joined(search.wrong), len(search.wrong.X)
+        # What was asked of the first layer's neurons alone is an input, too.
+        X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
+        network = space.in_all_coordinates(search.network())
+        return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong=n_wrong)
 
     def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
         """The same, those that are vague measured once more."""

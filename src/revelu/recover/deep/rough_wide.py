@@ -86,7 +86,7 @@ class RoughWide(RoughLayers):
     n_wide_fresh: int = 1500
     wide_spreads: tuple[float, ...] = (1.0,)
     looks: float = 2.5
-    narrow_looks: float = 0.5
+    narrow_looks: float = 1.0
     few_wrong: int = 24
     hopeless: float = 0.5
     sharp: float = 3.0
@@ -160,16 +160,19 @@ class RoughWideSearch(RoughLayersSearch):
         Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
         some = Samples(Z, Y, np.outer(self.noise.growth(Z) / np.sqrt(2.0), self._errors))
         target = self._answers, self.noise, self.rng, self.tell
-        network = upper.above(*target, first, others, some)
-        is_near = network is not None and (
-            upper.typical(network, some) <= self.how.promising * some.spread()
+        found = upper.above(*target, first, others, some)
+        is_near = found is not None and (
+            upper.typical(found.network, some) <= self.how.promising * some.spread()
         )
         if not is_near and self._is_deeper(first):
             return self._deeper(first)
-        if network is None:
+        if found is None:
             return self._ended("no row above the first layer was traced")
-        network = network if space is None else space.in_all_coordinates(network)
-        self.is_traced = True
+        network, X = found.network, found.samples.X
+        if space is not None:
+            network, X = space.in_all_coordinates(network), space.points(X)
+        self.is_traced, self.X, self.Y = True, X, found.samples.Y
+        self.is_drawn = np.arange(len(X)) < len(X) - found.n_wrong
         self._ask_fresh(self._n_fitted(network) - len(self.X))
         network = self._joined(network)
         return self._settled(upper.refined(network, self._everything(), is_first=True))
@@ -189,8 +192,7 @@ class RoughWideSearch(RoughLayersSearch):
             if before <= self.how.faint:
                 break
             is_right = ~self.how.growth.wrong(network, everything)
-            X, Y, sigma = (a[is_right] for a in (self.X, self.Y, everything.sigma))
-            network = self.how.missing.joined(network, Samples(X, Y, sigma), self.rng)
+            network = self.how.missing.joined(network, everything.take(is_right), self.rng)
             if upper.typical(network, everything) > self.how.gains * before:
                 break
         return network
@@ -359,7 +361,7 @@ class RoughWideSearch(RoughLayersSearch):
         rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
         if wrong is not None:
             rows = np.union1d(rows, np.flatnonzero(wrong))
-        return Samples(self.X[rows], self.Y[rows], everything.sigma[rows])
+        return everything.take(rows)
 
     @property
     def _spreads(self) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ from revelu.numerics.gauss_newton import (
     take_full_steps,
 )
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 def degrees_of_freedom(network: Network) -> int:
@@ -71,6 +71,11 @@ class Samples:
         """The same with one error an output, the root mean square of all answers'."""
         sigma = np.broadcast_to(self.sigma, self.Y.shape)
         return Samples(self.X, self.Y, np.sqrt(np.mean(sigma**2, axis=0)))
+
+    def take(self, which: BoolArray | IntArray) -> "Samples":
+        """Some of them."""
+        sigma = self.sigma if self.sigma.ndim == 1 else self.sigma[which]
+        return Samples(self.X[which], self.Y[which], sigma)
 
     def joined(self, other: "Samples") -> "Samples":
         """Both."""
