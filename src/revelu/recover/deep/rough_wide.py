@@ -74,7 +74,7 @@ class RoughWide(RoughLayers):
         there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
-    most_fitted: float = 3.0
+    most_fitted: float = 4.0
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)

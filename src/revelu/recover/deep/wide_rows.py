@@ -43,6 +43,13 @@ class WideRows:
         Rows of lines err by this share of what is claimed of them at most, most by less.
     least : int
         Lines that have to agree.
+    n_tests : int
+        At so many points of each hyperplane it is seen first whether it may go on (0: that is not
+        looked at),
+    met, met_longer : float
+        if it is met at this share of them, or on longer lines at that,
+    middle : float
+        no farther from the middle than this share of them.
     n_points : int
         Points of each hyperplane that its row is taken from at last,
     n_drawn : int
@@ -65,6 +72,10 @@ class WideRows:
     near: float = 3.0
     sharp: float = 0.5
     least: int = 2
+    n_tests: int = 6
+    met: float = 0.3
+    met_longer: float = 0.5
+    middle: float = 0.15
     n_points: int = 16
     n_drawn: int = 8
     fine: float = 4e-6
@@ -151,7 +162,8 @@ class WideRows:
         """
         goes_on = np.zeros(len(rows), dtype=bool)
         W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        todo, sigma = np.arange(len(b)), self.rough.crossings.noise * noise.relative
+        may_go_on = self._may_go_on(ask, noise, rows, known, rng)
+        todo, sigma = np.flatnonzero(may_go_on), self.rough.crossings.noise * noise.relative
         d = W.shape[1]
         for n in (self.n_points, 2 * self.n_points):
             if not len(todo):
@@ -174,8 +186,30 @@ class WideRows:
                 if agrees:
                     W[i], b[i], errors[i] = row[:-1], row[-1], error
                 goes_on[i] = agrees and errors[i] < self.worst
-            todo = np.flatnonzero(errors > self.fine)
+            todo = np.flatnonzero(may_go_on & (errors > self.fine))
         return replace(rows, W=W, b=b, errors=errors), goes_on
+
+    def _may_go_on(
+        self, ask: Ask, noise: NoiseFloor, rows: Rows, known: Rows, rng: np.random.Generator
+    ) -> BoolArray:
+        """Whether the function bends at a few points of each hyperplane, or on longer lines there.
+
+        Most planes that two lines happen to agree on are no neuron's.
+        """
+        n, may = self.n_tests, np.zeros(len(rows), dtype=bool)
+        sigma = self.rough.crossings.noise * noise.relative
+        for longer, share in ((1.0, self.met), (self.longer, self.met_longer)):
+            todo = np.flatnonzero(~may)
+            if not n or not len(todo):
+                break
+            W, b, errors = rows.W, rows.b, rows.errors
+            wide = np.full(len(todo), longer)
+            lines = self._clear_lines(W, b, errors, todo, known, n, wide, noise, rng)
+            seen = lines.read(ask(lines.points) / noise.unit, sigma)
+            # Kinks of others lie anywhere on a line, its own in the middle.
+            own = seen.is_kink & (np.abs(seen.tau) <= self.middle * lines.T)
+            may[todo] = own.reshape(len(todo), n).mean(axis=1) >= share
+        return may | (n == 0)
 
     def _clear_lines(
         self,
