@@ -386,7 +386,7 @@ class RoughLayersSearch(Search):
             bad, cost = self._wrong(network, self.how.n_fresh), self._cost(network)
             log.info("%s: cost %.3g, %d wrong", network, cost, len(bad))
             if explains and not len(bad):
-                self.network = network = self._plain(network)
+                self.network = network = self._without_spare_below(self._plain(network))
                 return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
             if not (explains or network.architecture[-2]):
                 break
@@ -534,14 +534,24 @@ class RoughLayersSearch(Search):
 
     def _pruned(self, network: Network) -> Network:
         """Take out neurons that are not needed, those of the first layer that were added, too."""
-        while self.has_spare_below:
-            smaller = self._fitted(without_least(network, self.X), self._everything())
-            self.has_spare_below = self._explains(smaller)
-            network = smaller if self.has_spare_below else network
+        network = self._without_spare_below(network)
         everything, top = self._everything(), top_of(network)
         above = Samples(network.activations(self.X)[-2], self.Y, everything.sigma)
         smaller = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
         return self._replaced(network, smaller)
+
+    def _without_spare_below(self, network: Network) -> Network:
+        """Take out neurons of the first layer, if any were added, as long as others do without."""
+        while self.has_spare_below:
+            # One of a few: what a neuron is worth is told roughly before the others are fitted.
+            ranks = range(min(self.how.n_spare, network.architecture[1]))
+            each = (without_least(network, self.X, rank) for rank in ranks)
+            fitted = (self._fitted(smaller, self._everything()) for smaller in each)
+            smaller = next((found for found in fitted if self._explains(found)), None)
+            if smaller is None:
+                break
+            network = smaller
+        return network
 
     def _plain(self, network: Network) -> Network:
         """Turn upper neurons until no affine rest is left."""

@@ -124,8 +124,10 @@ class SpareNeurons:
         return Network(weights, [np.append(b, new_b), *network.biases[1:]], skip=skip)
 
 
-def without_least(network: Network, X: FloatArray) -> Network:
+def without_least(network: Network, X: FloatArray, rank: int = 0) -> Network:
     """Take out the neuron of the first layer that others replace best, at ``X (n, d)``.
+
+    Or second best, by its rank.
 
     Those above it then take in what the others and a constant explain of it, so that copies of one
     neuron that cancel each other, however large their weights, go before what is faint and alone.
@@ -142,7 +144,8 @@ def without_least(network: Network, X: FloatArray) -> Network:
     # span; singular values below rounding count as rounding.
     s = np.maximum(s, s[0] * np.finfo(float).eps)
     outside = 1.0 / np.linalg.norm(vt / s[:, None], axis=0)[:m]
-    least = int(np.argmin(outside * sizes[:m] * np.linalg.norm(network.weights[1], axis=0)))
+    worth = outside * sizes[:m] * np.linalg.norm(network.weights[1], axis=0)
+    least = int(np.argsort(worth, kind="stable")[rank])
     others = np.delete(np.arange(m + 1), least)
     taken_over = np.linalg.lstsq(H[:, others], H[:, least])[0] * sizes[least]
     taken_over /= np.where(sizes[others] > 0.0, sizes[others], 1.0)
