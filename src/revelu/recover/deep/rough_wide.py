@@ -19,6 +19,7 @@ from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_traces import TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.trace import Below
+from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
 from revelu.recover.rows import Rows
@@ -47,6 +48,8 @@ class RoughWide(RoughLayers):
         also where traces end and the median of what is left is more than so many errors,
     n_joins, gains : int, float
         so often at most, as long as each time leaves no more than this share of it.
+    idle : float
+        Traced rows are left out that others replace to within so many errors.
     n_wide_rounds : int
         Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
@@ -81,6 +84,7 @@ class RoughWide(RoughLayers):
     faint: float = 3.0
     n_joins: int = 3
     gains: float = 0.5
+    idle: float = 0.3
     n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 1500
@@ -175,7 +179,17 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_drawn = np.arange(len(X)) < len(X) - found.n_wrong
         self._ask_fresh(self._n_fitted(network) - len(self.X))
         network = self._joined(network)
-        return self._settled(upper.refined(network, self._everything(), is_first=True))
+        network = upper.refined(network, self._everything(), is_first=True)
+        return self._settled(self._without_idle(network))
+
+    def _without_idle(self, network: Network) -> Network:
+        """A network without upper neurons that others replace, as rows that are no neuron's."""
+        everything = self._everything()
+        right = everything.take(~self.how.growth.wrong(network, everything))
+        above = Samples(network.activations(right.X)[-2], right.Y, right.sigma)
+        found = with_top(network, drop_idle(top_of(network), above, self.how.idle))
+        log.info("%s: %s without what is idle", network, found)
+        return found
 
     def _n_fitted(self, network: Network) -> int:
         """How many answers all layers are fitted to."""
