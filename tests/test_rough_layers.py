@@ -12,7 +12,7 @@ from revelu.probe.region import Orthant
 from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_outputs import RoughOutputs
-from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_rows import RoughRows, beside, unit
 from revelu.recover.deep.rough_signs import signs_by_most
 from revelu.recover.deep.rough_spare import SpareNeurons, without_least
 from revelu.recover.deep.rough_upper import RoughUpper
@@ -138,6 +138,26 @@ def test_two_hidden_layers_in_float32_come_back(widths, queries):
     assert np.quantile(off, 0.999) < 1e-5
     assert np.median(off) < 1e-6
     assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+
+
+def test_a_row_that_lines_have_lost_shows_where_known_sums_stay_as_they_are():
+    target = InFloat32(zoo.random_network([14, 6, 8, 1], seed=3))
+    oracle, rng = Oracle(target, 14), np.random.default_rng(30)
+    noise, W, b = measure_noise(oracle, 3), target.truth.weights[0], target.truth.biases[0]
+    norms = np.linalg.norm(W, axis=1)
+    W, b = W / norms[:, None], b / norms
+    # All but the first are known; its row is not looked for on lines that all rows meet.
+    known = Rows(W[1:], b[1:], np.ones((5, 1)), np.full(5, 1e-6), -b[1:, None] * W[1:])
+    line = beside(known, rng)
+    np.testing.assert_allclose(W[1:] @ line.v, 0.0, atol=1e-12)
+    before = oracle.n_queries
+    seen = LineRows().find_new(oracle, 14, noise, known, rng, line)
+    assert oracle.n_queries - before < 1500
+    found = unit(seen)
+    apart = [np.abs(sign * found.W - W[0]).max(axis=1).min() for sign in (1.0, -1.0)]
+    assert min(apart) < 0.02
+    first, _ = RoughRows().find(oracle, 14, noise, rng, None, known)
+    assert len(first) == 6
 
 
 @pytest.mark.parametrize("seed", [4, 5])

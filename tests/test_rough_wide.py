@@ -137,3 +137,17 @@ def test_nothing_is_traced_where_nothing_is_wrong():
     before = oracle.n_queries
     assert search._traced(network) is network
     assert oracle.n_queries == before
+
+
+def test_rows_that_others_replace_are_left_out_and_a_rare_one_stays():
+    truth, oracle, noise = target(1, rare=(0,))
+    rng = np.random.default_rng(2)
+    # A copy of a neuron and one that gives nothing.
+    copy = with_more(truth, truth.weights[1][2], truth.biases[1][2], 0.0)
+    wide = with_more(copy, rng.standard_normal(8), 0.1, 1e-9)
+    search = search_of(oracle, noise, rng)
+    found = search._without_idle(wide)
+    assert found.architecture == (4, 8, 6, 1)
+    X = np.random.default_rng(8).standard_normal((5000, 4))
+    rare = np.maximum(truth.preactivations(X)[1][:, 0], 0.0) * abs(truth.weights[2][0, 0])
+    assert np.abs(found(X) - truth(X)).max() < 0.1 * rare.max()

@@ -99,3 +99,21 @@ def test_the_span_has_the_row_of_a_neuron_that_seldom_fires(seed):
 def test_a_subspace_is_of_scale_1_unless_said():
     basis = np.eye(3)[:2]
     np.testing.assert_array_equal(Subspace(basis).points(np.eye(2)), basis)
+
+
+@pytest.mark.parametrize("widths", [[7, 3, 2], [7, 3, 4, 2]], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_a_network_on_a_subspace_answers_as_in_all_coordinates(widths, scale):
+    network = zoo.random_network(widths, seed=2)
+    skip = np.ones((2, 7 if len(widths) == 3 else 3)), np.zeros(2)
+    network = Network(network.weights, network.biases, skip=skip)
+    rows = Subspace(Subspace.of_rows(network.weights[0]).basis, scale)
+    X = np.random.default_rng(1).standard_normal((20, rows.dim)) @ rows.basis
+    inside = rows.inside(network)
+    np.testing.assert_allclose(inside(rows.coordinates(X)), network(X), atol=1e-12)
+    np.testing.assert_allclose(rows.in_all_coordinates(inside)(X), network(X), atol=1e-12)
+
+
+def test_the_span_of_many_rows_is_everything():
+    W = np.random.default_rng(0).standard_normal((6, 4))
+    np.testing.assert_array_equal(Subspace.of_rows(W).basis, np.eye(4))

@@ -147,7 +147,7 @@ class RoughRows:
             if self._is_whole(ask, noise, first, rng):
                 break
             if len(first) and isinstance(self.rows.region, Everywhere):
-                line = _beside(first, rng)
+                line = beside(first, rng)
         others = unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
 
@@ -265,7 +265,7 @@ class RoughRows:
         return np.sign(votes)
 
 
-def _beside(first: Rows, rng: np.random.Generator) -> Line:
+def beside(first: Rows, rng: np.random.Generator) -> Line:
     """A line along which known sums stay as they are: what bends there hears a missing neuron."""
     d = first.W.shape[1]
     basis = np.linalg.qr(first.W.T)[0]

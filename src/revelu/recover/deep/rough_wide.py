@@ -180,7 +180,8 @@ class RoughWideSearch(RoughLayersSearch):
         self._ask_fresh(self._n_fitted(network) - len(self.X))
         network = self._joined(network)
         network = upper.refined(network, self._everything(), is_first=True)
-        return self._settled(self._without_idle(network))
+        network = upper.refined(self._without_idle(network), self._everything())
+        return self._settled(network)
 
     def _without_idle(self, network: Network) -> Network:
         """A network without upper neurons that others replace, as rows that are no neuron's."""
