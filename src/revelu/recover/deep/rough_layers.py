@@ -65,8 +65,8 @@ class RoughLayers:
         from so many random starts each,
     close : float
         until one leaves no more than this many errors,
-    near, mends : float
-        or no more than so many, and others more than this share of that.
+    near : float
+        or so many, where there are random ones.
     max_steps : int
         Of each fit,
     slow : float
@@ -139,7 +139,6 @@ class RoughLayers:
     slow: float = 0.01
     close: float = 5.0
     near: float = 50.0
-    mends: float = 0.5
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -235,13 +234,12 @@ class RoughLayersSearch(Search):
         best: Fit | None = None
         said = self._ended("no upper layer explains the answers")
         for n_extra in self.how.n_extra:
-            upper, before = self._upper(first, others, n_extra), best
+            upper = self._upper(first, others, n_extra)
             if upper is not None and (best is None or upper.cost < best.cost):
                 best = upper
-            is_close = best is not None and best.cost < self.how.close
-            if best is not None and before is not None and before.cost < self.how.near:
-                # What neurons above do not mend is wrong below.
-                is_close |= best.cost > self.how.mends * before.cost
+            # What several starts have left is of rows below.
+            close = self.how.near if n_extra else self.how.close
+            is_close = best is not None and best.cost < close
             if not is_close and not n_extra and self._is_deeper(first):
                 return self._deeper(first)
             # A joint fit takes far longer than another start, which may be better.
