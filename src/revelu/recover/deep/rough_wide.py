@@ -348,7 +348,7 @@ class RoughWideSearch(RoughLayersSearch):
         looks = self.how.narrow_looks if is_narrow else self.how.looks
         many = int(looks * network.n_parameters)
         is_wrong = len(self.seen.X) > 0 and bool(growth.wrong(network, everything).any())
-        for n in () if is_wrong else (min(self.how.n_wide_fresh, many), many):
+        for n in () if is_wrong else (min(self.how.n_wide_fresh, many // 2), many):
             n_wrong = int(self._wrong_of(network, limit).sum())
             if not n_wrong or (n_wrong < self.how.few_wrong and len(self.seen.X) < many):
                 X = self.rng.standard_normal((n, self.oracle.dim_in))
