@@ -56,8 +56,9 @@ class RoughLayers:
         nor one that the rows below leave more of.
     same : float
         Share by which entries of one neuron's row may differ.
-    upper_equations : float
-        Equations a parameter of the upper layer's fit,
+    upper_equations, most_told : float, int
+        Equations a parameter of the upper layer's fit, as many of an answer as it has outputs, but
+        no more than so many,
     n_extra : tuple of int
         with so many random neurons beside the seeds' in turn, where a fit of all layers from
         fewer does not agree,
@@ -133,6 +134,7 @@ class RoughLayers:
     worst_rest: float = 0.1
     same: float = 0.05
     upper_equations: float = 6.0
+    most_told: int = 3
     n_extra: tuple[int, ...] = (0, 4, 8)
     n_starts: int = 3
     max_steps: int = 100
@@ -291,7 +293,8 @@ class RoughLayersSearch(Search):
         V, c = self._starts(W, b, others)
         m, k, width = len(b), len(self.noise.scale), len(c)
         n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
-        Z, Y = self._asked_below(int(np.ceil(self.how.upper_equations * n_weights / k)))
+        each = min(k, self.how.most_told)
+        Z, Y = self._asked_below(int(np.ceil(self.how.upper_equations * n_weights / each)))
         H = np.maximum(Z @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
         sigma = np.hypot(self._errors, 2.0 * error * Y.std(axis=0))
