@@ -1,9 +1,7 @@
 """Two hidden layers from answers of few digits: rough rows, then one joint fit.
 
 1. ``rough_rows`` finds the first layer, and rows of what is above it.
-2. At a critical point of an upper neuron its gradient is ``sum_i v_i w_i`` over the first-layer
-   neurons that are on: those entries of its row.  Points that agree where they share entries
-   are of one neuron.
+2. ``rough_starts`` makes rows above it of these.
 3. The upper layer is a network of one hidden layer in what the first puts out: fitted from those
    rows, beside random ones, and pruned.
 4. All layers are fitted at once, which forgives errors of a hundredth in every weight, to ever
@@ -25,6 +23,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import RoughAbove
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.deep.rough_spare import SpareNeurons, size_of_rest, without_least
+from revelu.recover.deep.rough_starts import RoughStarts
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
@@ -50,12 +49,8 @@ class RoughLayers:
         How it is told that there are more than two.
     n_searches : int
         Searches for rows of the first layer, more where no upper layer explains the answers.
-    worst_seed : float
-        A row of a larger error says nothing of an upper neuron,
-    worst_rest : float
-        nor one that the rows below leave more of.
-    same : float
-        Share by which entries of one neuron's row may differ.
+    starts : RoughStarts
+        How rows above it are begun with.
     upper_equations, most_told : float, int
         Equations a parameter of the upper layer's fit, as many of an answer as it has outputs, but
         no more than so many,
@@ -130,9 +125,7 @@ class RoughLayers:
     first: RoughRows = field(default_factory=RoughRows)
     above: RoughAbove = field(default_factory=RoughAbove)
     n_searches: int = 2
-    worst_seed: float = 0.03
-    worst_rest: float = 0.1
-    same: float = 0.05
+    starts: RoughStarts = field(default_factory=RoughStarts)
     upper_equations: float = 6.0
     most_told: int = 3
     n_extra: tuple[int, ...] = (0, 4, 8)
@@ -290,7 +283,7 @@ class RoughLayersSearch(Search):
     def _upper(self, first: Rows, others: Rows, n_extra: int) -> Fit | None:
         """Steps 2 and 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
-        V, c = self._starts(W, b, others)
+        V, c = self.how.starts.find(first, others)
         m, k, width = len(b), len(self.noise.scale), len(c)
         n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
         each = min(k, self.how.most_told)
@@ -328,38 +321,6 @@ class RoughLayersSearch(Search):
             start,
             max_steps=self.how.max_steps,
         )
-
-    def _starts(self, W: FloatArray, b: FloatArray, others: Rows) -> tuple[FloatArray, FloatArray]:
-        """Rows above the first layer, as far as single critical points show them."""
-        rows: list[FloatArray] = []
-        for w, x, error in zip(others.W, others.X, others.errors, strict=True):
-            on = W @ x + b > 0
-            if error > self.how.worst_seed or not on.any():
-                continue
-            v, full = np.linalg.lstsq(W[on].T, w, rcond=None)[0], np.zeros(len(b) + 1)
-            if np.linalg.norm(W[on].T @ v - w) > self.how.worst_rest:
-                continue
-            full[:-1][on] = v
-            # The critical point itself gives the constant.
-            full[-1] = -v @ (W[on] @ x + b[on])
-            self._merge(rows, full)
-        found = np.array(rows).reshape(-1, len(b) + 1)
-        return found[:, :-1], found[:, -1]
-
-    def _merge(self, rows: list[FloatArray], new: FloatArray) -> None:
-        """Add a row, or its entries to the row that agrees where both have any."""
-        for known in rows:
-            common = (known != 0) & (new != 0)
-            least = 0.5 * min((known != 0).sum(), (new != 0).sum())
-            if common.sum() <= max(3, least):
-                continue
-            x, y = known[common], new[common]
-            scale = (x @ y) / (y @ y)
-            if np.linalg.norm(x - scale * y) < self.how.same * np.linalg.norm(x):
-                missing = (known == 0) & (new != 0)
-                known[missing] = scale * new[missing]
-                return
-        rows.append(new)
 
     def _settled(self, network: Network) -> Candidate:
         """Step 4: fit all layers until fresh answers agree; these come last of all."""

@@ -75,7 +75,7 @@ def _narrow() -> RoughTraces:
 
 @dataclass(frozen=True)
 class RoughUpper:
-    """How upper rows are found above a first layer that is wider than the input.
+    """How upper rows are traced, above a first layer of any width.
 
     Attributes
     ----------

@@ -156,7 +156,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, or trace it where it has many neurons, then both layers."""
         self.is_traced = self.is_nearly_right = False
-        n_above = len(self._starts(first.W, first.b, others)[1])
+        n_above = len(self.how.starts.find(first, others)[1])
         if n_above <= self.how.most_fitted * len(first) * len(self.noise.scale):
             return super()._both(first, others)
         upper, space = self.how.upper, self.paid.subspace
