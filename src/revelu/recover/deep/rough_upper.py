@@ -110,10 +110,10 @@ class RoughUpper:
         right to so many errors.
     damping, most_dense : Damping, int
         which solve normal equations up to so many parameters,
-    least_damping, most_exact : Damping, int
-        or up to so many, and with less damping, where all answers count alike: then most are right,
+    least_damping : Damping
+        and with less damping where all answers count alike: then most are right,
     most_work : float
-        and up to so many multiplications.
+        up to so many multiplications.
     """
 
     rows: WideRows = field(default_factory=WideRows)
@@ -133,9 +133,8 @@ class RoughUpper:
     slow: float = 0.9
     settled: float = 1.0
     damping: Damping = field(default_factory=lambda: Damping(1e-3))
-    most_dense: int = 4000
+    most_dense: int = 5000
     least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
-    most_exact: int = 5000
     most_work: float = 1e12
 
     def find(
@@ -298,5 +297,5 @@ class RoughUpper:
 
     def fitted(self, network: Network, samples: Samples) -> Network:
         """Fit all layers to all answers."""
-        solver, stop = Automatic(Iterative(60), self.most_exact, self.most_work), Stop(self.n_steps)
+        solver, stop = Automatic(Iterative(60), self.most_dense, self.most_work), Stop(self.n_steps)
         return fit(network, samples, stop, solver=solver, damping=self.least_damping).network

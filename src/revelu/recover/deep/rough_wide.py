@@ -16,7 +16,7 @@ from revelu.network import Network, add_networks
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
-from revelu.recover.deep.rough_traces import TraceSearch
+from revelu.recover.deep.rough_traces import TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
@@ -106,8 +106,9 @@ class RoughWideSearch(RoughLayersSearch):
 
     Attributes
     ----------
-    is_traced : bool
-        Whether the upper layer was traced.
+    grows : bool
+        Whether the network is fitted to most answers and grows where it is wrong: where its upper
+        layer was traced, or is large.
     layers : tuple of (W, b)
         It, as lines have shown it, where all signs are told.
     is_nearly_right : bool
@@ -117,7 +118,7 @@ class RoughWideSearch(RoughLayersSearch):
     """
 
     how: RoughWide = field(default_factory=RoughWide)
-    is_traced: bool = field(default=False, init=False)
+    grows: bool = field(default=False, init=False)
     layers: tuple[Layer, ...] = field(default=(), init=False)
     is_nearly_right: bool = field(default=False, init=False)
     seen: Samples = field(init=False)
@@ -143,7 +144,7 @@ class RoughWideSearch(RoughLayersSearch):
         network, samples = found.network, found.samples
         # Rows of lines are exact; a fit that lacks neurons above moves them.
         self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
-        self.is_traced, self.X, self.Y = True, samples.X, samples.Y
+        self.grows, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
         everything = self._everything()
@@ -155,7 +156,7 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, or trace it where it has many neurons, then both layers."""
-        self.is_traced = self.is_nearly_right = False
+        self.grows = self.is_nearly_right = False
         n_above = len(self.how.starts.find(first, others)[1])
         if n_above <= self.how.most_fitted * len(first) * len(self.noise.scale):
             return super()._both(first, others)
@@ -175,7 +176,7 @@ class RoughWideSearch(RoughLayersSearch):
         network, X = found.network, found.samples.X
         if space is not None:
             network, X = space.in_all_coordinates(network), space.points(X)
-        self.is_traced, self.X, self.Y = True, X, found.samples.Y
+        self.grows, self.X, self.Y = True, X, found.samples.Y
         self.is_drawn = np.arange(len(X)) < len(X) - found.n_wrong
         self._ask_fresh(self._n_fitted(network) - len(self.X))
         network = self._joined(network)
@@ -214,9 +215,9 @@ class RoughWideSearch(RoughLayersSearch):
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit to where the network was wrong, too."""
-        if self.is_traced and self.is_nearly_right:
+        if self.grows and self.is_nearly_right:
             return None
-        is_over = self.is_traced and self.n_repairs == self.how.max_wide_repairs
+        is_over = self.grows and self.n_repairs == self.how.max_wide_repairs
         if is_over and self.network is not None:
             self.is_nearly_right = seen.share >= 1.0 - self.how.nearly
             wrong = 1.0 - seen.share
@@ -225,7 +226,10 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _settled(self, network: Network) -> Candidate:
         """Let the network grow where it is wrong until fresh answers agree."""
-        if not self.is_traced:
+        if not self.grows and self._is_large(network):
+            self.grows = True
+            network = self.how.upper.refined(network, self._everything(), is_first=True)
+        if not self.grows:
             return super()._settled(network)
         growth, n_stale = self.how.growth, 0
         # What is rarely off is rarely on when it is turned round.
@@ -268,6 +272,14 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_nearly_right = share <= self.how.nearly
         return self._unresolved(self.network, share)
 
+    def _is_large(self, network: Network) -> bool:
+        """Whether steps of a fit take seconds each, but are not left to iterations.
+
+        A few that forget what is far off come closer than many that do not: one rare neuron that
+        is missing moves all others.
+        """
+        return self.how.most_dense < network.n_parameters <= self.how.upper.most_dense
+
     def _unresolved(self, network: Network, share: float) -> Candidate:
         """The best network, wrong at that share of inputs.
 
@@ -300,15 +312,35 @@ class RoughWideSearch(RoughLayersSearch):
         search.look_around(inside, X[wrong], X[~wrong])
         log.info("%d neurons traced where answers are wrong", len(search.rows))
         for row in search.rows:
-            (*v, c), column = row.row, row.seed.column
-            neurons = [
-                Network([side * np.array([v]), column[:, None]], [[side * c], 0.0 * column])
-                for side in (1.0, -1.0)
-            ]
-            # It is on where the network is wrong, and off where that is right.
-            tried = [with_top(network, add_networks(top_of(network), one)) for one in neurons]
+            tried = [*self._beside(network, row), self._instead(network, row, everything)]
             network = min((network, *tried), key=lambda n: growth.size_of_wrong(n, everything))
         return network
+
+    @staticmethod
+    def _beside(network: Network, found: TracedRow) -> list[Network]:
+        """The network with a row: it is on where that is wrong, and off where that is right."""
+        (*v, c), column = found.row, found.seed.column
+        neurons = [
+            Network([side * np.array([v]), column[:, None]], [[side * c], 0.0 * column])
+            for side in (1.0, -1.0)
+        ]
+        return [with_top(network, add_networks(top_of(network), one)) for one in neurons]
+
+    def _instead(self, network: Network, found: TracedRow, samples: Samples) -> Network:
+        """The network with a row that others stood for, roughly: outputs fitted anew leave these.
+
+        A neuron that is on at nearly all inputs is made of others that are, but for where it is off.
+        """
+        (V, A), (c, _) = network.weights[1:], network.biases[1:]
+        H, rows = network.activations(samples.X)[1], np.vstack([np.column_stack([V, c]), found.row])
+        known = np.empty((V.shape[1] + 1, 0))
+        rows, C = self.how.upper.narrow.open_.fit(
+            H, samples.Y, samples.sigma, rows, [*[known] * len(V), found.undetermined]
+        )
+        r, k = len(rows), len(A)
+        skip = (C[r:-1].T, np.zeros(k))
+        top = Network([rows[:, :-1], C[:r].T], [rows[:, -1], C[-1]], skip)
+        return with_top(network, top)
 
     def _mended(self, network: Network) -> Network:
         """A network with weights as wrong answers tell them, too, if fewer are wrong then.
@@ -380,10 +412,10 @@ class RoughWideSearch(RoughLayersSearch):
 
     @property
     def _spreads(self) -> tuple[float, ...]:
-        return self.how.wide_spreads if self.is_traced else super()._spreads
+        return self.how.wide_spreads if self.grows else super()._spreads
 
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
-        if not self.is_traced:
+        if not self.grows:
             return super()._fitted(network, samples, is_first=is_first)
         return self.how.upper.fitted(network, samples)
 
