@@ -39,7 +39,7 @@ def target(seed, *, rare=()):
 def search_of(oracle, noise, rng, n=3000, **options):
     how = replace(RoughWide(), **options)
     search = RoughWideSearch(method=how, oracle=oracle, noise=noise, rng=rng, how=how)
-    search.is_traced = True
+    search.grows = True
     search.X = rng.standard_normal((n, 4)).astype(np.float32).astype(float)
     search.Y = oracle(search.X)
     search.is_drawn = np.ones(n, dtype=bool)
@@ -129,7 +129,7 @@ def test_traces_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
     assert oracle.n_queries < 250 * truth.n_parameters
 
 
-def test_nothing_is_traced_where_nothing_is_wrong():
+def test_nothing_grows_where_nothing_is_wrong():
     truth, oracle, noise = target(1)
     search = search_of(oracle, noise, np.random.default_rng(1))
     top = top_of(truth)

@@ -329,7 +329,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _instead(self, network: Network, found: TracedRow, samples: Samples) -> Network:
         """The network with a row that others stood for, roughly: outputs fitted anew leave these.
 
-        A neuron that is on at nearly all inputs is made of others that are, but for where it is off.
+        A neuron that is nearly always on is made of others that are, but for where it is off.
         """
         (V, A), (c, _) = network.weights[1:], network.biases[1:]
         H, rows = network.activations(samples.X)[1], np.vstack([np.column_stack([V, c]), found.row])
