@@ -96,7 +96,10 @@ class RoughGrowth:
     n_drawn : int
         of so many that are drawn,
     few_told, n_each : int
-        and where a neuron is on with one below as at fewer than so many inputs, at so many.
+        and where a neuron is on with one below as at fewer than so many inputs, at so many;
+    far_spreads : tuple of float
+        above a first layer that is no wider than the input also at such: two that are never on
+        together near the origin leave the weight between them open, and what is affine with it.
     lost : float
         Neurons go that are wrong at a larger share of the inputs where they are on.
     doubtful : float
@@ -136,6 +139,7 @@ class RoughGrowth:
     step: float = 0.3
     spreads: tuple[float, ...] = (1.0,)
     n_each: int = 40
+    far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
     n_drawn: int = 50_000
     few_told: int = 10
     lost: float = 0.3
@@ -263,7 +267,9 @@ class RoughGrowth:
         """
         below, above = (Z > 0 for Z in network.preactivations(X)[:2])
         is_untold = above.T.astype(np.float64) @ below < self.few_told
-        drawn = rng.standard_normal((self.n_drawn, network.dim_in))
+        is_narrow = network.architecture[1] <= network.dim_in
+        spreads = np.sort(rng.choice(self.far_spreads if is_narrow else (1.0,), self.n_drawn))
+        drawn = spreads[:, None] * rng.standard_normal((self.n_drawn, network.dim_in))
         below, above = (Z > 0 for Z in network.preactivations(drawn)[:2])
         tells = (below.astype(np.float64) @ is_untold.T > 0) & above
         rows = [np.flatnonzero(column)[: self.n_each] for column in tells.T]

@@ -43,9 +43,12 @@ class RoughRows:
     n_tests : tuple of int
         Lines across a hyperplane that tell in turn whether it goes on,
     n_doubted : int
-        and across each where more go on than there are inputs,
+        and across each where those that go on depend on each other,
     false : float
-        when a false one shows: as many lines as this share of its bends miss it.
+        when a false one shows: as many lines as this share of its bends miss it;
+    in_it : float
+        or where it is one of those that depend on each other with such a coefficient, at least,
+        relative to the largest, and signs show without it.
     spare : int
         Points of a hyperplane beyond the unknowns of its plane,
     max_rounds : int
@@ -79,6 +82,7 @@ class RoughRows:
     n_tests: tuple[int, ...] = (3, 8)
     n_doubted: int = 24
     false: float = 0.1
+    in_it: float = 1e-3
     spare: int = 8
     max_rounds: int = 3
     fine: float = 3e-5
@@ -133,9 +137,10 @@ class RoughRows:
             n_known = len(first)
             going_on, ends = self._going_on(ask, noise, first, unit(more), rng)
             first, ended = self.joined(first, going_on), ended.joined(ends)
-            if len(first) > d:
+            if _dependence(first) is not None:
                 # A hyperplane that ends seldom passes for one that does not.
-                first = self._without_false(ask, noise, first, rng)
+                first, false = self._without_false(ask, noise, first, rng)
+                ended = ended.joined(false)
                 if len(first) > d:
                     break
             n_quiet = n_quiet + 1 if len(first) == n_known else 0
@@ -202,10 +207,29 @@ class RoughRows:
 
     def _without_false(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator
-    ) -> Rows:
+    ) -> tuple[Rows, Rows]:
+        """Rows of the first layer among some that are dependent, and those that end.
+
+        An upper row is a combination of the first layer's.  With it among these no step moves one
+        of them alone; without it each has a sign that shows.
+        """
         crossed = self.crossings.cross(ask, noise, rows, self.n_doubted, rng)
         n_kinks, n_straight = crossed.is_kink.sum(axis=1), crossed.is_straight.sum(axis=1)
-        return rows.take(n_straight <= self.false * n_kinks)
+        is_true = n_straight <= self.false * n_kinks
+        rows, ended = rows.take(is_true), rows.take(~is_true)
+        while len(rows) <= rows.W.shape[1] and (share := _dependence(rows)) is not None:
+            n_told = int(np.count_nonzero(self.signs(ask, noise, rows, rng)))
+            best: int | None = None
+            for i in np.flatnonzero(share > self.in_it):
+                others = rows.take(np.arange(len(rows)) != i)
+                n = int(np.count_nonzero(self.signs(ask, noise, others, rng)))
+                if n > n_told:
+                    n_told, best = n, int(i)
+            if best is None:
+                break
+            is_true = np.arange(len(rows)) != best
+            rows, ended = rows.take(is_true), ended.joined(rows.take(~is_true))
+        return rows, ended
 
     def _sharpened(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> Rows:
         """Take the plane through points of each; rows that end go."""
@@ -263,6 +287,19 @@ class RoughRows:
             votes[open_] += (rises > least) & (falls < self.quiet * rises)
             votes[open_] -= (falls > least) & (rises < self.quiet * falls)
         return np.sign(votes)
+
+
+def _dependence(rows: Rows) -> FloatArray | None:
+    """Coefficients of a dependence among rows, the largest 1, shape (m,); None where there is none.
+
+    Rows that are dependent but for their errors have a singular value of no more than these.
+    """
+    if len(rows) < 2:
+        return None
+    U, s, _ = np.linalg.svd(rows.W)
+    if len(rows) <= len(s) and s[-1] > SIGMAS * np.linalg.norm(rows.errors):
+        return None
+    return np.asarray(np.abs(U[:, -1]) / np.abs(U[:, -1]).max())
 
 
 def beside(first: Rows, rng: np.random.Generator) -> Line:

@@ -501,12 +501,13 @@ class TraceSearch:
         """The row of a seed; None where it is not found again."""
         # What is open of a row puts its surface where another trace may find it right.
         others = self._with_held([row.row for row in self.rows if not row.n_open])
+        larger = float(self.noise.growth(seed.x[None])[0]) / np.sqrt(2.0)
         trace = Trace(
             self.below,
             others,
             seed,
             self.noise.unit,
-            self.noise.relative,
+            self.noise.relative * max(larger, 1.0),
             self.scale,
             self.rng,
             self.how.trace,

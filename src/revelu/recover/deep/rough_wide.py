@@ -38,8 +38,10 @@ class RoughWide(RoughLayers):
     most_fitted : float
         Upper layers of no more neurons than this for each output and neuron below are fitted from
         what lines show,
+    few_rows : int
+        and left at that if lines show fewer than so many, where that fails;
     upper : RoughUpper
-        others traced, and all above a first layer that is wider than the input.
+        others are traced, and all above a first layer that is wider than the input.
     growth : RoughGrowth
         How neurons are found that no trace has found,
     missing : MissingNeurons
@@ -78,6 +80,7 @@ class RoughWide(RoughLayers):
     """
 
     most_fitted: float = 4.0
+    few_rows: int = 4
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
@@ -155,11 +158,17 @@ class RoughWideSearch(RoughLayersSearch):
         return self._settled(upper.refined(network, everything, is_first=True))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
-        """Fit an upper layer, or trace it where it has many neurons, then both layers."""
+        """Fit an upper layer, or trace it where it has many neurons or fits fail; then both."""
         self.grows = self.is_nearly_right = False
         n_above = len(self.how.starts.find(first, others)[1])
         if n_above <= self.how.most_fitted * len(first) * len(self.noise.scale):
-            return super()._both(first, others)
+            said = super()._both(first, others)
+            if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END} or n_above < self.how.few_rows:
+                return said
+        return self._traced_both(first, others)
+
+    def _traced_both(self, first: Rows, others: Rows) -> Candidate:
+        """Trace an upper layer, then fit both."""
         upper, space = self.how.upper, self.paid.subspace
         self.tell(f"tracing neurons above {len(first)}")
         Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
@@ -179,7 +188,8 @@ class RoughWideSearch(RoughLayersSearch):
         self.grows, self.X, self.Y = True, X, found.samples.Y
         self.is_drawn = np.arange(len(X)) < len(X) - found.n_wrong
         self._ask_fresh(self._n_fitted(network) - len(self.X))
-        network = self._joined(network)
+        # Rows below that are vague blur all answers, as faint neurons do, but are there.
+        network = self._joined(upper.refined(network, self._everything(), is_first=True))
         network = upper.refined(network, self._everything(), is_first=True)
         network = upper.refined(self._without_idle(network), self._everything())
         return self._settled(network)
@@ -311,8 +321,11 @@ class RoughWideSearch(RoughLayersSearch):
         )
         search.look_around(inside, X[wrong], X[~wrong])
         log.info("%d neurons traced where answers are wrong", len(search.rows))
+        if search.rows:
+            together = self._instead(network, search.rows, everything)
+            network = min((network, together), key=lambda n: growth.size_of_wrong(n, everything))
         for row in search.rows:
-            tried = [*self._beside(network, row), self._instead(network, row, everything)]
+            tried = [*self._beside(network, row), self._instead(network, [row], everything)]
             network = min((network, *tried), key=lambda n: growth.size_of_wrong(n, everything))
         return network
 
@@ -326,19 +339,22 @@ class RoughWideSearch(RoughLayersSearch):
         ]
         return [with_top(network, add_networks(top_of(network), one)) for one in neurons]
 
-    def _instead(self, network: Network, found: TracedRow, samples: Samples) -> Network:
-        """The network with a row that others stood for, roughly: outputs fitted anew leave these.
+    def _instead(self, network: Network, found: list[TracedRow], samples: Samples) -> Network:
+        """The network with rows that others stood for, roughly: outputs fitted anew leave these.
 
         A neuron that is nearly always on is made of others that are, but for where it is off.
         """
         (V, A), (c, _) = network.weights[1:], network.biases[1:]
-        H, rows = network.activations(samples.X)[1], np.vstack([np.column_stack([V, c]), found.row])
-        known = np.empty((V.shape[1] + 1, 0))
+        held = [np.empty((V.shape[1] + 1, 0))] * len(V)
         rows, C = self.how.upper.narrow.open_.fit(
-            H, samples.Y, samples.sigma, rows, [*[known] * len(V), found.undetermined]
+            network.activations(samples.X)[1],
+            samples.Y,
+            np.broadcast_to(samples.sigma, samples.Y.shape),
+            np.vstack([np.column_stack([V, c]), *(row.row for row in found)]),
+            [*held, *(row.undetermined for row in found)],
         )
-        r, k = len(rows), len(A)
-        skip = (C[r:-1].T, np.zeros(k))
+        r = len(rows)
+        skip = (C[r:-1].T, np.zeros(len(A)))
         top = Network([rows[:, :-1], C[:r].T], [rows[:, -1], C[-1]], skip)
         return with_top(network, top)
 

@@ -136,8 +136,9 @@ class TraceTuning:
         Errors of seeds and answers are taken for so many times what they are.
     surprise : float
         Standard errors by which a kink may be off, and more strongly forgotten in the end.
-    far : float
-        Standard deviations of an input to which it is traced.
+    far, farther : float
+        Standard deviations of an input to which it is traced, or so many times as far out as the
+        seed is.
     least : float
         The share of places at which the surface is found, if the row is one,
     told : float
@@ -167,6 +168,7 @@ class TraceTuning:
     slack: float = 3.0
     surprise: float = 4.0
     far: float = 2.5
+    farther: float = 1.5
     least: float = 0.5
     told: float = 1.0
 
@@ -227,7 +229,7 @@ class Trace:
     unit : ndarray, shape (k,)
         Units of the outputs.
     sigma : float
-        Standard error of an answer in those units, at N(0, I).
+        Standard error of an answer in those units, where the seed is.
     scale : float
         How large entries of rows are whose gradients have norm 1.
     rng : numpy.random.Generator
@@ -262,8 +264,12 @@ class Trace:
         self.direction = gain / self.strength
         # Four answers or more tell a kink's place, whose errors add up.
         self.place = 6.0 * self.sigma / self.strength
+        far = how.far * float(np.sqrt(len(seed.x)))
+        # Far out all lengths are larger.
+        self.size = max(1.0, how.farther * float(np.linalg.norm(seed.x)) / far)
+        self.reach = far * self.size
         m = len(self.below.b)
-        self.prior = np.full(self.below.size, how.constant)
+        self.prior = np.full(self.below.size, how.constant * self.size)
         self.prior[:m] = how.wide * self.scale
         here = np.repeat(seed.x[None], len(seed.x), axis=0)
         self.rows = [*self.below.slopes(here, np.eye(len(seed.x)))]
@@ -384,11 +390,11 @@ class Trace:
         rows = np.arange(n)
         before, room = t[rows, n_crossed], t[rows, n_crossed + 1] - t[rows, n_crossed]
         shares = np.exp(rng.uniform(np.log(how.first), np.log(how.farthest), n))
-        return X, X + (before + shares * np.minimum(room, how.longest))[:, None] * E
+        return X, X + (before + shares * np.minimum(room, how.longest * self.size))[:, None] * E
 
     def _foretold(self) -> _Places:
         """Places of the surface where it is known well enough to be asked for."""
-        how, below = self.how, self.below
+        how, below, longest = self.how, self.below, self.how.longest * self.size
         m, d = below.W.shape
         errors = np.sqrt(np.diag(self.covariance)[:m])
         is_open = errors > how.vague * self.scale
@@ -402,7 +408,7 @@ class Trace:
             size = np.maximum(np.linalg.norm(M, axis=1), 1e-12)
             M /= size[:, None]
             if turn < 4:
-                X = X + np.clip(-values / size, -how.longest, how.longest)[:, None] * M
+                X = X + np.clip(-values / size, -longest, longest)[:, None] * M
         gradient = np.linalg.norm(G, axis=1)
         slope = np.maximum((M * G).sum(axis=1), 1e-12)
         slopes = below.slopes(X, M)
@@ -410,8 +416,8 @@ class Trace:
         vague = np.sqrt(_quadratic(slopes, self.covariance))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
-        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest > T)
-        told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < how.far * np.sqrt(d))
+        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest * self.size > T)
+        told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < self.reach)
         states = self._states(X)
         for side in (1.0, -1.0):
             told &= (self._states(X + side * T[:, None] * M) == states).all(axis=1)
