@@ -265,7 +265,7 @@ class RoughWideSearch(RoughLayersSearch):
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
-                more = self._traced(network) if is_sharp else network
+                more = self._traced(network) if is_sharp or self._is_narrow(network) else network
                 if more is not network:
                     network = more
                     continue
@@ -379,6 +379,10 @@ class RoughWideSearch(RoughLayersSearch):
         growth = self.how.growth
         return growth.limit(network, self._everything()) <= self.how.sharp * growth.least
 
+    def _is_narrow(self, network: Network) -> bool:
+        """Whether the first layer is no wider than the input: then its rows are exact."""
+        return len(network.biases[0]) <= self.oracle.dim_in
+
     def _fresh(self, n_before: int) -> Samples:
         """Answers that were asked since, before the network had seen any."""
         X, Y = self.X[n_before:], self.Y[n_before:]
@@ -392,8 +396,7 @@ class RoughWideSearch(RoughLayersSearch):
         """
         everything, growth = self._everything(), self.how.growth
         limit = growth.limit(network, everything)
-        is_narrow = len(network.biases[0]) <= self.oracle.dim_in
-        looks = self.how.narrow_looks if is_narrow else self.how.looks
+        looks = self.how.narrow_looks if self._is_narrow(network) else self.how.looks
         many = int(looks * network.n_parameters)
         is_wrong = len(self.seen.X) > 0 and bool(growth.wrong(network, everything).any())
         for n in () if is_wrong else (min(self.how.n_wide_fresh, many // 2), many):
