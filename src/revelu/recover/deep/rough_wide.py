@@ -188,11 +188,24 @@ class RoughWideSearch(RoughLayersSearch):
         self.grows, self.X, self.Y = True, X, found.samples.Y
         self.is_drawn = np.arange(len(X)) < len(X) - found.n_wrong
         self._ask_fresh(self._n_fitted(network) - len(self.X))
-        # Rows below that are vague blur all answers, as faint neurons do, but are there.
-        network = self._joined(upper.refined(network, self._everything(), is_first=True))
-        network = upper.refined(network, self._everything(), is_first=True)
-        network = upper.refined(self._without_idle(network), self._everything())
-        return self._settled(network)
+        return self._settled(self._with_faint(network))
+
+    def _with_faint(self, network: Network) -> Network:
+        """A network that explains most answers, what no trace has found joined to it.
+
+        What blurs all answers are rows below that are vague, which a fit mends, or faint neurons
+        that are missing, which a fit makes up for by other rows.
+        """
+        upper, everything = self.how.upper, self._everything()
+        best, least = network, np.inf
+        for start in (upper.refined(network, everything, is_first=True), network):
+            found = upper.refined(self._joined(start), everything, is_first=True)
+            found = upper.refined(self._without_idle(found), everything)
+            if upper.typical(found, everything) < least:
+                best, least = found, upper.typical(found, everything)
+            if least <= self.how.faint:
+                break
+        return best
 
     def _without_idle(self, network: Network) -> Network:
         """A network without upper neurons that others replace, as rows that are no neuron's."""
