@@ -107,8 +107,8 @@ class RoughTraces:
         but no more than this, and all that were wrong.
     n_segments : tuple of int
         Segments of one round after the other on which seeds are looked for, until one finds
-    few : int
-        no more rows than this,
+    few, blurred : int, float
+        no more rows than this and answers are off by no more than this share of their variation,
     spreads : tuple of float
         and the standard deviations of their ends: what is nearly always on turns far out.
     at_once : int
@@ -175,6 +175,7 @@ class RoughTraces:
     n_told: int = 5000
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
     few: int = 1
+    blurred: float = np.inf
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
     at_once: int = 24
     faintest: float = 1e-4
@@ -301,7 +302,7 @@ class TraceSearch:
             self._drop_false()
             if self.is_astray or not self.rows:
                 return
-            if n_new <= self.how.few:
+            if n_new <= self.how.few and not self._is_blurred():
                 break
         least = np.inf
         for _ in range(self.how.n_rounds):
@@ -329,6 +330,13 @@ class TraceSearch:
         # What is open of a row shows where the network is far off: at first that counts, too.
         told, _ = self.how.open_.fit(H, Y, sigma, rows, open_)
         return self.how.outputs.fit(H, Y, sigma, told, open_)
+
+    def _is_blurred(self) -> bool:
+        """Whether rows are missing that most answers depend on."""
+        if np.isinf(self.how.blurred):
+            return False
+        off = np.abs(self.samples.residual(self.network()))
+        return bool(np.median(off) > self.how.blurred * self.samples.spread())
 
     def _look_where_wrong(self) -> int:
         """Trace seeds around inputs at which fresh answers are wrong; say how many were."""

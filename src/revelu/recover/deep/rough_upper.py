@@ -64,8 +64,10 @@ def _narrow() -> RoughTraces:
     trace = TraceTuning(fewest=8.0, least=0.3)
     return RoughTraces(
         trace=trace,
-        n_segments=(12, 12, 12, 12),
+        n_segments=(12,) * 10,
+        spreads=(1.0, 1.5, 2.0, 2.0, 2.5) * 2,
         few=2,
+        blurred=1e-3,
         astray=30,
         n_wrong=16,
         n_places=0,
