@@ -65,6 +65,9 @@ class RoughWide(RoughLayers):
         and so many more for each parameter, or where the first is no wider than the input,
     few_wrong : int
         where fewer than so many of these are wrong.
+    n_far_out, far_out : int, float
+        Where none is wrong, so many at inputs of that standard deviation, if the first is no wider,
+        and as many where an affine rest that is left is extreme.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
     less : float
@@ -95,6 +98,8 @@ class RoughWide(RoughLayers):
     looks: float = 2.5
     narrow_looks: float = 1.0
     few_wrong: int = 24
+    n_far_out: int = 256
+    far_out: float = 2.0
     hopeless: float = 0.5
     sharp: float = 3.0
     less: float = 0.9
@@ -255,6 +260,7 @@ class RoughWideSearch(RoughLayersSearch):
         if not self.grows:
             return super()._settled(network)
         growth, n_stale = self.how.growth, 0
+        whole: Candidate | None = None
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
@@ -272,7 +278,11 @@ class RoughWideSearch(RoughLayersSearch):
             network = self.network
             is_sharp, wrong = self._is_sharp(network), growth.wrong(network, self._everything())
             if is_sharp and not wrong.any():
-                return self._whole(network)
+                whole = self._whole(network)
+                if not self._is_narrow(network) or not self._is_wrong_far_out():
+                    return whole
+                network = self.network
+                continue
             if wrong_seen.mean() > self.how.hopeless or n_stale == self.how.max_wide_stale:
                 break
             if wrong.any():
@@ -290,6 +300,10 @@ class RoughWideSearch(RoughLayersSearch):
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
             network = self.how.upper.refined(network, some, is_first=not is_sharp)
+        if whole is not None:
+            # What is wrong farther out was not found.
+            self.network = whole.network
+            return whole
         wrong = self._wrong_of(self.network, growth.least)
         share = float(wrong.mean()) if len(wrong) else 1.0
         self.is_nearly_right = share <= self.how.nearly
@@ -418,6 +432,29 @@ class RoughWideSearch(RoughLayersSearch):
                 X = self.rng.standard_normal((n, self.oracle.dim_in))
                 X = X.astype(np.float32).astype(np.float64)
                 self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
+        return self._keep_wrong(network, limit)
+
+    def _is_wrong_far_out(self) -> bool:
+        """Look at answers where neurons are on more often that are rarely on elsewhere.
+
+        Those are farther out, and where an affine rest that is left is extreme: it is what neurons
+        give that are nearly always on, which are off there.
+        """
+        network, n, d = self.network, self.how.n_far_out, self.oracle.dim_in
+        if network is None:
+            return False
+        X = self.how.far_out * self.rng.standard_normal((n, d))
+        if network.skip is not None:
+            drawn = self.rng.standard_normal((self.how.growth.n_drawn, d))
+            rest = network.activations(drawn)[-2] @ network.skip[0].T
+            order = np.argsort(rest @ self.rng.standard_normal(rest.shape[1]), kind="stable")
+            X = np.vstack([X, drawn[order[: n // 2]], drawn[order[-(n // 2) :]]])
+        X = X.astype(np.float32).astype(np.float64)
+        self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
+        return bool(self._keep_wrong(network, self.how.growth.least)[-len(X) :].any())
+
+    def _keep_wrong(self, network: Network, limit: float) -> BoolArray:
+        """Keep those of the answers that were looked at that are wrong, and say which they are."""
         wrong = self._wrong_of(network, limit)
         more = self.seen.X[wrong]
         new = ~(more[:, None] == self.X[~self.is_drawn]).all(axis=2).any(axis=1)
