@@ -273,7 +273,8 @@ class RoughGrowth:
         below, above = (Z > 0 for Z in network.preactivations(drawn)[:2])
         tells = (below.astype(np.float64) @ is_untold.T > 0) & above
         rows = [np.flatnonzero(column)[: self.n_each] for column in tells.T]
-        return drawn[np.unique(np.concatenate([*rows, np.empty(0, dtype=np.intp)]))]
+        chosen = np.concatenate([*rows, np.empty(0, dtype=np.intp)])
+        return np.asarray(drawn[np.unique(chosen)])
 
     def grown(
         self, network: Network, samples: Samples, is_drawn: BoolArray, rng: np.random.Generator

@@ -60,8 +60,8 @@ class Traced:
     n_wrong: int = 0
 
 
-def _narrow() -> RoughTraces:
-    trace = TraceTuning(fewest=8.0, least=0.3)
+def _narrow(farther: float = 0.0) -> RoughTraces:
+    trace = TraceTuning(fewest=8.0, least=0.3, farther=farther)
     return RoughTraces(
         trace=trace,
         n_segments=(12,) * 10,
@@ -86,7 +86,9 @@ class RoughUpper:
     traces, narrow : RoughTraces
         How upper rows are traced, above a first layer that is wider than the input or that is not,
         where unknowns are few, surfaces close together and what a fit of all layers does not
-        confirm is soon seen.
+        confirm is soon seen,
+    narrow_beside : RoughTraces
+        and there how others are traced beside them where the network is wrong, far out as well.
     vague : float
         Rows of such a layer whose error is larger are measured once more.
     n_searches : int
@@ -121,6 +123,7 @@ class RoughUpper:
     rows: WideRows = field(default_factory=WideRows)
     traces: RoughTraces = field(default_factory=RoughTraces)
     narrow: RoughTraces = field(default_factory=_narrow)
+    narrow_beside: RoughTraces = field(default_factory=lambda: _narrow(farther=1.5))
     vague: float = 1e-5
     n_searches: int = 6
     n_lines: int = 6

@@ -343,7 +343,7 @@ class RoughWideSearch(RoughLayersSearch):
             lambda Z: self.oracle(space.points(Z)),
             *(self.noise, self.rng, self.tell, below),
             Samples(X, self.Y, everything.sigma),
-            upper.narrow if space.dim < self.oracle.dim_in else upper.traces,
+            upper.narrow_beside if space.dim < self.oracle.dim_in else upper.traces,
             held=np.column_stack([network.weights[1], network.biases[1]]),
         )
         search.look_around(inside, X[wrong], X[~wrong])

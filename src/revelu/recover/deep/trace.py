@@ -168,7 +168,7 @@ class TraceTuning:
     slack: float = 3.0
     surprise: float = 4.0
     far: float = 2.5
-    farther: float = 1.5
+    farther: float = 0.0
     least: float = 0.5
     told: float = 1.0
 

@@ -19,7 +19,10 @@ class Ending:
         at more than so many for each kink of a line and than this, for a line crosses the
         hyperplane of each neuron once,
     max_work : float
-        or at more multiplications a step.
+        or at more multiplications a step,
+    most_work : float
+        or in all where the noise is estimated: answers of so many digits show what they can on
+        lines, and random starts are a last resort.
     stuck : float
         It is stuck where twice the neurons leave more than this share of what fewer left of
         the answers' variation; on the way to random networks it was 0.85 at most,
@@ -34,6 +37,7 @@ class Ending:
     per_kink: float = 4.0
     max_by_kinks: int = 32
     max_work: float = 4e9
+    most_work: float = 1.2e12
     stuck: float = 0.95
     in_noise: float = 3.0
     near_noise: float = 10.0
@@ -93,10 +97,7 @@ class Ending:
         is_wide = width >= self.most_neurons(d, n_kinks) or n * d * width > self.max_work
         if not (is_stuck or is_noise or is_wide):
             return ""
-        said = (
-            f"no network of one hidden layer and up to {width} neurons was found that explains "
-            f"{n:,} answers to within their digits"
-        )
+        said = _not_found(width, n)
         if is_noise:
             return (
                 f"{said}; what is left, {min(before, last) * spread:.2g} errors of an answer, is "
@@ -108,3 +109,15 @@ class Ending:
                 "layers, which these answers did not show"
             )
         return said
+
+    def too_long(self, left: list[tuple[int, float]], samples: Samples) -> str:
+        """Say that searches for wider networks would take too long."""
+        width = max(w for w, _ in left)
+        return f"{_not_found(width, len(samples.X))}; wider ones would take far longer"
+
+
+def _not_found(width: int, n_answers: int) -> str:
+    return (
+        f"no network of one hidden layer and up to {width} neurons was found that explains "
+        f"{n_answers:,} answers to within their digits"
+    )

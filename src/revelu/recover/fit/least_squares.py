@@ -265,7 +265,9 @@ class FitSearch(Search):
         samples = self._ask(n)
         start: Network | None = None
         left: list[tuple[int, float]] = []
+        worked = 0.0
         while True:
+            worked += sizes.work(n)
             self._explain(samples, start)
             weighed = self._weighed(samples)
             spread = max(weighed.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
@@ -293,6 +295,10 @@ class FitSearch(Search):
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = sizes.more(len(samples.X))
+            if is_estimate and worked + sizes.work(more) > self.method.ending.most_work:
+                self.obstacles.append(self.method.ending.too_long(left, samples))
+                self._follow_hyperplanes()
+                return samples
             work = more * sizes.k * (sizes.width(more) * (sizes.d + sizes.k)) ** 2
             if len(left) == self.method.n_before_lines or work > self.method.before_lines:
                 self._follow_hyperplanes()

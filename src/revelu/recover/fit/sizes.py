@@ -27,6 +27,12 @@ class Sizes:
         others ``long_searches`` times.
     more_short, more_long, more_at_once : float
         Factors by which samples are made more.
+    steps_each, steps_at_once, steps_iterated : float
+        Steps of a search, about: for each neuron that is added, of all at once, and where they are
+        solved by iterations,
+    products : float
+        with so many multiplications for each number of the derivative, or as many as normal
+        equations take.
     checked : float
         Share of fresh samples, beside ``fewest_checked``, that tell an explanation from an
         interpolation: a neuron that fires on a few of the samples can be invented.
@@ -45,6 +51,10 @@ class Sizes:
     more_short: float = 1.08
     more_long: float = 1.2
     more_at_once: float = 1.3
+    steps_each: float = 11.0
+    steps_at_once: float = 200.0
+    steps_iterated: float = 450.0
+    products: float = 100.0
     checked: float = 0.03
     fewest_checked: int = 8
 
@@ -81,6 +91,17 @@ class Sizes:
     def n_searches(self, n_samples: int) -> int:
         """How many searches so many samples are worth."""
         return self.short_searches if self.is_short(n_samples) else self.long_searches
+
+    def work(self, n_samples: int) -> float:
+        """How many multiplications all searches of so many samples take, about."""
+        width, n = self.width(n_samples), n_samples * self.k
+        p = width * (self.d + 1 + self.k)
+        if not AUTOMATIC.is_dense(n, self.n_parameters(width)):
+            each = self.steps_iterated * self.products * n_samples * p
+        else:
+            steps = self.steps_each * width if self.grows(n_samples) else self.steps_at_once
+            each = steps * n * float(p) ** 2
+        return self.n_searches(n_samples) * each
 
     def is_short(self, n_samples: int) -> bool:
         """Whether a search takes next to no time."""
