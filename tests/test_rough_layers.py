@@ -1,9 +1,11 @@
 """Two hidden layers that compute in float32, from rough rows and one joint fit."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPRegressor
 
 import revelu
 from revelu.network import Network, zoo
@@ -120,6 +122,53 @@ def test_rough_rows_are_the_first_layer_with_its_signs(widths, seed):
     assert sorted(apart.argmin(axis=1)) == list(range(widths[1]))
     # Its errors are standard ones.
     assert (apart.min(axis=1) < np.maximum(10.0 * first.errors, 1e-6)).all()
+
+
+def test_an_upper_row_among_those_of_the_first_layer_is_the_one_without_which_signs_show():
+    truth = zoo.random_network([8, 5, 12, 1], seed=4)
+    # Of the upper neurons one reads two of the first layer, which are nearly always on.
+    weights, biases = [W.copy() for W in truth.weights], [b.copy() for b in truth.biases]
+    biases[0][:2] += 2.5 * np.linalg.norm(weights[0][:2], axis=1)
+    weights[1][0] = np.append([1.0, -0.7], np.zeros(3))
+    biases[1][0] = -biases[0][:2] @ weights[1][0, :2]
+    target = InFloat32(Network(weights, biases))
+    W, b = target.truth.weights[0], target.truth.biases[0]
+    row = target.truth.weights[1][0]
+    W, b = np.vstack([W, row @ W]), np.append(b, row @ b + target.truth.biases[1][0])
+    norms = np.linalg.norm(W, axis=1)
+    W, b = W / norms[:, None], b / norms
+    rows = Rows(W, b, np.ones((6, 1)), np.full(6, 1e-6), -b[:, None] * W)
+    oracle, rng = Oracle(target, 8), np.random.default_rng(20)
+    noise, how = measure_noise(oracle, 2), RoughRows(false=100.0)
+    before = oracle.n_queries
+    first, false = how._without_false(oracle, noise, rows, rng)
+    assert len(false) == 1
+    np.testing.assert_array_equal(false.W[0], W[-1])
+    assert np.count_nonzero(how.signs(oracle, noise, first, rng)) == len(first) == 5
+    assert oracle.n_queries - before < 2500
+
+
+@pytest.mark.parametrize(("widths", "seed"), [((5, 24), 1), ((6, 30), 12)], ids=str)
+def test_trained_networks_of_many_neurons_above_few_come_back(widths, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((1500, 8))
+    y = 10.0 * np.sin(np.pi * X[:, 0] * X[:, 1] / 3.0) + 5.0 * (X[:, 2] - 0.5) ** 2 + 3.0 * X[:, 3]
+    y = (y - y.mean()) / y.std()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPRegressor(hidden_layer_sizes=widths, max_iter=300, random_state=seed).fit(X, y)
+    target = InFloat32(Network([W.T for W in model.coefs_], list(model.intercepts_)))
+    recovery = revelu.extract(target, dim_in=8, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
+    assert recovery.ledger.n_recovery < 250.0 * target.truth.n_parameters
+
+
+def test_no_weight_is_asked_about_where_there_is_no_upper_neuron():
+    network = Network([np.eye(3), np.zeros((0, 3)), np.zeros((1, 0))], [np.ones(3), [], [0.0]])
+    rng = np.random.default_rng(0)
+    asked = RoughGrowth().where_untold(network, rng.standard_normal((50, 3)), rng)
+    assert asked.shape == (0, 3)
 
 
 @pytest.mark.parametrize(

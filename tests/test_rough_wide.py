@@ -151,3 +151,33 @@ def test_rows_that_others_replace_are_left_out_and_a_rare_one_stays():
     X = np.random.default_rng(8).standard_normal((5000, 4))
     rare = np.maximum(truth.preactivations(X)[1][:, 0], 0.0) * abs(truth.weights[2][0, 0])
     assert np.abs(found(X) - truth(X)).max() < 0.1 * rare.max()
+
+
+def test_an_affine_rest_says_where_a_neuron_is_off_that_is_nearly_always_on():
+    truth = zoo.random_network([8, 4, 6, 1], seed=3)
+    weights, biases = [W.copy() for W in truth.weights], [b.copy() for b in truth.biases]
+    sums = truth.preactivations(np.random.default_rng(1).standard_normal((200_000, 8)))[1]
+    biases[1][4] -= np.quantile(sums[:, 4], 1e-3)
+    truth = Network(weights, biases)
+    oracle, rng = Oracle(truth, 8), np.random.default_rng(5)
+    how = RoughWide()
+    noise = measure_noise(oracle, 3)
+    search = RoughWideSearch(method=how, oracle=oracle, noise=noise, rng=rng, how=how)
+    # Without the neuron, which an affine rest stands for.
+    top, kept = top_of(truth), np.arange(6) != 4
+    a, c = truth.weights[2][:, 4], biases[1][4]
+    rest = np.outer(a, weights[1][4])
+    without = Network(
+        [weights[1][kept], truth.weights[2][:, kept]],
+        [biases[1][kept], top.biases[1] + a * c],
+        (rest, np.zeros(1)),
+    )
+    search.network = with_top(truth, without)
+    X = rng.standard_normal((1000, 8))
+    assert np.median(np.abs(search.network(X) - truth(X))) < 1e-12
+    before = oracle.n_queries
+    assert search._is_wrong_far_out()
+    assert oracle.n_queries - before <= 2 * how.n_far_out
+    search.network = truth
+    search.seen = search._everything().take(np.zeros(0, dtype=int))
+    assert not search._is_wrong_far_out()

@@ -166,6 +166,22 @@ def test_no_network_is_called_a_step_function(answer, domain):
             assert not Steps().evidence(oracle, grid, np.random.default_rng(seed))
 
 
+def test_rounding_of_answers_that_hardly_vary_is_no_step():
+    # In such units an input changes the answer by a few units of float32.
+    network = zoo.random_network([9, 16, 2], seed=4, bias_std=1.0)
+    W, A = (M.astype(np.float32) for M in network.weights)
+    b, c = (v.astype(np.float32) for v in network.biases)
+
+    def answer(X):
+        H = np.maximum(X.astype(np.float32) @ (np.float32(1e-7) * W).T + b, np.float32(0))
+        return H @ A.T + c
+
+    oracle = Oracle(answer, 9)
+    assert np.ptp(oracle(np.random.default_rng(0).standard_normal((500, 9))), axis=0).max() > 0
+    for seed in range(3):
+        assert not Steps().evidence(oracle, None, np.random.default_rng(seed))
+
+
 def forest_of_shares(X):
     """Ten trees of one split each, that vote."""
     thresholds = np.linspace(-1.0, 1.0, 10) ** 3

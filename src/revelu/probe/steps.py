@@ -82,6 +82,9 @@ class Steps:
     coarse : float
         Where all steps are of one size, and on no known grid, they are of rounding if they are a
         smaller share of the range of the answers.
+    rounded : float
+        A step of no more than so many units of float32 may be of rounding, too: so jump the answers
+        of a network that computes in float32, at inputs between which they hardly vary.
     steady : float
         Share of neighbouring inputs of the noise floor whose answers are the same: where fewer
         are, none is worth a query.
@@ -96,6 +99,7 @@ class Steps:
     units: float = 1.5
     fewest_larger: int = 3
     coarse: float = 0.1
+    rounded: float = 16.0
     steady: float = 0.5
 
     def may_be(self, noise: NoiseFloor) -> bool:
@@ -163,12 +167,15 @@ class Steps:
     def _are_no_rounding(self, steps: Sides, ranges: FloatArray, grid: Grid | None) -> bool:
         """Whether enough steps are larger than those of rounding."""
         jumps = np.abs(steps.B - steps.A)
+        sizes = np.maximum(np.abs(steps.A), np.abs(steps.B))
         if grid is not None:
-            unit = grid.spacing(np.maximum(np.abs(steps.A), np.abs(steps.B)))
+            unit = grid.spacing(sizes)
         else:
             # Steps of one size are of rounding, unless they are coarser than any rounding is.
             unit = np.where(jumps > 0, jumps, np.inf).min(axis=0)
             unit = np.minimum(unit, self.coarse * ranges / self.units)
+            single = float(np.finfo(np.float32).eps) * sizes
+            unit = np.maximum(unit, self.rounded * single / self.units)
         return int((jumps > self.units * unit).any(axis=1).sum()) >= self.fewest_larger
 
     def _told(self, steps: Sides, of: int, ranges: FloatArray) -> str:

@@ -265,6 +265,8 @@ class RoughWideSearch(RoughLayersSearch):
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
         for turn in range(self.how.n_wide_rounds):
+            if not network.architecture[-2]:
+                break
             self._ask(growth.where_rare(network, self.X[self.is_drawn], self.rng))
             self._ask(growth.where_untold(network, self.X[self.is_drawn], self.rng))
             network = growth.without_false(network, self._everything())

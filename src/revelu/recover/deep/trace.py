@@ -368,8 +368,8 @@ class Trace:
         how, rng, n = self.how, self.rng, self.how.n_steps
         W, b = self.below.W, self.below.b
         X = np.array(self.points)[rng.integers(len(self.points), size=n)]
-        G = self.below.gradients(X, self.theta)
-        G /= np.linalg.norm(G, axis=1)[:, None]
+        G, tiny = self.below.gradients(X, self.theta), np.finfo(np.float64).tiny
+        G /= np.maximum(np.linalg.norm(G, axis=1), tiny)[:, None]
         E = rng.standard_normal(X.shape)
         E /= np.linalg.norm(E, axis=1)[:, None]
         Z = X @ W.T + b
@@ -380,7 +380,8 @@ class Trace:
             side = -np.sign(Z[np.arange(half), aims])[:, None]
             E[:half] = side * W[aims] + 0.5 * E[:half]
         E -= (E * G).sum(axis=1)[:, None] * G
-        E /= np.linalg.norm(E, axis=1)[:, None]
+        # On a line a surface is a point, which no step leaves.
+        E /= np.maximum(np.linalg.norm(E, axis=1), tiny)[:, None]
         slopes = E @ W.T
         t = np.abs(Z) / np.maximum(np.abs(slopes), 1e-12)
         t = np.sort(np.where(Z * slopes < 0, t, 1e3), axis=1)[:, : how.n_walls]
