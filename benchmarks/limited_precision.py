@@ -190,6 +190,20 @@ ROWS = (
         )
         for widths in POLICIES
     ),
+    # Many neurons above few, trained.
+    *(
+        Row(
+            f"{data}, {'-'.join(map(str, hidden))} neurons",
+            (0, *hidden, 0),
+            "float32",
+            np.inf,
+            1e-6,
+            0.8,
+            data=data,
+        )
+        for hidden in ((5, 24), (6, 30))
+        for data in ("friedman1",)
+    ),
 )
 
 

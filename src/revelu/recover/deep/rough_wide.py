@@ -98,7 +98,7 @@ class RoughWide(RoughLayers):
     looks: float = 2.5
     narrow_looks: float = 1.0
     few_wrong: int = 24
-    n_far_out: int = 256
+    n_far_out: int = 128
     far_out: float = 2.0
     hopeless: float = 0.5
     sharp: float = 3.0
@@ -257,10 +257,13 @@ class RoughWideSearch(RoughLayersSearch):
         if not self.grows and self._is_large(network):
             self.grows = True
             network = self.how.upper.refined(network, self._everything(), is_first=True)
-        if not self.grows:
-            return super()._settled(network)
         growth, n_stale = self.how.growth, 0
         whole: Candidate | None = None
+        if not self.grows:
+            said = super()._settled(network)
+            if said.why is not Why.EXPLAINED or not self._is_wrong_far_out():
+                return said
+            self.grows, whole, network = True, said, said.network or network
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
