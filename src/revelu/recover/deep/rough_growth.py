@@ -93,8 +93,8 @@ class RoughGrowth:
         which put noise in the place of this share of an input, at first.
     spreads : tuple of float
         Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
-    n_drawn : int
-        of so many that are drawn,
+    n_drawn, most_numbers : int, float
+        of so many that are drawn, or so many numbers,
     few_told, n_each : int
         and where a neuron is on with one below as at fewer than so many inputs, at so many;
     far_spreads : tuple of float
@@ -141,6 +141,7 @@ class RoughGrowth:
     n_each: int = 40
     far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
     n_drawn: int = 50_000
+    most_numbers: float = 5e6
     few_told: int = 10
     lost: float = 0.3
     doubtful: float = 3.0
@@ -260,6 +261,10 @@ class RoughGrowth:
                 found.append(X)
         return np.concatenate(found)[:n]
 
+    def n_inputs(self, d: int) -> int:
+        """How many inputs are drawn at most to choose some from: as many as memory takes."""
+        return int(min(self.n_drawn, self.most_numbers / d))
+
     def where_untold(self, network: Network, X: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Inputs at which an upper neuron is on with one below, as at few of the inputs ``X``.
 
@@ -268,8 +273,9 @@ class RoughGrowth:
         below, above = (Z > 0 for Z in network.preactivations(X)[:2])
         is_untold = above.T.astype(np.float64) @ below < self.few_told
         is_narrow = network.architecture[1] <= network.dim_in
-        spreads = np.sort(rng.choice(self.far_spreads if is_narrow else (1.0,), self.n_drawn))
-        drawn = spreads[:, None] * rng.standard_normal((self.n_drawn, network.dim_in))
+        n = self.n_inputs(network.dim_in)
+        spreads = np.sort(rng.choice(self.far_spreads if is_narrow else (1.0,), n))
+        drawn = spreads[:, None] * rng.standard_normal((n, network.dim_in))
         below, above = (Z > 0 for Z in network.preactivations(drawn)[:2])
         tells = (below.astype(np.float64) @ is_untold.T > 0) & above
         rows = [np.flatnonzero(column)[: self.n_each] for column in tells.T]

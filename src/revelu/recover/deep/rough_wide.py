@@ -67,7 +67,7 @@ class RoughWide(RoughLayers):
         where fewer than so many of these are wrong.
     n_far_out, far_out : int, float
         Where none is wrong, so many at inputs of that standard deviation, if the first is no wider,
-        and as many where an affine rest that is left is extreme.
+        as many where an affine rest that is left is extreme, and those that tell weights.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
     less : float
@@ -442,21 +442,24 @@ class RoughWideSearch(RoughLayersSearch):
     def _is_wrong_far_out(self) -> bool:
         """Look at answers where neurons are on more often that are rarely on elsewhere.
 
-        Those are farther out, and where an affine rest that is left is extreme: it is what neurons
-        give that are nearly always on, which are off there.
+        Those are farther out; where one is on together with one below as at few answers; and where
+        an affine rest that is left is extreme: it is what neurons give that are nearly always on,
+        which are off there.
         """
         network, n, d = self.network, self.how.n_far_out, self.oracle.dim_in
+        growth = self.how.growth
         if network is None:
             return False
         X = self.how.far_out * self.rng.standard_normal((n, d))
+        X = np.vstack([X, growth.where_untold(network, self.X, self.rng)])
         if network.skip is not None:
-            drawn = self.rng.standard_normal((self.how.growth.n_drawn, d))
+            drawn = self.rng.standard_normal((growth.n_inputs(d), d))
             rest = network.activations(drawn)[-2] @ network.skip[0].T
             order = np.argsort(rest @ self.rng.standard_normal(rest.shape[1]), kind="stable")
             X = np.vstack([X, drawn[order[: n // 2]], drawn[order[-(n // 2) :]]])
         X = X.astype(np.float32).astype(np.float64)
         self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
-        return bool(self._keep_wrong(network, self.how.growth.least)[-len(X) :].any())
+        return bool(self._keep_wrong(network, growth.least)[-len(X) :].any())
 
     def _keep_wrong(self, network: Network, limit: float) -> BoolArray:
         """Keep those of the answers that were looked at that are wrong, and say which they are."""
