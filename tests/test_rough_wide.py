@@ -175,9 +175,28 @@ def test_an_affine_rest_says_where_a_neuron_is_off_that_is_nearly_always_on():
     search.network = with_top(truth, without)
     X = rng.standard_normal((1000, 8))
     assert np.median(np.abs(search.network(X) - truth(X))) < 1e-12
+    search.X, search.Y, search.is_drawn = X, truth(X), np.ones(len(X), dtype=bool)
     before = oracle.n_queries
     assert search._is_wrong_far_out()
-    assert oracle.n_queries - before <= 2 * how.n_far_out
+    assert oracle.n_queries - before < 1000
     search.network = truth
     search.seen = search._everything().take(np.zeros(0, dtype=int))
+    assert not search._is_wrong_far_out()
+
+
+def test_a_weight_that_no_answer_has_told_is_looked_at():
+    truth, oracle, noise = target(3)
+    rng, how = np.random.default_rng(4), RoughWide()
+    search = RoughWideSearch(method=how, oracle=oracle, noise=noise, rng=rng, how=how)
+    X = rng.standard_normal((500, 4)).astype(np.float32).astype(float)
+    Z, above = truth.preactivations(X)[:2]
+    together = (Z[:, 0] > 0) & (above[:, 0] > 0)
+    # Inputs at which both are on have not been asked, and the weight between them is wrong.
+    search.X, search.Y, search.is_drawn = X[~together], oracle(X[~together]), ~together[~together]
+    weights = [W.copy() for W in truth.weights]
+    weights[1][0, 0] *= 1.5
+    assert 5 < together.sum() < 400
+    search.network = Network(weights, truth.biases)
+    assert search._is_wrong_far_out()
+    search.network, search.seen = truth, search._everything().take(np.zeros(0, dtype=int))
     assert not search._is_wrong_far_out()
