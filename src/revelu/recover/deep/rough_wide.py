@@ -258,12 +258,11 @@ class RoughWideSearch(RoughLayersSearch):
             self.grows = True
             network = self.how.upper.refined(network, self._everything(), is_first=True)
         growth, n_stale = self.how.growth, 0
-        whole: Candidate | None = None
         if not self.grows:
             said = super()._settled(network)
             if said.why is not Why.EXPLAINED or not self._is_wrong_far_out():
                 return said
-            self.grows, whole, network = True, said, said.network or network
+            self.grows, network = True, said.network or network
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
@@ -305,10 +304,6 @@ class RoughWideSearch(RoughLayersSearch):
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
             network = self.how.upper.refined(network, some, is_first=not is_sharp)
-        if whole is not None:
-            # What is wrong farther out was not found.
-            self.network = whole.network
-            return whole
         wrong = self._wrong_of(self.network, growth.least)
         share = float(wrong.mean()) if len(wrong) else 1.0
         self.is_nearly_right = share <= self.how.nearly
