@@ -24,9 +24,10 @@ Where answers are float32, ``rough_rows`` finds the first of two layers by lines
 neurons that they lack;
 ``rough_above`` finds the second of three, asked through the first, and ``rough_tower`` fits them.
 Where the first layer is wider than the input, or the second much wider than that, ``rough_wide``:
-``wide_rows`` finds the first by what lines agree on, ``rough_traces`` traces neurons above it along
-their surfaces (``trace``) and ``rough_signs`` tells the signs below by them, ``rough_outputs`` fits
-the outputs while neurons are missing, ``rough_upper`` puts these together and fits all layers,
+``wide_rows`` finds the first by planes that lines agree on (``line_planes``), ``rough_traces``
+traces neurons above it along their surfaces (``trace``) and ``rough_signs`` tells the signs below
+by them, ``rough_outputs`` fits the outputs while neurons are missing, ``rough_upper`` puts these
+together and fits all layers,
 ``rough_missing`` fits faint ones beside rows that are right, and ``rough_growth`` finds rare ones
 where the network is wrong.
 

@@ -234,7 +234,7 @@ class RoughUpper:
         """The same, those that are vague measured once more."""
         is_vague = first.errors > self.vague
         d = first.W.shape[1]
-        rows = replace(self.rows, n_tests=0, n_points=d + 4, fine=self.vague, worst=np.inf)
+        rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
         vague, known = first.take(is_vague), first.take(~is_vague)
         sharp, goes_on = rows.measured(ask, noise, vague, known, rng)
         return known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
