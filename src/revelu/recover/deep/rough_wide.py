@@ -18,6 +18,7 @@ from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_traces import TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
+from revelu.recover.deep.rough_weights import SingleWeights
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
@@ -44,6 +45,8 @@ class RoughWide(RoughLayers):
         others are traced, and all above a first layer that is wider than the input.
     growth : RoughGrowth
         How neurons are found that no trace has found,
+    weights : SingleWeights
+        and weights that few answers tell,
     missing : MissingNeurons
         and those fitted beside them that are often on and faint,
     faint : float
@@ -86,6 +89,7 @@ class RoughWide(RoughLayers):
     few_rows: int = 4
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
+    weights: SingleWeights = field(default_factory=SingleWeights)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
     faint: float = 3.0
     n_joins: int = 3
@@ -292,6 +296,7 @@ class RoughWideSearch(RoughLayersSearch):
             if wrong.any():
                 self.tell(f"{wrong.sum()} of {len(wrong):,} answers are wrong: growing there")
                 growth.around(self._asked, network, self._everything(), self.rng)
+                network = self._corrected(network)
                 more = self._traced(network) if is_sharp or self._is_narrow(network) else network
                 if more is not network:
                     network = more
@@ -325,6 +330,11 @@ class RoughWideSearch(RoughLayersSearch):
         said = f"the layers that were fitted are wrong at {share:.2%} of inputs"
         worst = float(np.abs(self.Y - network(self.X)).max())
         return replace(self._ended(said), worst_error=worst)
+
+    def _corrected(self, network: Network) -> Network:
+        """A network with single weights as wrong answers tell them, if less is wrong then."""
+        everything, size = self._everything(), self.how.growth.size_of_wrong
+        return self.how.weights.corrected(network, everything, size, self.rng)
 
     def _traced(self, network: Network) -> Network:
         """A network with neurons that are traced from where it is wrong, if less is wrong then.

@@ -1,0 +1,85 @@
+"""Single weights that few answers tell, against networks in which just these were changed."""
+
+import numpy as np
+import pytest
+
+from revelu.network import Network
+from revelu.recover.deep.rough_growth import RoughGrowth
+from revelu.recover.deep.rough_weights import SingleWeights
+from revelu.recover.refine.network_fit import Samples, top_of, with_top
+
+NOISE, SIZE = 1e-7, RoughGrowth().size_of_wrong
+
+
+def true_network(seed, d_out=1):
+    rng = np.random.default_rng(seed)
+    shapes = (9, 5), (7, 9), (d_out, 7)
+    weights = [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in shapes]
+    # The first of the upper neurons is on at few inputs.
+    biases = [0.5 * rng.standard_normal(9), 0.3 * rng.standard_normal(7), np.zeros(d_out)]
+    sums = Network(weights, biases).preactivations(rng.standard_normal((4000, 5)))[1][:, 0]
+    biases[1][0] -= np.quantile(sums, 0.97)
+    return Network(weights, biases)
+
+
+def answers(truth, rng, n=4000):
+    X = rng.standard_normal((n, truth.dim_in))
+    Y = truth(X)
+    return Samples(X, Y + NOISE * rng.standard_normal(Y.shape), NOISE * np.ones((n, 1)))
+
+
+def changed(network, *entries):
+    V, c = network.weights[1].copy(), network.biases[1].copy()
+    for j, h, by in entries:
+        if h is None:
+            c[j] += by
+        else:
+            V[j, h] += by
+    W, A = network.weights[0], network.weights[2]
+    return Network([W, V, A], [network.biases[0], c, network.biases[2]])
+
+
+def without_one(truth, X):
+    """The network without the rarest of its other upper neurons."""
+    rare = 1 + (truth.preactivations(X)[1][:, 1:] > 0).mean(axis=0).argmin()
+    return with_top(truth, top_of(truth).take(np.arange(7) != rare))
+
+
+def off(network, truth):
+    """How far upper weights and biases are off, at most."""
+    there = np.column_stack([network.weights[1], network.biases[1]])
+    return np.abs(there - np.column_stack([truth.weights[1], truth.biases[1]])).max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("d_out", [1, 3])
+@pytest.mark.parametrize(
+    "entries",
+    [[(0, 2, -0.6)], [(0, 2, 0.6)], [(0, None, 0.3)], [(0, 4, -0.5), (3, 1, 0.4)]],
+    ids=["less", "more", "bias", "two"],
+)
+def test_weights_are_corrected_to_what_answers_tell(seed, d_out, entries):
+    truth, rng = true_network(seed, d_out), np.random.default_rng([seed, 1])
+    samples, network = answers(truth, rng), changed(true_network(seed, d_out), *entries)
+    found = SingleWeights().corrected(network, samples, SIZE, rng)
+    assert off(network, truth) > 0.2
+    # A weight is told by several answers, each to some errors by what it hears.
+    assert off(found, truth) < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weight_is_told_though_another_neuron_is_missing(seed):
+    truth, rng = true_network(seed), np.random.default_rng([seed, 1])
+    samples = answers(truth, rng)
+    lacking = without_one(truth, samples.X)
+    found = SingleWeights().corrected(changed(lacking, (0, 2, -0.6)), samples, SIZE, rng)
+    assert off(found, lacking) < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_right_stays_and_what_lacks_a_neuron_is_no_weight(seed):
+    truth, rng = true_network(seed), np.random.default_rng([seed, 1])
+    samples = answers(truth, rng)
+    assert SingleWeights().corrected(truth, samples, SIZE, rng) is truth
+    lacking = without_one(truth, samples.X)
+    assert off(SingleWeights().corrected(lacking, samples, SIZE, rng), lacking) == 0.0
