@@ -29,7 +29,7 @@ traces neurons above it along their surfaces (``trace``) and ``rough_signs`` tel
 by them, ``rough_outputs`` fits the outputs while neurons are missing, ``rough_upper`` puts these
 together and fits all layers,
 ``rough_missing`` fits faint ones beside rows that are right, ``rough_growth`` finds rare ones where
-the network is wrong, and ``rough_weights`` single weights that few answers tell.
+the network is wrong, and ``rough_weights`` corrects rows as wrong answers tell.
 
 Where questions must stay in a box, ``narrow_in_box`` finds two layers, the first narrower than the
 input: ``first_in_box`` finds that along chords, ``upper_rows`` puts together what kinks show of

@@ -1,14 +1,18 @@
-"""Single weights of an upper layer that few answers tell, as those tell them.
+"""Weights of upper rows that few answers tell, as those at which a network is wrong tell them.
 
-Let a network be exact but for the weight from a neuron below, of output ``h``, to an upper neuron
-of preactivation ``z`` and output column ``a``.  Where the residual of an answer is ``r``, the
-target's neuron has the preactivation ``t = r . a / |a|^2 + relu(z)`` if it is on there, so that
+Let all of a network be exact but one upper row, of preactivation ``z`` and output column ``a``.
+Where the residual of an answer is ``r``, what the neuron has to put out is
 
-    (t - z) / h
+    t = relu(z) + r . a / |a|^2
 
-is what the weight lacks: the same number at each such answer.  That needs no derivative of the
-network, which has none where its neuron is off and the target's is on, and no other weight moves.
-A bias is the weight from a neuron that puts out 1.
+so that the sum ``z + h . s``, with what is below it ``h`` and what the row lacks ``s``, is ``t``
+where that is positive, and no more than 0 where it is 0.  Equations and inequalities that are
+linear in ``s``, of which least squares are convex: they say what a row lacks where the neuron is
+off in the network and on in the target, too, and a fit has no derivative there, and where two
+weights hide a third.  Answers that are right say what a row does not lack.
+
+Which of the wrong answers are one neuron's is open.  A few that are close to each other are taken
+for it, and those that then agree are kept (Fischler and Bolles 1981).  A bias is the weight of 1.
 """
 
 import logging
@@ -19,39 +23,109 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """What answers say of one upper row.
+
+    Attributes
+    ----------
+    H, z, t, e : ndarray, shape (n, m + 1) and (n,)
+        Of wrong answers that may be its: what is below, its sum, what that is to be (0 where it is
+        to be no more), and how exactly.
+    X : ndarray, shape (n, d)
+        Their inputs.
+    H_off, z_off, e_off : ndarray
+        The same of answers that are right, where it is off.
+    P : ndarray, shape (m + 1, m + 1)
+        Of those where it is on, the normal matrix; and how wide rows are.
+    """
+
+    H: FloatArray
+    z: FloatArray
+    t: FloatArray
+    e: FloatArray
+    X: FloatArray
+    H_off: FloatArray
+    z_off: FloatArray
+    e_off: FloatArray
+    P: FloatArray
+
+    def off(self, lack: FloatArray) -> FloatArray:
+        """By how many errors each answer contradicts what the row lacks, shape (n,)."""
+        left = self.z + self.H @ lack - self.t
+        return np.asarray(np.where(self.t > 0.0, np.abs(left), np.maximum(left, 0.0)) / self.e)
+
+    def solved(
+        self, some: IntArray, lack: FloatArray, n_steps: int, *, stays_off: bool
+    ) -> FloatArray:
+        """What the row lacks by some of the answers: least deviations, in steps from a guess.
+
+        ``stays_off`` says whether right answers count where the neuron is off.
+        """
+        weights: FloatArray = np.ones(len(some))
+        H, z, t, e = self.H[some], self.z[some], self.t[some], self.e[some]
+        for _ in range(n_steps):
+            tells = (t > 0.0) | (z + H @ lack > 0.0)
+            A = H[tells] * (weights[tells] / e[tells])[:, None]
+            G, g = A.T @ A + self.P, A.T @ ((t - z)[tells] * weights[tells] / e[tells])
+            if stays_off:
+                is_on = self.z_off + self.H_off @ lack > 0.0
+                B = self.H_off[is_on] / self.e_off[is_on, None]
+                G += B.T @ B
+                g -= B.T @ (self.z_off[is_on] / self.e_off[is_on])
+            lack = np.asarray(np.linalg.solve(G, g), dtype=np.float64)
+            np.power(1.0 + self.off(lack)[some] ** 2, -0.25, out=weights)
+        return lack
+
+
 @dataclass(frozen=True)
-class SingleWeights:
-    """How single weights are told from answers at which a network is wrong.
+class WeightCorrections:
+    """How weights are corrected that few answers tell.
 
     Attributes
     ----------
     off : float
-        An answer tells the rest of the network to so many errors,
-    exact : float
-        and is asked if that is no larger a share of what it says the weight lacks.
-    n_agree : int
-        So many answers agree on a weight, at least.
-    n_voices : int
-        Answers whose word on it is held against the others', at most.
+        An answer tells the rest of a network to so many errors,
+    wrong : float
+        and is wrong by so many times that.
+    wide : float
+        A weight lacks no more than so many times what weights of its row are in the mean.
+    n_starts : int
+        All wrong answers are begun with, then those next to one of them, so often,
+    near : tuple of int
+        so many by turns,
+    n_steps : int
+        in so many steps,
+    n_more : int
+        and so many more of what agrees, as long as that grows.
+    about : float
+        Those agree that contradict what a row lacks by so many times the error, at first;
+    fewest : int
+        so many have to, at least.
     n_tried : int
-        Weights that most agree on are tried, so many,
-    max_weights : int
-        and corrected one after another, at most.
+        What most agree on is tried, of so many rows,
+    max_corrections : int
+        and one after another is corrected, at most so many,
     less : float
-        A correction leaves no larger a share of what is wrong.
+        if that leaves no larger a share of what is wrong.
     """
 
     off: float = 20.0
-    exact: float = 0.1
-    n_agree: int = 4
-    n_voices: int = 64
-    n_tried: int = 16
-    max_weights: int = 8
+    wrong: float = 3.0
+    wide: float = 10.0
+    n_starts: int = 12
+    near: tuple[int, ...] = (4, 8, 16, 32)
+    n_steps: int = 30
+    n_more: int = 4
+    about: float = 3.0
+    fewest: int = 4
+    n_tried: int = 8
+    max_corrections: int = 8
     less: float = 0.99
 
     def corrected(
@@ -61,7 +135,7 @@ class SingleWeights:
         size_of_wrong: Callable[[Network, Samples], float],
         rng: np.random.Generator,
     ) -> Network:
-        """A network that is wrong at fewer answers for weights that these agree on, or itself.
+        """A network that is wrong at fewer answers for rows that these agree on, or itself.
 
         Parameters
         ----------
@@ -70,80 +144,83 @@ class SingleWeights:
         size_of_wrong : callable
             What a network leaves of answers, what is right counting next to nothing.
         """
-        for _ in range(self.max_weights):
+        for _ in range(self.max_corrections):
             least = size_of_wrong(network, samples)
-            tried = [
-                _changed(network, j, h, lack) for j, h, lack in self._lacks(network, samples, rng)
-            ]
+            tried = [_changed(network, j, lack) for j, lack in self._lacks(network, samples, rng)]
             better = min(tried, key=lambda n: size_of_wrong(n, samples), default=network)
-            if size_of_wrong(better, samples) > self.less * least:
+            if not tried or size_of_wrong(better, samples) > self.less * least:
                 break
-            log.info("a weight is corrected as wrong answers tell it")
+            log.info("a row is corrected as wrong answers tell it")
             network = better
         return network
 
     def _lacks(
         self, network: Network, samples: Samples, rng: np.random.Generator
-    ) -> list[tuple[int, int, float]]:
-        """Upper neurons, neurons below, and what weights between them lack, by most answers."""
-        off = np.abs(samples.residual(network)).max(axis=1)
-        wrong = np.flatnonzero(off * self.exact > self.off)
-        if len(wrong) < self.n_agree:
-            return []
-        some = samples.take(wrong)
-        H = np.column_stack([network.activations(some.X)[-2], np.ones(len(wrong))])
-        Z, A = network.preactivations(some.X)[-1], network.weights[-1]
-        rest = some.Y - network(some.X)
-        sigma = np.broadcast_to(some.sigma, rest.shape).max(axis=1)
-        voices = rng.permutation(len(wrong))[: self.n_voices]
+    ) -> list[tuple[int, FloatArray]]:
+        """Upper neurons, and what their rows lack; by how many answers agree, the most first."""
         found = []
-        for j, a in enumerate(A.T):
-            size = float(a @ a)
-            if not size:
-                continue
-            error = self.off * sigma / np.sqrt(size)
-            along = rest @ a / size
-            # What no neuron of this column explains is another one's.
-            is_its = np.abs(rest - along[:, None] * a).max(axis=1) <= self.off * sigma
-            is_on = is_its & (along + np.maximum(Z[:, j], 0.0) > 0.0)
-            lack = along + np.maximum(Z[:, j], 0.0) - Z[:, j]
-            found += [
-                (n, j, h, value) for n, h, value in self._agreed(lack, error, H, is_on, voices)
-            ]
+        for j, row in self._rows(network, samples):
+            n, lack = self._agreed(row, rng)
+            if n >= self.fewest:
+                found.append((n, j, lack))
         found.sort(key=lambda one: -one[0])
         return [one[1:] for one in found[: self.n_tried]]
 
-    def _agreed(
-        self,
-        lack: FloatArray,
-        error: FloatArray,
-        H: FloatArray,
-        is_on: BoolArray,
-        voices: IntArray,
-    ) -> list[tuple[int, int, float]]:
-        """For each neuron below, how many answers agree, it, and what its weight lacks."""
-        tells = is_on[:, None] & (H > 0.0) & (error <= self.exact * np.abs(lack))[:, None]
-        found = []
-        for h in np.flatnonzero(tells.sum(axis=0) >= self.n_agree):
-            rows = np.flatnonzero(tells[:, h])
-            says, errors = lack[rows] / H[rows, h], error[rows] / H[rows, h]
-            own = np.isin(rows, voices)
-            agree = np.abs(says[own, None] - says) <= errors[own, None] + errors
-            n = agree.sum(axis=1)
-            if len(n) and n.max() >= self.n_agree:
-                group = agree[n.argmax()]
-                weights = 1.0 / errors[group] ** 2
-                value = float(weights @ says[group] / weights.sum())
-                found.append((int(n.max()), int(h), value))
-        return found
+    def _rows(self, network: Network, samples: Samples) -> list[tuple[int, _Row]]:
+        """What answers say of each upper row that may be wrong."""
+        rest = samples.Y - network(samples.X)
+        sigma = self.off * np.broadcast_to(samples.sigma, rest.shape)
+        share = np.abs(rest / sigma).max(axis=1)
+        is_wrong, is_right = share > self.wrong, share <= 1.0
+        H = np.column_stack([network.activations(samples.X)[-2], np.ones(len(rest))])
+        Z, (V, A) = network.preactivations(samples.X)[-1], network.weights[-2:]
+        rows = []
+        for j, a in enumerate(A.T):
+            size, z = float(a @ a), Z[:, j]
+            if not size:
+                continue
+            e = sigma.max(axis=1) / np.sqrt(size)
+            along = rest @ a / size
+            # What does not go along its column is another neuron's.
+            is_its = (np.abs(rest - along[:, None] * a) <= sigma).all(axis=1)
+            t = along + np.maximum(z, 0.0)
+            mine = np.flatnonzero(is_wrong & is_its & (t > -e))
+            if len(mine) < self.fewest:
+                continue
+            on, off = is_right & (z > 0.0), is_right & (z <= 0.0)
+            right = H[on] / e[on, None]
+            P = right.T @ right
+            P[np.diag_indices_from(P)] += (self.wide * np.abs(V[j]).mean()) ** -2.0
+            t = np.where(t > e, t, 0.0)
+            those = H[mine], z[mine], t[mine], e[mine], samples.X[mine]
+            rows.append((j, _Row(*those, H[off], z[off], e[off], P)))
+        return rows
+
+    def _agreed(self, row: _Row, rng: np.random.Generator) -> tuple[int, FloatArray]:
+        """How many answers agree on what a row lacks, and that."""
+        most, best = 0, np.zeros(len(row.P))
+        starts = [np.arange(len(row.t))]
+        for turn, one in enumerate(rng.permutation(len(row.t))[: self.n_starts]):
+            apart = np.linalg.norm(row.X - row.X[one], axis=1)
+            starts.append(np.argsort(apart, kind="stable")[: self.near[turn % len(self.near)]])
+        for start in starts:
+            lack = row.solved(start, np.zeros(len(row.P)), self.n_steps, stays_off=False)
+            agree = np.flatnonzero(row.off(lack) <= self.about)
+            n_before = max(self.fewest - 1, most)
+            while len(agree) > n_before:
+                n_before = len(agree)
+                lack = row.solved(agree, lack, self.n_more, stays_off=True)
+                agree = np.flatnonzero(row.off(lack) <= self.about)
+                n = int((row.off(lack) <= 1.0).sum())
+                if n > most:
+                    most, best = n, lack
+        return most, best
 
 
-def _changed(network: Network, j: int, h: int, lack: float) -> Network:
-    """A network with one weight changed, from neuron ``h`` below, or a bias, of neuron ``j``."""
+def _changed(network: Network, j: int, lack: FloatArray) -> Network:
+    """A network with what a row lacks added to upper neuron ``j``."""
     top = top_of(network)
     V, c = top.weights[0].copy(), top.biases[0].copy()
-    if h < V.shape[1]:
-        V[j, h] += lack
-    else:
-        c[j] += lack
+    V[j] += lack[:-1]
+    c[j] += lack[-1]
     return with_top(network, Network([V, top.weights[1]], [c, top.biases[1]], top.skip))

@@ -18,7 +18,7 @@ from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_traces import TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
-from revelu.recover.deep.rough_weights import SingleWeights
+from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
@@ -45,7 +45,7 @@ class RoughWide(RoughLayers):
         others are traced, and all above a first layer that is wider than the input.
     growth : RoughGrowth
         How neurons are found that no trace has found,
-    weights : SingleWeights
+    corrections : WeightCorrections
         and weights that few answers tell,
     missing : MissingNeurons
         and those fitted beside them that are often on and faint,
@@ -89,7 +89,7 @@ class RoughWide(RoughLayers):
     few_rows: int = 4
     upper: RoughUpper = field(default_factory=RoughUpper)
     growth: RoughGrowth = field(default_factory=RoughGrowth)
-    weights: SingleWeights = field(default_factory=SingleWeights)
+    corrections: WeightCorrections = field(default_factory=WeightCorrections)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
     faint: float = 3.0
     n_joins: int = 3
@@ -278,8 +278,7 @@ class RoughWideSearch(RoughLayersSearch):
             network = growth.without_false(network, self._everything())
             wrong_seen = self._look(network)
             log.info("%s: %d of %d wrong", network, wrong_seen.sum(), len(wrong_seen))
-            asked = self.seen.joined(self._everything())
-            rest, best = (growth.size_of_wrong(n, asked) for n in (network, self.network))
+            rest, best = self._sizes_of_wrong(network, self.network)
             n_stale = 0 if rest < self.how.less * best or not turn else n_stale + 1
             if rest < best:
                 self.network = network
@@ -314,6 +313,16 @@ class RoughWideSearch(RoughLayersSearch):
         self.is_nearly_right = share <= self.how.nearly
         return self._unresolved(self.network, share)
 
+    def _sizes_of_wrong(self, *networks: Network) -> list[float]:
+        """What networks leave of inputs drawn, if one is wrong there, or else of all asked.
+
+        Of what is asked around wrong answers a neuron may explain most that is none.
+        """
+        growth, asked = self.how.growth, self.seen
+        if not any(self._wrong_of(network, growth.least).any() for network in networks):
+            asked = asked.joined(self._everything())
+        return [growth.size_of_wrong(network, asked) for network in networks]
+
     def _is_large(self, network: Network) -> bool:
         """Whether steps of a fit take seconds each, but are not left to iterations.
 
@@ -332,9 +341,9 @@ class RoughWideSearch(RoughLayersSearch):
         return replace(self._ended(said), worst_error=worst)
 
     def _corrected(self, network: Network) -> Network:
-        """A network with single weights as wrong answers tell them, if less is wrong then."""
+        """A network with rows as wrong answers tell them, if less is wrong then."""
         everything, size = self._everything(), self.how.growth.size_of_wrong
-        return self.how.weights.corrected(network, everything, size, self.rng)
+        return self.how.corrections.corrected(network, everything, size, self.rng)
 
     def _traced(self, network: Network) -> Network:
         """A network with neurons that are traced from where it is wrong, if less is wrong then.
