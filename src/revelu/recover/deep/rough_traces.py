@@ -190,7 +190,7 @@ class RoughTraces:
     n_rounds: int = 6
     less: float = 0.8
     wrong: float = 30.0
-    most_wrong: float = 0.05
+    most_wrong: float = 0.3
     n_wrong: int = 24
     around: float = 0.5
     n_places: int = 16
