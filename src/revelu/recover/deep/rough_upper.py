@@ -291,6 +291,7 @@ class RoughUpper:
             solver = Automatic(Iterative(60), self.most_dense, self.most_work)
             stop = Stop(n_steps)
             network = fit(network, some, stop, solver=solver, damping=self.damping).network
+            log.info("left of all layers' fit: %.3g errors", self.typical(network, samples))
             if self.typical(network, samples) > self.slow * before:
                 break
         return network

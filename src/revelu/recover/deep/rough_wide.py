@@ -153,7 +153,8 @@ class RoughWideSearch(RoughLayersSearch):
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
             )
-        network, samples = found.network, found.samples
+        self.network = network = found.network
+        samples = found.samples
         # Rows of lines are exact; a fit that lacks neurons above moves them.
         self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
         self.grows, self.X, self.Y = True, samples.X, samples.Y

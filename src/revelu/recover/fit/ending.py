@@ -37,7 +37,7 @@ class Ending:
     per_kink: float = 4.0
     max_by_kinks: int = 32
     max_work: float = 4e9
-    most_work: float = 1.2e12
+    most_work: float = 4e11
     stuck: float = 0.95
     in_noise: float = 3.0
     near_noise: float = 10.0
