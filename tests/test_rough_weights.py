@@ -89,3 +89,14 @@ def test_what_is_right_stays_and_what_lacks_a_neuron_is_no_weight(seed):
     assert WeightCorrections().corrected(truth, samples, SIZE, rng) is truth
     lacking = without_one(truth, samples.X)
     assert off(WeightCorrections().corrected(lacking, samples, SIZE, rng), lacking) == 0.0
+
+
+def test_neurons_that_read_nothing_or_give_nothing_are_left_alone():
+    truth, rng = true_network(0), np.random.default_rng(1)
+    samples, network = answers(truth, rng), changed(truth, (0, 2, -0.6))
+    (W, V, A), biases = network.weights, network.biases
+    V, A = np.vstack([V, 0.0 * V[:2]]), np.column_stack([A, [[1.0, 0.0]]])
+    idle = Network([W, V, A], [biases[0], np.append(biases[1], [-1.0, 1.0]), biases[2]])
+    found = WeightCorrections().corrected(idle, samples, SIZE, rng)
+    assert abs(found.weights[1][0, 2] - truth.weights[1][0, 2]) < 1e-4
+    np.testing.assert_array_equal(found.weights[1][-2:], 0.0)

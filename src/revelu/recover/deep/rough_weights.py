@@ -177,7 +177,7 @@ class WeightCorrections:
         rows = []
         for j, a in enumerate(A.T):
             size, z = float(a @ a), Z[:, j]
-            if not size:
+            if not size or not V[j].any():
                 continue
             e = sigma.max(axis=1) / np.sqrt(size)
             along = rest @ a / size
