@@ -100,3 +100,12 @@ def test_neurons_that_read_nothing_or_give_nothing_are_left_alone():
     found = WeightCorrections().corrected(idle, samples, SIZE, rng)
     assert abs(found.weights[1][0, 2] - truth.weights[1][0, 2]) < 1e-4
     np.testing.assert_array_equal(found.weights[1][-2:], 0.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_that_are_exact_are_no_harder(seed):
+    truth, rng = true_network(seed), np.random.default_rng([seed, 1])
+    samples = answers(truth, rng, 1000)
+    exact = Samples(samples.X, truth(samples.X), 1e-12 * np.ones(1))
+    found = WeightCorrections().corrected(changed(truth, (0, 2, -0.6)), exact, SIZE, rng)
+    assert n_wrong(found, exact) == 0

@@ -78,7 +78,7 @@ class _Row:
                 B = self.H_off[is_on] / self.e_off[is_on, None]
                 G += B.T @ B
                 g -= B.T @ (self.z_off[is_on] / self.e_off[is_on])
-            lack = np.asarray(np.linalg.solve(G, g), dtype=np.float64)
+            lack = _solution(G, g)
             np.power(1.0 + self.off(lack)[some] ** 2, -0.25, out=weights)
         return lack
 
@@ -215,6 +215,17 @@ class WeightCorrections:
                 if n > most:
                     most, best = n, lack
         return most, best
+
+
+def _solution(G: FloatArray, g: FloatArray) -> FloatArray:
+    """Solve normal equations in units in which the diagonal is 1.
+
+    What is as good as dependent has eigenvalues of rounding's size, of any sign.
+    """
+    sizes = np.sqrt(np.diag(G))
+    scaled = G / sizes / sizes[:, None]
+    scaled[np.diag_indices_from(scaled)] += len(g) * np.finfo(np.float64).eps
+    return np.asarray(np.linalg.solve(scaled, g / sizes) / sizes, dtype=np.float64)
 
 
 def _changed(network: Network, j: int, lack: FloatArray) -> Network:
