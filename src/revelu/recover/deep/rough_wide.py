@@ -77,6 +77,9 @@ class RoughWide(RoughLayers):
         or where no less than this share of what was left is
     max_wide_stale : int
         in so many rounds in a row.
+    an_answer : float
+        What is left of drawn inputs counts alone where it differs by so much: by one answer that
+        is off by e times more.
     sharp : float
         It is whole only where answers count as wrong from so many times the least on.
     max_wide_repairs : int
@@ -108,6 +111,7 @@ class RoughWide(RoughLayers):
     sharp: float = 3.0
     less: float = 0.9
     max_wide_stale: int = 2
+    an_answer: float = 2.0
     max_wide_repairs: int = 2
     nearly: float = 0.02
 
@@ -315,13 +319,19 @@ class RoughWideSearch(RoughLayersSearch):
         return self._unresolved(self.network, share)
 
     def _sizes_of_wrong(self, *networks: Network) -> list[float]:
-        """What networks leave of inputs drawn, if one is wrong there, or else of all asked.
+        """What networks leave of inputs drawn, where that differs, or else of all asked.
 
         Of what is asked around wrong answers a neuron may explain most that is none.
         """
-        growth, asked = self.how.growth, self.seen
-        if not any(self._wrong_of(network, growth.least).any() for network in networks):
-            asked = asked.joined(self._everything())
+        growth, seen = self.how.growth, self.seen
+        wrong = np.any([self._wrong_of(network, growth.least) for network in networks], axis=0)
+        if wrong.any():
+            drawn = seen.take(wrong)
+            sizes = [wrong.sum() * growth.size_of_wrong(network, drawn) for network in networks]
+            # An answer that noise makes wrong is as wrong for each of them.
+            if max(sizes) - min(sizes) > self.how.an_answer:
+                return sizes
+        asked = seen.joined(self._everything())
         return [growth.size_of_wrong(network, asked) for network in networks]
 
     def _is_large(self, network: Network) -> bool:
