@@ -70,9 +70,14 @@ def clone(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    """The program in a process of its own: scripts write to its streams."""
+    """The program in a process of its own: scripts write to its streams.
+
+    It hears an interrupt, though a suite that runs in the background ignores it.
+    """
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    starts = "from revelu.cli import main; main()"
     return subprocess.run(
-        [sys.executable, "-m", "revelu", "bench", *arguments],
+        [sys.executable, "-c", f"{hears}; {starts}", "bench", *arguments],
         capture_output=True,
         text=True,
         check=False,
