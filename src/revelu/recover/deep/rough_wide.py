@@ -3,8 +3,9 @@
 A few neurons above a first layer no wider than the input are fitted as
 :mod:`revelu.recover.deep.rough_layers` says.  Of many, fits lose some, and above a wider first
 layer there is nothing to begin with: they are traced (:mod:`revelu.recover.deep.rough_upper`), and
-a fit of all layers makes them exact.  Those that are rarely on are traced, or grow
-(:mod:`revelu.recover.deep.rough_growth`), where the network is wrong, until fresh answers agree.
+a fit of all layers makes them exact.  Where the network is wrong rows are corrected
+(:mod:`revelu.recover.deep.rough_weights`), and neurons that are rarely on are traced, or grow
+(:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
 """
 
 import logging
@@ -43,10 +44,10 @@ class RoughWide(RoughLayers):
         and left at that if lines show fewer than so many, where that fails;
     upper : RoughUpper
         others are traced, and all above a first layer that is wider than the input.
+    corrections : WeightCorrections
+        How weights are corrected that few answers tell.
     growth : RoughGrowth
         How neurons are found that no trace has found,
-    corrections : WeightCorrections
-        and weights that few answers tell,
     missing : MissingNeurons
         and those fitted beside them that are often on and faint,
     faint : float
@@ -91,8 +92,8 @@ class RoughWide(RoughLayers):
     most_fitted: float = 4.0
     few_rows: int = 4
     upper: RoughUpper = field(default_factory=RoughUpper)
-    growth: RoughGrowth = field(default_factory=RoughGrowth)
     corrections: WeightCorrections = field(default_factory=WeightCorrections)
+    growth: RoughGrowth = field(default_factory=RoughGrowth)
     missing: MissingNeurons = field(default_factory=MissingNeurons)
     faint: float = 3.0
     n_joins: int = 3
