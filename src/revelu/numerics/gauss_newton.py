@@ -237,12 +237,12 @@ def normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
     This squares the condition number: for steps that the next one corrects.
     """
     J = derivative.matrix()
-    return _damped(J.T @ J, J.T @ residual)
+    return solve_normal(J.T @ J, J.T @ residual)
 
 
 def summed_normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
     """The same for many parameters: ``J`` is not written out."""
-    return _damped(derivative.normal(), derivative.gradient(residual))
+    return solve_normal(derivative.normal(), derivative.gradient(residual))
 
 
 @dataclass(frozen=True)
@@ -259,11 +259,23 @@ class Anchored:
         """Return the step as a function of the damping."""
         normal = derivative.normal()
         normal[np.diag_indices_from(normal)] += (_size(residual) / self.length) ** 2
-        return _damped(normal, derivative.gradient(residual))
+        return solve_normal(normal, derivative.gradient(residual))
 
 
-def _damped(normal: FloatArray, right: FloatArray) -> Step:
-    """Solve the normal equations, of which the upper triangle is given, for any damping."""
+def solve_normal(normal: FloatArray, right: FloatArray) -> Step:
+    """Solve normal equations for any damping.
+
+    Parameters
+    ----------
+    normal : ndarray, shape (p, p)
+        Of which the upper triangle is read; it is overwritten.
+    right : ndarray, shape (p,)
+
+    Returns
+    -------
+    Step
+        In units in which the diagonal is 1; all zero where rounding has made them indefinite.
+    """
     sizes = _nonzero(np.sqrt(np.diag(normal)))
     normal /= sizes
     normal /= sizes[:, None]

@@ -90,7 +90,9 @@ class RoughGrowth:
     n_starts, n_walkers, n_steps : int
         Wrong inputs that random walks start from, walks from each, and their steps,
     step : float
-        which put noise in the place of this share of an input, at first.
+        which put noise in the place of this share of an input, at first;
+    max_walks : int
+        so often at most, until as many answers are wrong as new rows are begun from.
     spreads : tuple of float
         Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
     n_drawn, most_numbers : int, float
@@ -137,6 +139,7 @@ class RoughGrowth:
     n_walkers: int = 8
     n_steps: int = 12
     step: float = 0.3
+    max_walks: int = 3
     spreads: tuple[float, ...] = (1.0,)
     n_each: int = 40
     far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
@@ -210,7 +213,32 @@ class RoughGrowth:
 
         Steps leave the Gaussian as it is: what is wrong far out is no matter.
         """
-        limit, wrong = self.limit(network, samples), np.flatnonzero(self.wrong(network, samples))
+        limit, found = self.limit(network, samples), []
+        for _ in range(self.max_walks):
+            found.append(self._walked(asked, network, samples, limit, rng))
+            samples = samples.joined(found[-1])
+            if self.tell_a_row(network, samples):
+                break
+        return _joined(found)
+
+    def tell_a_row(self, network: Network, samples: Samples) -> bool:
+        """Whether as many answers are wrong as a new row is begun from."""
+        return int(self.wrong(network, samples).sum()) >= self._n_near(network.architecture[-3])
+
+    def _n_near(self, width: int) -> int:
+        """How many wrong answers a row is begun from, above a layer of this width."""
+        return int(self.n_near * (width + 1))
+
+    def _walked(
+        self,
+        asked: Callable[[FloatArray], Samples],
+        network: Network,
+        samples: Samples,
+        limit: float,
+        rng: np.random.Generator,
+    ) -> Samples:
+        """Answers at inputs that random walks from wrong ones have come by."""
+        wrong = np.flatnonzero(self.wrong(network, samples))
         starts = rng.choice(wrong, min(self.n_starts, len(wrong)), replace=False)
         X = np.repeat(samples.X[starts], self.n_walkers, axis=0)
         side = samples.residual(network)[starts]
@@ -223,10 +251,7 @@ class RoughGrowth:
             # Half of the steps stay, about.
             shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
             found.append(there)
-        joined = found[0]
-        for more in found[1:]:
-            joined = joined.joined(more)
-        return joined
+        return _joined(found)
 
     def where_rare(self, network: Network, X: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Inputs at which neurons are on, of each as many as the inputs ``X`` lack.
@@ -355,7 +380,7 @@ class RoughGrowth:
         column = Y[one] / np.linalg.norm(Y[one])
         same = wrong[Y[wrong] @ column > 0]
         apart = np.linalg.norm(rest.X[same] - rest.X[one], axis=1)
-        near = same[np.argsort(apart, kind="stable")[: int(self.n_near * (H.shape[1] + 1))]]
+        near = same[np.argsort(apart, kind="stable")[: self._n_near(H.shape[1])]]
         F = np.column_stack([H[near], np.ones(len(near))])
         row = _least_deviations(F, Y[near] @ column)
         return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
@@ -404,6 +429,13 @@ def _beside(X: FloatArray, shares: FloatArray, rng: np.random.Generator) -> Floa
     """
     kept = np.sqrt(1.0 - shares**2)
     return np.asarray(kept[:, None] * X + shares[:, None] * rng.standard_normal(X.shape))
+
+
+def _joined(found: list[Samples]) -> Samples:
+    joined = found[0]
+    for more in found[1:]:
+        joined = joined.joined(more)
+    return joined
 
 
 def _forgiving(off: FloatArray) -> FloatArray:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.gauss_newton import solve_normal
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
 from revelu.types import FloatArray, IntArray
 
@@ -78,7 +79,7 @@ class _Row:
                 B = self.H_off[is_on] / self.e_off[is_on, None]
                 G += B.T @ B
                 g -= B.T @ (self.z_off[is_on] / self.e_off[is_on])
-            lack = _solution(G, g)
+            lack = solve_normal(G, g)(0.0)
             np.power(1.0 + self.off(lack)[some] ** 2, -0.25, out=weights)
         return lack
 
@@ -215,17 +216,6 @@ class WeightCorrections:
                 if n > most:
                     most, best = n, lack
         return most, best
-
-
-def _solution(G: FloatArray, g: FloatArray) -> FloatArray:
-    """Solve normal equations in units in which the diagonal is 1.
-
-    What is as good as dependent has eigenvalues of rounding's size, of any sign.
-    """
-    sizes = np.sqrt(np.diag(G))
-    scaled = G / sizes / sizes[:, None]
-    scaled[np.diag_indices_from(scaled)] += len(g) * np.finfo(np.float64).eps
-    return np.asarray(np.linalg.solve(scaled, g / sizes) / sizes, dtype=np.float64)
 
 
 def _changed(network: Network, j: int, lack: FloatArray) -> Network:

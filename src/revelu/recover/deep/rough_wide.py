@@ -306,10 +306,9 @@ class RoughWideSearch(RoughLayersSearch):
                 if more is not network:
                     network = more
                     continue
-                network = self._mended(network) if is_sharp else network
+                network = self._mended_or_grown(network) if is_sharp else self._grown(network)
                 if is_sharp and not growth.wrong(network, self._everything()).any():
                     continue
-                network = growth.grown(network, self._everything(), self.is_drawn, self.rng)
             some = self._evenly(network)
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
@@ -415,6 +414,27 @@ class RoughWideSearch(RoughLayersSearch):
         skip = (C[r:-1].T, np.zeros(len(A)))
         top = Network([rows[:, :-1], C[:r].T], [rows[:, -1], C[-1]], skip)
         return with_top(network, top)
+
+    def _grown(self, network: Network) -> Network:
+        """A network with what it lacks where it is wrong."""
+        return self.how.growth.grown(network, self._everything(), self.is_drawn, self.rng)
+
+    def _mended_or_grown(self, network: Network) -> Network:
+        """A network with weights as wrong answers tell them, or with neurons besides.
+
+        A fit makes up for a faint neuron by many rows; so where answers tell one that is missing,
+        it is looked for beside the rows as they are, too.
+        """
+        everything, growth = self._everything(), self.how.growth
+        if not growth.wrong(network, everything).any():
+            return network
+        mended = self._mended(network)
+        if not growth.wrong(mended, everything).any():
+            return mended
+        found = [self._grown(mended)]
+        if mended is not network and growth.tell_a_row(network, everything):
+            found.append(self._grown(network))
+        return min(found, key=lambda n: growth.size_of_wrong(n, everything))
 
     def _mended(self, network: Network) -> Network:
         """A network with weights as wrong answers tell them, too, if fewer are wrong then.
