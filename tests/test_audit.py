@@ -184,6 +184,7 @@ def test_two_classes_hide_nothing_behind_the_larger_probability():
     assert row(found, "top-1 probability").recovered == found.rows[0].recovered == "weights"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 def test_smooth_targets_are_said_to_be_smooth():
     found = revelu.audit(lambda Z: np.tanh(Z).sum(axis=1), dim_in=4, budget=20_000)
@@ -192,6 +193,7 @@ def test_smooth_targets_are_said_to_be_smooth():
     assert any("no limit on queries follows" in text for text in found.advice)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 def test_deep_networks_give_away_their_span():
     deep = revelu.zoo.random_network([12, 4, 4, 3, 2], seed=3)
@@ -453,6 +455,7 @@ def test_what_would_end_attacks_follows_from_what_they_took(monkeypatch, budget,
         assert int(number) == 4 * budget
 
 
+@pytest.mark.slow
 def test_a_defence_holds_after_attacks_with_other_seeds_alone(monkeypatch):
     seeds = {}
 

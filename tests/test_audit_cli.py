@@ -25,6 +25,7 @@ def invoke(tmp_path, monkeypatch):
     return lambda *arguments: runner.invoke(app, ["audit", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_summary_has_a_line_a_row_and_ends_in_advice(invoke):
     result = invoke("truth.npz", "--inputs", "x.npy", "--price", 3)
     assert result.exit_code == ExitCode.CERTIFIED
@@ -73,6 +74,7 @@ def test_all_is_said_of_nothing_less(value, shown):
     assert _share(value).text == shown
 
 
+@pytest.mark.slow
 def test_regressors_have_no_classes(invoke, tmp_path):
     revelu.zoo.random_network([4, 2, 1], seed=1).save(tmp_path / "one.npz")
     result = invoke("one.npz", "--report", "page.html")

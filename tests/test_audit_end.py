@@ -286,6 +286,7 @@ def test_inputs_of_several_classes_are_not_warned_of():
 # What was compared on which inputs.
 
 
+@pytest.mark.slow
 def test_inputs_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     TRUTH.save(tmp_path / "truth.npz")
@@ -325,6 +326,7 @@ def test_noise_and_digits_hide_no_label():
 # Targets that are no network.
 
 
+@pytest.mark.slow
 def test_of_a_forest_nothing_is_concluded_from_attacks_on_networks():
     """Its votes are steps of their own size, which no rounding has made."""
     X, y = load_wine(return_X_y=True)

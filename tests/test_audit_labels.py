@@ -45,6 +45,7 @@ def in_one_scale(network):
     return (np.column_stack([W, b]) / length[:, None])[order], A[:, order] / size, c / size
 
 
+@pytest.mark.slow
 def test_labels_give_away_every_weight(found):
     row = labels_of(found)
     assert (row.recovered, row.certified, row.cut, row.not_tried) == ("weights", True, False, ())
@@ -72,6 +73,7 @@ def test_advice_is_against_labels_that_give_away_as_much(found):
     assert not any("answer labels" in text for text in found.advice)
 
 
+@pytest.mark.slow
 def test_labels_come_last_and_are_cut_alone():
     cut = revelu.audit(TRUTH, budget=FEW_QUERIES)
     row = labels_of(cut)
@@ -99,6 +101,7 @@ def narrow(monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_the_span_is_kept_where_the_network_is_not_found(narrow):
     ended = narrow(lambda: Finding(7, None, None, False, False, ("seen",)))
     row = labels_of(ended)
@@ -117,6 +120,7 @@ def test_the_span_is_kept_where_the_network_is_not_found(narrow):
     assert cut.run_again.startswith("--max-seconds")
 
 
+@pytest.mark.slow
 def test_the_search_behind_labels_is_no_longer_than_it_is_worth(monkeypatch):
     bounded = partial(audits._Audit, labels_each=10, labels_least=4000)
     monkeypatch.setattr(audits, "_Audit", bounded)
@@ -132,6 +136,7 @@ def test_the_search_behind_labels_is_no_longer_than_it_is_worth(monkeypatch):
     assert ended.advice[1].endswith(f"not tried: {row.not_tried[0]}")
 
 
+@pytest.mark.slow
 def test_a_defect_and_an_interrupt_leave_the_span_and_no_advice(narrow):
     def broken():
         raise ZeroDivisionError("here")
@@ -151,6 +156,7 @@ def test_a_defect_and_an_interrupt_leave_the_span_and_no_advice(narrow):
     assert row.not_tried[0].startswith("the network: its turn is the last")
 
 
+@pytest.mark.slow
 def test_no_other_seed_is_a_cut(monkeypatch, narrow):
     asked = []
 
@@ -164,6 +170,7 @@ def test_no_other_seed_is_a_cut(monkeypatch, narrow):
     assert "no time for another seed" in row.notes[0]
 
 
+@pytest.mark.slow
 def test_a_served_model_is_asked_no_label(found):
     served = revelu.audit(TRUTH, dim_in=6, budget=MOST_QUERIES, remote=True)
     row = labels_of(served)
@@ -200,6 +207,7 @@ def test_a_copy_of_labels_is_as_good_as_it_beats_the_commonest_class():
     assert known.likeness(near, classes) < known.compare(near, classes)[1] == 1.0 - wrong
 
 
+@pytest.mark.slow
 def test_labels_are_asked_in_a_domain():
     domain = revelu.Domain.gaussian(np.arange(6.0), np.arange(1.0, 7.0))
     target = TRUTH.after(np.diag(1.0 / np.arange(1.0, 7.0)), -np.arange(6.0) / np.arange(1.0, 7.0))
@@ -222,6 +230,7 @@ def test_rows_of_span_and_network_are_one():
     assert joined(nothing, nothing).queries == 10
 
 
+@pytest.mark.slow
 def test_page_and_table_say_what_labels_give_away(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     TRUTH.save(tmp_path / "truth.npz")

@@ -32,6 +32,7 @@ def in_domain():
     return revelu.audit(target, dim_in=3, remote=True, domain=domain, budget=MOST_QUERIES)
 
 
+@pytest.mark.slow
 def test_rows_without_digits_are_undecided(found):
     blocked = {row.defence for row in found.rows if row.saturated}
     assert blocked >= BLOCKED
@@ -40,6 +41,7 @@ def test_rows_without_digits_are_undecided(found):
             assert (row.recovered, row.cut, row.is_judged) == ("nothing", True, False)
 
 
+@pytest.mark.slow
 def test_a_domain_decides_them(in_domain):
     """The same defences give the network away where the target decides."""
     noisy = [row for row in in_domain.rows if row.defence.startswith("noise")]
@@ -100,6 +102,7 @@ def test_a_target_without_digits_as_it_is_is_undecided():
     assert account["advice"][0].startswith("inconclusive: run again with --like DATA")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [None, revelu.Domain.gaussian([1e6] * 3, [2.0] * 3)])
 def test_what_is_affine_where_it_was_asked_is_warned_of(domain):
     """No line through N(0, I) is long enough to meet a bend of such units."""

@@ -46,6 +46,7 @@ class Row:
         return np.eye(6)
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_in_a_process_of_its_own_and_kept(extraction, tmp_path):
     options = extraction.parser("About.", "runs", 941).parse_args([])
     options.results, options.limit = tmp_path / "runs.jsonl", 30.0

@@ -34,6 +34,7 @@ def target(tmp_path):
     return ["--trust", "--dim-in", 3]
 
 
+@pytest.mark.slow
 def test_a_warning_is_told_once_in_a_line_of_ours(run_revelu, target):
     done = run_revelu("extract", "warns:noisy", *target)
     assert done.returncode == 0, done.stderr
@@ -46,18 +47,21 @@ def test_a_warning_is_told_once_in_a_line_of_ours(run_revelu, target):
     assert "stamina" not in done.stdout
 
 
+@pytest.mark.slow
 def test_programs_read_it_among_the_warnings(run_revelu, target):
     done = run_revelu("extract", "warns:noisy", *target, "--json")
     assert done.stderr == ""
     assert "plain words" in one_object(done.stdout)["warnings"]
 
 
+@pytest.mark.slow
 def test_the_log_has_its_place(run_revelu, target):
     done = run_revelu("extract", "warns:noisy", *target, "-v")
     assert "divide by zero encountered in divide (RuntimeWarning, warns.py:" in done.stderr
     assert "  warnings.warn(" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_tells_it_too(run_revelu, target):
     done = run_revelu("extract", "warns:fails", *target)
     assert done.returncode == 4

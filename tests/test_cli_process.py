@@ -59,6 +59,7 @@ def test_readme_command_recovers_the_demo(run_revelu):
     assert report["certificate"]["n_checks"] == 3000
 
 
+@pytest.mark.slow
 def test_files_answer_as_the_target_does(run_revelu, tmp_path):
     TRUTH.save(tmp_path / "truth.onnx")
     done = run_revelu("extract", "truth.onnx", "-o", "a.onnx", "-o", "a.npz", "--seed", 3)
@@ -82,6 +83,7 @@ def test_same_seed_same_account(run_revelu, tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_small_budget_is_exit_3_and_never_exceeded(run_revelu):
     done = run_revelu("extract", "demo:digits", "--budget", 100, "--json")
     report = one_object(done.stdout)
@@ -90,6 +92,7 @@ def test_small_budget_is_exit_3_and_never_exceeded(run_revelu):
     assert report["evidence"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attribute", ["nan", "wrong_shape", "fails"])
 @pytest.mark.usefixtures("module")
 def test_nonsense_is_exit_4(run_revelu, attribute):
@@ -100,6 +103,7 @@ def test_nonsense_is_exit_4(run_revelu, attribute):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("module")
 def test_tanh_is_exit_1_with_evidence(run_revelu):
     done = run_revelu("extract", "answers:tanh", "--trust", "--dim-in", 3, "-o", "a.npz", "--json")
@@ -108,6 +112,7 @@ def test_tanh_is_exit_1_with_evidence(run_revelu):
     assert report["evidence"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("module")
 def test_random_answers_are_exit_1(run_revelu):
     done = run_revelu("extract", "answers:random", "--trust", "--dim-in", 3, "--json")
@@ -123,6 +128,7 @@ def test_usage_is_exit_2(run_revelu, arguments):
     assert done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["demos"], *(["extract", "a.npz", *f] for f in FLAGS)]
@@ -144,6 +150,7 @@ def test_closed_standard_output_is_refused_before_the_first_query(module, enviro
     assert not (module / "asked").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another error for it")
 @pytest.mark.parametrize("flags", FLAGS)
 def test_broken_pipe_is_quiet(tmp_path, environment, flags):
@@ -170,6 +177,7 @@ def test_version(run_revelu):
     assert re.fullmatch(r"revelu \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
+@pytest.mark.slow
 @with_signals
 @pytest.mark.parametrize("attribute", ["sleeps", "sleeps_in_text"])
 @pytest.mark.parametrize("command", PROGRAMS)
@@ -211,6 +219,7 @@ except BaseException:
 """
 
 
+@pytest.mark.slow
 @with_signals
 @pytest.mark.parametrize("library", ["typer", "numpy", "onnxruntime"])
 @pytest.mark.parametrize("command", PROGRAMS)

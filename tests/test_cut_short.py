@@ -64,6 +64,7 @@ def interrupted(invoke, tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interrupted_audit_tells_of_the_rows_that_are_done(interrupted, tmp_path, name):
     result = interrupted(7_000, name, "audit", "--price", 2)

@@ -85,6 +85,7 @@ RECALLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("widths", "floor", "typical", "most"), RECALLS)
 def test_networks_are_recovered_within_their_budget(widths, floor, typical, most):
     n_recovered, costs = recall(widths, range(4))
@@ -93,6 +94,7 @@ def test_networks_are_recovered_within_their_budget(widths, floor, typical, most
     assert max(costs) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [(10, 10, 10, 10, 10), (16, 12, 10, 8, 4)])
 def test_three_hidden_layers_are_recovered_within_their_budget(widths):
     n_recovered, costs = recall(widths, range(3))
@@ -101,6 +103,7 @@ def test_three_hidden_layers_are_recovered_within_their_budget(widths):
     assert max(costs) <= 700
 
 
+@pytest.mark.slow
 def test_a_target_that_narrows_is_recovered_with_its_widths():
     truth = zoo.random_network([40, 20, 10, 10, 1], seed=1)
     recovery = revelu.extract(truth, method="deep", seed=1, checks=1000)
@@ -111,6 +114,7 @@ def test_a_target_that_narrows_is_recovered_with_its_widths():
     assert recovery.details["layers"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stub",
     [
@@ -196,6 +200,7 @@ def test_an_input_that_the_first_layer_does_not_see_is_left_out():
     assert share_wrong(recovery.network, truth) <= 2 * 0.003
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [18, 24])
 def test_narrow_networks_that_are_blind_in_places_are_recovered_at_the_first_start(seed):
     truth = zoo.random_network([8, 6, 6, 6, 1], seed=seed)
@@ -208,6 +213,7 @@ def test_narrow_networks_that_are_blind_in_places_are_recovered_at_the_first_sta
     assert share_wrong(recovery.network, truth) <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_neurons_that_are_seldom_on_are_found_beside_some_that_are_always_on(seed):
     # Where those are off the network is one layer of neurons, which most answers fit.
@@ -221,6 +227,7 @@ def test_neurons_that_are_seldom_on_are_found_beside_some_that_are_always_on(see
     assert share_wrong(recovery.network, truth) <= 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outputs", "most"), [(1, 12_000), (3, 12_000)])
 def test_relus_of_a_residual_sum_come_back(outputs, most):
     # Of A relu(x + g(x)) + c, neurons that are on near 0 to pass on x are off far out.

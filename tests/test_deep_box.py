@@ -8,6 +8,7 @@ from revelu.network import zoo
 from revelu.recovery import Status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_hidden_layers_come_back_from_questions_in_a_box(seed):
     truth = zoo.random_network([6, 12, 6, 1], seed=seed)
@@ -47,6 +48,7 @@ def test_a_narrow_first_layer_comes_back_in_a_box(widths, seed):
     assert recovery.ledger.n_recovery <= 100 * truth.n_parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_first_layer_neuron_that_lines_miss_is_found_where_the_network_is_wrong(seed):
     plain = zoo.random_network([6, 12, 6, 1], seed=0)
@@ -73,6 +75,7 @@ def test_two_layers_in_a_box_take_float64_answers():
     assert any("float64 answers" in said for said in recovery.evidence)
 
 
+@pytest.mark.slow
 def test_doubts_about_layers_stay_in_a_box_that_begins_at_0():
     truth = zoo.random_network([12, 8, 6, 4, 2], seed=63998001)
     recovery = revelu.extract(truth, box=(0.0, 1.0), seed=63998001, budget=60_000)

@@ -38,6 +38,7 @@ def tanh(X, rng_seed=5):
     return X @ rng.standard_normal(6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [leaky, max_pooling, tanh])
 @pytest.mark.parametrize("seed", range(2))
 def test_other_activations_are_never_recovered_nor_a_layer_claimed(target, seed):
@@ -49,12 +50,14 @@ def test_other_activations_are_never_recovered_nor_a_layer_claimed(target, seed)
     assert recovery.evidence
 
 
+@pytest.mark.slow
 def test_neurons_that_are_no_relus_are_given_up_early():
     recovery = revelu.extract(partial(leaky, widths=(10, 6)), dim_in=8, seed=1, checks=300)
     assert recovery.status is not Status.RECOVERED
     assert recovery.ledger.n_queries < 20_000
 
 
+@pytest.mark.slow
 def test_two_layers_of_absolute_values_are_pairs_of_relus():
     target = partial(leaky, slope=-1.0)
     recovery = revelu.extract(target, dim_in=8, seed=1, checks=300)
@@ -71,6 +74,7 @@ def test_networks_whose_answers_are_blurred_are_not_said_to_curve(widths):
     assert recovery.status is not Status.NOT_IN_CLASS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [(5, 16, 10, 1), (8, 6, 6, 4, 1)])
 def test_a_budget_that_ends_anywhere_is_kept_and_what_was_found_is_true(widths):
     truth = zoo.random_network(list(widths), seed=41)
@@ -101,6 +105,7 @@ def test_a_target_that_answers_no_numbers_in_a_half_space_is_told_so(lost, shift
         revelu.extract(target, method="deep", dim_in=5, seed=1, checks=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [1.0, 2.5, 6.0])
 def test_a_classifier_that_is_saturated_in_a_half_space_ends_in_a_status(shift):
     truth = zoo.random_network([5, 12, 8, 3], seed=3)
@@ -118,6 +123,7 @@ def test_a_classifier_that_is_saturated_in_a_half_space_ends_in_a_status(shift):
     assert are_layers_of(recovery.details.get("layers", []), truth)
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_from_its_journal(tmp_path):
     truth = zoo.random_network([8, 6, 5, 1], seed=1)
     whole = revelu.extract(truth, method="deep", seed=3, checks=300)
@@ -153,6 +159,7 @@ def test_answers_of_few_digits_are_refused_before_the_search():
     assert recovery.ledger.n_queries == 64
 
 
+@pytest.mark.slow
 def test_three_layers_in_float32_come_back_or_stay_unverified():
     truth = zoo.random_network([8, 6, 4, 3, 1], seed=2)
     recovery = revelu.extract(
@@ -166,6 +173,7 @@ def test_three_layers_in_float32_come_back_or_stay_unverified():
     assert recovery.ledger.n_queries < 300_000
 
 
+@pytest.mark.slow
 def test_neurons_on_at_nearly_all_inputs_do_not_make_a_layer_false():
     # Two neurons of the fourth layer are on at nearly all inputs; where one of them rests, the
     # third layer's last does, too.
@@ -217,6 +225,7 @@ def rarely_changing(seed):
     return Network(drawn.weights, [drawn.biases[0], -below, drawn.biases[2]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_no_layer_is_called_exact_where_the_answers_hardly_change(seed):
     # A deeper neuron's hyperplane bends such a function wherever anything changes.
@@ -227,6 +236,7 @@ def test_no_layer_is_called_exact_where_the_answers_hardly_change(seed):
         assert are_layers_of([recovery.first_layer], truth)
 
 
+@pytest.mark.slow
 def test_a_first_layer_above_which_no_row_is_left_is_not_added_to():
     truth = rarely_changing(6)
     recovery = revelu.extract(truth, seed=6, checks=300, budget=60_000)
@@ -246,6 +256,7 @@ def test_no_layer_is_called_exact_that_does_not_see_all_that_the_answers_do():
 
 
 # Of the benchmark of deep targets: layers that fire at a thousandth to a third of the inputs.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "share"),
     [((3, 30, 3, 1), 0.003), ((5, 16, 4, 3, 10, 1), 0.01), ((9, 2, 7, 5, 8), 0.02)],
@@ -287,6 +298,7 @@ def test_a_layer_without_a_row_that_goes_on_is_not_called_exact():
         assert "goes straight on" in doubt_about(job, noise, (others,)), j
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_first_layer_lacks_no_row_that_only_one_output_reads(seed):
     # Above two rows stand neurons that pass them on: no walk tells who reads them.

@@ -54,6 +54,7 @@ def test_a_layer_that_is_not_the_targets_is_found_out(deep_targets, monkeypatch)
     assert deep_targets.one(seed)["verdict"] == deep_targets.LAYER_WRONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [2.0, 3.0, 600.0])
 def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets, monkeypatch, seconds):
     # Upper neurons are on nearly nowhere: two rows of the first layer were measured to 1e-6, and
@@ -62,12 +63,14 @@ def test_rows_of_a_recovered_network_have_the_digits_of_its_fit(deep_targets, mo
     assert deep_targets.one(41_002_394)["verdict"] == ""
 
 
+@pytest.mark.slow
 def test_neurons_that_were_dropped_may_be_passed_on_again(deep_targets):
     target = deep_targets.draw(41_003_550)
     recovery = revelu.extract(target, dim_in=5, seed=41_003_550, budget=45_000)
     assert recovery.ledger.n_queries <= 45_000
 
 
+@pytest.mark.slow
 def test_a_few_deep_targets(deep_targets):
     runs = [deep_targets.one(seed) for seed in range(FIRST, FIRST + 6)]
     assert not [run for run in runs if run["verdict"]]

@@ -130,6 +130,7 @@ def test_every_seed_is_one_neurons_kink_and_has_its_gradients(widths, n_known, s
 
 
 # Seeds, walks accepted of neurons begun, and queries an unknown of one walk on average.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "floor"), [((6, 18, 10, 1), 0.85), ((5, 24, 12, 2), 0.85), ((10, 14, 12, 1), 0.85)]
 )

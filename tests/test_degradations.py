@@ -201,6 +201,7 @@ def test_threads_share_the_sequence_of_one_instance():
     assert np.array_equal(np.sort(shared, axis=None), np.sort(alone, axis=None))
 
 
+@pytest.mark.slow
 def test_batches_in_processes_get_noise_of_their_own():
     def ask():
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:

@@ -149,6 +149,7 @@ def test_reason_stands_where_figures_would(invoke):
     assert "curve" in text
 
 
+@pytest.mark.slow
 def test_float32_demo_is_diagnosed_from_its_weights(invoke):
     result = invoke("demo:mnist", "--json")
     report = one_object(result.stdout)

@@ -150,6 +150,7 @@ def test_a_span_is_that_of_the_targets_inputs() -> None:
     assert found.span.angles(truth.weights[0]).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_an_audit_says_where_it_asked_and_has_copies_in_units() -> None:
     truth, rows = _target(d=3, seed=9)
     found = revelu.audit(truth, dim_in=3, domain=Domain.like(rows, name="rows.csv"), max_seconds=20)

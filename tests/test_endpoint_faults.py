@@ -153,6 +153,7 @@ VALUES = st.recursive(
 PATHS = st.sampled_from([None, "$", "$.prediction", "$.prediction[*]", "$..y", "$[0]", "$[?@>1]"])
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(VALUES, PATHS, st.integers(1, 3))
 def test_any_answer_is_rows_of_numbers_or_an_error_of_one_line(value, path, n):
@@ -215,6 +216,7 @@ TEMPLATES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=2000)
 @given(TEMPLATES, st.sampled_from(["POST", "GET"]))
 def test_any_template_is_filled_as_json_or_refused(text, method):

@@ -210,6 +210,7 @@ def test_numbers_that_never_change_are_said_to():
     assert not affine.warnings
 
 
+@pytest.mark.slow
 def test_span_comes_from_class_names():
     network = revelu.zoo.random_network([5, 2, 3], seed=4)
     with running(JsonServer(network, write=named)) as server:
@@ -600,6 +601,7 @@ def test_every_command_asks_endpoints(server, invoke, tmp_path, monkeypatch, com
     assert {h["X-Team"] for h in server.headers_seen} == {"red"}
 
 
+@pytest.mark.slow
 def test_file_may_stand_for_the_target(server, invoke, tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_KEY", "ff-do-not-tell")
     (tmp_path / "api.toml").write_text(PROFILE.format(url="http://127.0.0.1:1/predict"))
@@ -807,6 +809,7 @@ def make_certificates(folder):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificates by openssl")
 def test_certificates_are_shown_and_checked(server, tmp_path):
     make_certificates(tmp_path)

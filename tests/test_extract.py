@@ -65,6 +65,7 @@ def test_what_is_not_such_a_network_is_never_called_recovered(name, function, st
     assert any(words in sentence for sentence in recovery.evidence)
 
 
+@pytest.mark.slow
 def test_deeper_networks_are_recovered_or_said_not_to_be():
     depths = [
         [5, 6, 4, 1],
@@ -154,6 +155,7 @@ def test_the_same_seed_asks_the_same_and_finds_the_same():
     assert all(np.array_equal(a, b) for a, b in zip(asked, asked_again, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(zoo.KINDS))
 def test_no_kind_of_network_is_silently_wrong(kind):
     n_recovered = 0
@@ -278,6 +280,7 @@ def test_a_classifier_that_saturates_where_its_network_does_not_fails(threshold)
     assert revelu.extract(probabilities, dim_in=10).status is not Status.RECOVERED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1e3, 1e9, 1e12, 1e14])
 def test_a_large_constant_buys_no_tolerance(offset):
     smooth = revelu.extract(lambda X: np.tanh(X[:, 0]) + offset, dim_in=5, budget=150)
@@ -293,6 +296,7 @@ def test_a_large_constant_buys_no_tolerance(offset):
         assert error < max(1e-3 * network(X).std(), 8 * np.spacing(offset))
 
 
+@pytest.mark.slow
 def test_rounding_that_cancelling_terms_leave_is_not_taken_for_curves():
     # Rows of 1e-5 to 1e5: on much of a line the answers err by more than where they were measured.
     plain, rng = zoo.random_network([6, 6, 4, 2], seed=21), np.random.default_rng(21)
@@ -312,6 +316,7 @@ def test_a_sharp_softplus_is_still_told_from_a_network(sharpness):
     assert recovery.ledger.n_queries <= 3_000
 
 
+@pytest.mark.slow
 def test_a_function_without_end_of_kinks_ends():
     recovery = revelu.extract(lambda X: np.abs(X[:, 0] % 2 - 1), dim_in=3)
     assert recovery.status is Status.NOT_IN_CLASS

@@ -40,6 +40,7 @@ def nrmse(found, truth):
     return np.sqrt(((found(X) - truth(X)) ** 2).mean() / truth(X).var(axis=0).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "queries"),
     [

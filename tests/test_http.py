@@ -390,6 +390,7 @@ def test_options_of_served_models_are_refused_elsewhere():
     assert "rate is for served models, which demo:digits is not" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 def test_interrupt_waits_for_no_server(environment, tmp_path):
     asked, over = threading.Event(), threading.Event()

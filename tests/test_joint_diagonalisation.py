@@ -33,6 +33,7 @@ def test_rows_that_nothing_tells_apart_stay_finite():
     assert np.isfinite(diagonalise_jointly(C, np.eye(3) + 0.1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "m", "order"), [(8, 8, 1), (5, 8, 2)])
 def test_noise_moves_all_contractions_together_less_than_one(d, m, order, monkeypatch):
     errors = {"joint": [], "one": []}

@@ -101,6 +101,7 @@ def check_that_nothing_is_lost(run, folder, shares, number=signal.SIGKILL):
     return ends
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on_where_it_stopped(start, tmp_path):
     ends = check_that_nothing_is_lost(start, tmp_path, [0.4])
     assert ends == [-signal.SIGKILL]

@@ -127,6 +127,7 @@ def test_images_are_seen_and_priced_where_the_target_does_not_tell(pool):
     assert 0.7 * spent <= kind.extract_queries <= 1.4 * spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pool", "most", "needed"), [("", 1_000, 4), ("average", 1_000, 4), ("max", 8_000, 2)]
 )

@@ -56,6 +56,7 @@ def test_every_kink_is_found_at_its_place(d, m, k, seed):
     assert ask.n_queries <= 12 + 8 * m
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "m", "k"), [(10, 16, 1), (20, 40, 1), (64, 32, 10), (784, 128, 1)])
 def test_five_and_a_half_queries_a_kink(d, m, k):
     counts, rounds = [], []
@@ -106,6 +107,7 @@ def test_a_smooth_function_ends_without_a_verdict(function):
     assert ask.n_queries < 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_hundreds_of_kinks_are_pieces_in_float32(seed):
     # Most pieces of such a line are proved when it looks whether they are flat.
@@ -177,6 +179,7 @@ def test_a_search_without_end_says_nothing_of_the_class(monkeypatch):
     assert "rounds" in recovery.evidence[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [(10, 40, 1), (6, 24, 1)])
 def test_bends_that_a_short_piece_goes_past_are_seen_inside_wide_pieces(widths):
     n_invented, n_queries = [], []

@@ -130,6 +130,7 @@ def test_rounds_count_what_can_be_asked_together():
     assert found.ledger.n_rounds < found.ledger.n_queries / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 4])
 @pytest.mark.parametrize("digits", [3, 5])
 def test_labels_of_rounded_scores_show_no_spurious_direction(digits, seed):
@@ -141,6 +142,7 @@ def test_labels_of_rounded_scores_show_no_spurious_direction(digits, seed):
     assert found.span.angles(truth.weights[0]).max(initial=0.0) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_float32_labels_show_the_span_and_how_far_off_it_is(seed):
     truth = revelu.zoo.random_network([20, 5, 4, 3], seed=seed)
@@ -172,6 +174,7 @@ def test_expected_angle_is_about_the_angle():
     assert 0.1 < ratio < 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_rows", [2_000, 9_000])
 @pytest.mark.parametrize("logits", [False, True])
 def test_a_model_that_changes_midway_is_named(tmp_path, after_rows, logits):
@@ -192,6 +195,7 @@ def test_a_model_that_changes_midway_is_named(tmp_path, after_rows, logits):
     assert oracle.n_queries < after_rows + 40_000
 
 
+@pytest.mark.slow
 def test_labels_that_stay_are_watched_at_little_cost(tmp_path):
     truth = degrade(revelu.zoo.random_network([30, 6, 4], seed=600), Labels())
     plain = revelu.recover_span(truth, labels=True, seed=1, checks=50)

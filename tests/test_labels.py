@@ -226,6 +226,7 @@ def wine():
     return StandardScaler().fit_transform(X), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -245,6 +246,7 @@ def test_what_is_no_network_is_refused_with_evidence(wine, model, words):
     assert found.ledger.n_queries <= 220_000
 
 
+@pytest.mark.slow
 def test_two_hidden_layers_come_back():
     truth = zoo.random_network([10, 8, 8, 3], seed=1)
     found = revelu.extract(degrade(truth, Labels()), budget=800_000, seed=1)
@@ -264,6 +266,7 @@ def first_rows_error(truth, layer):
     return np.minimum(*near).min(axis=1).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "seed", "budget", "words"),
     [
@@ -297,6 +300,7 @@ def drawn_anew(truth, share, rng, X):
     return np.where(rng.random(len(labels)) < share, 1.0 - labels, labels)
 
 
+@pytest.mark.slow
 def test_many_neurons_on_few_inputs_have_a_skip_for_their_signs():
     X, y = load_iris(return_X_y=True)
     X = StandardScaler().fit_transform(X)
@@ -340,6 +344,7 @@ def test_steps_of_many_weights_are_those_of_few():
         assert np.abs(F[i, a] - F[i, b]).max() < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.05, 0.002])
 def test_noisy_labels_are_not_deterministic(share):
     truth = zoo.random_network([10, 16, 1], seed=1)
@@ -396,6 +401,7 @@ def test_labels_in_float32_of_curved_borders_are_not_in_the_class(wine):
     assert found.network is None
 
 
+@pytest.mark.slow
 def test_labels_in_float32_of_nearest_neighbours_are_not_recovered(wine):
     X, y = wine
     model = KNeighborsClassifier(1).fit(X, y)
@@ -406,6 +412,7 @@ def test_labels_in_float32_of_nearest_neighbours_are_not_recovered(wine):
     assert found.network is None
 
 
+@pytest.mark.slow
 def test_units_rounded_off_less_than_float32_tells_are_not_certified():
     # Softplus of so large a slope is a ReLU but for 2e-4 at its bend, a thousand times the noise.
     def softplus(z):
@@ -535,6 +542,7 @@ def lines_through(X, rng):
     return Facets(X, F, a, a + 1.0, small + 1e-3, small, small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "seed"),
     [
@@ -576,6 +584,7 @@ def test_rounding_that_moves_borders_is_said():
     assert "rounding changes" in moved.evidence[-1]
 
 
+@pytest.mark.slow
 def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
     X, y = make_moons(1000, noise=0.2, random_state=64_033_001)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -589,6 +598,7 @@ def test_three_bends_are_on_a_line_of_which_one_is_told_to_few_digits():
     assert found.ledger.n_queries <= 70_000
 
 
+@pytest.mark.slow
 def test_inputs_rounded_to_float16_are_not_called_a_tree():
     labels = degrade(zoo.random_network([10, 8, 4], seed=7), Labels())
     found = revelu.extract(
@@ -636,6 +646,7 @@ def test_classes_that_share_no_border_have_factors_of_their_own(seed):
         assert max(np.abs(V - U[order]).max(), np.abs(a - b * (a @ b) / (b @ b)).max()) < 1e-7
 
 
+@pytest.mark.slow
 def test_a_network_whose_borders_are_denied_again_and_again_is_given_up(monkeypatch):
     # All borders seen are those of the network, and of those it predicts none is met.
     met = []

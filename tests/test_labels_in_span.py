@@ -39,6 +39,7 @@ def test_many_inputs_and_few_neurons():
     assert found.ledger.n_queries <= 70_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_neurons_of_four_inputs(seed):
     truth = zoo.random_network([4, 2, 3], seed=64_050_000 + seed)

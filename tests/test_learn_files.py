@@ -149,6 +149,7 @@ def test_repeated_inputs_are_lived_with(noise):
     assert recovery.status is revelu.Status.RECOVERED
 
 
+@pytest.mark.slow
 def test_a_few_samples_of_another_function_are_counted():
     for seed in (30, 33):
         X, y = samples(draw(5, 2, seed), 4000, 52)

@@ -24,6 +24,7 @@ def samples_of(network, rng, n, sigma=1e-6):
     return Samples(X, network(X), np.full(network.dim_out, sigma))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [True, False])
 def test_a_fit_from_nearby_ends_at_the_truth(dense):
     rng = np.random.default_rng(1)

@@ -25,6 +25,7 @@ def nrmse(found, truth, seed=3):
     return np.sqrt(((found(X) - truth(X)) ** 2).mean() / truth(X).var(axis=0).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("degradations", "error", "law"),
     [
@@ -188,6 +189,7 @@ def test_a_certificate_of_coarse_answers_fails_what_is_wrong(degradation, by):
         assert certify(seen).passed is passes
 
 
+@pytest.mark.slow
 def test_the_certificate_speaks_in_units_of_the_target():
     truth = zoo.random_network(SHAPE, seed=1)
     rounded = revelu.extract(degrade(truth, Rounded(4)))
@@ -372,6 +374,7 @@ def test_each_log_ratio_of_noisy_probabilities_has_its_own_error(sigma):
     assert 0.7 < np.sqrt((errors**2).mean()) < 1.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "sigma", "error", "queries"), [(3.0, 4e-5, 1e-3, 16.0), (1.0, 4e-3, 0.05, 16.0)]
 )
@@ -454,6 +457,7 @@ def test_a_constant_is_recovered(value, degradations):
     assert recovery.network.architecture == (3, 0, 2)
 
 
+@pytest.mark.slow
 def test_a_search_ends_where_twice_the_neurons_explain_no_more():
     rows, slopes = np.random.default_rng(3).standard_normal((2, 12, 3))
     target = degrade(lambda X: X @ slopes + 9.0 * np.sign(np.sin(3.0 * X @ rows)), Rounded(3))

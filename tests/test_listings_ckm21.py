@@ -36,6 +36,7 @@ def test_listing_1_is_the_intercept_in_t_and_2_the_gradient():
     assert intercept == pytest.approx(f(x0), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_listing_3_finds_the_neurons_among_its_pairs():
     truth = small_network()
     rng = np.random.default_rng(2)

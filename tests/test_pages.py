@@ -94,6 +94,7 @@ def written():
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RUN, ids=name)
 def test_page_runs(path, here):
     write_image_classifier(here / "classifier.onnx", CLASSIFIER)

@@ -143,6 +143,7 @@ def test_both_ways_restore_a_perturbed_network(widths, most_dense, with_skip, mo
     assert error_of(found, truth) < (1e-13 if most_dense else 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_square", [0, 8500])
 def test_both_ways_restore_a_large_deep_network(most_square, monkeypatch):
     monkeypatch.setattr(polish, "_MOST_DENSE", 0)

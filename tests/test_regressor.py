@@ -11,6 +11,7 @@ import revelu
 from test_learn import draw, samples
 
 
+@pytest.mark.slow
 def test_it_keeps_the_contract():
     with warnings.catch_warnings():
         # The checks' samples are few and not Gaussian, of which it warns.

@@ -30,6 +30,7 @@ class Elsewhere:
         return NETWORK(X)
 
 
+@pytest.mark.slow
 def test_audit_costs_no_more_than_an_extraction():
     once, audited = Elsewhere(), Elsewhere()
     found = revelu.extract(once, seed=3)
@@ -46,6 +47,7 @@ def test_audit_costs_no_more_than_an_extraction():
     assert any("64 of its" in row.notes[0] for row in others)
 
 
+@pytest.mark.slow
 def test_local_callables_are_audited_behind_each_defence():
     local = Elsewhere()
     audit = revelu.audit(local, seed=3, max_seconds=20)
@@ -81,6 +83,7 @@ def test_remote_callables_are_watched():
         revelu.extract(drifting, dim_in=10, seed=3, remote=True)
 
 
+@pytest.mark.slow
 def test_option_of_the_command_line(module, monkeypatch):
     monkeypatch.chdir(module)
     arguments = ["answers:relu", "--trust", "--dim-in", "4", "--remote", "--rate", "1000/s"]

@@ -152,6 +152,7 @@ def test_pictures_show_what_was_recovered(invoke):
     assert np.abs(rows @ true.T).max(axis=1).min() > 0.999
 
 
+@pytest.mark.slow
 def test_what_is_for_researchers_is_folded(invoke, tmp_path):
     invoke("extract", "truth.npz", "--report", "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -161,6 +162,7 @@ def test_what_is_for_researchers_is_folded(invoke, tmp_path):
         assert f"<h3>{title}</h3>" in folded.partition("</details>")[0]
 
 
+@pytest.mark.slow
 def test_cells_tell_their_column_where_tables_are_stacked(audited):
     found = Page(audited[1])
     columns = [words for tag, words in _headings_of_columns(audited[1])]

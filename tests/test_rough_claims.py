@@ -18,6 +18,7 @@ def asked(widths, seed):
     return job, measure_noise(oracle, seed), layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_layer_wider_than_the_input_is_not_doubted(seed):
     job, noise, (W, b) = asked([4, 20, 16, 1], seed)
@@ -28,6 +29,7 @@ def test_a_layer_wider_than_the_input_is_not_doubted(seed):
     assert job.oracle.n_queries - before <= 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_that_is_missing_is_seen_on_fresh_lines(seed):
     job, noise, (W, b) = asked([4, 20, 16, 1], seed)
@@ -35,6 +37,7 @@ def test_a_row_that_is_missing_is_seen_on_fresh_lines(seed):
     assert "none of the rows found is theirs" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [3e-3, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_that_is_off_is_doubted(seed, error):
@@ -44,6 +47,7 @@ def test_a_row_that_is_off_is_doubted(seed, error):
     assert "do not show a bend right there" in doubt_about(job, noise, ((W, b),))
 
 
+@pytest.mark.slow
 def test_a_row_above_is_not_called_one_of_the_first_layer():
     job, noise, (W, b) = asked([4, 20, 16, 1], 1)
     # The hyperplane that an upper neuron's surface lies in around one point.

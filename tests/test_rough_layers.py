@@ -70,6 +70,7 @@ def test_hyperplanes_end_where_there_are_two_hidden_layers(seed):
     assert oracle.n_queries - before <= 16 * 8 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [[5, 128, 128, 1], [4, 64, 64, 1]], ids=str)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_hyperplanes_end_where_they_are_dense(widths, seed):
@@ -148,6 +149,7 @@ def test_an_upper_row_among_those_of_the_first_layer_is_the_one_without_which_si
     assert oracle.n_queries - before < 2500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("widths", "seed"), [((5, 24), 1), ((6, 30), 12)], ids=str)
 def test_trained_networks_of_many_neurons_above_few_come_back(widths, seed):
     rng = np.random.default_rng(seed)
@@ -171,6 +173,7 @@ def test_no_weight_is_asked_about_where_there_is_no_upper_neuron():
     assert asked.shape == (0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "queries"),
     [([10, 10, 10, 1], 60.0), ([64, 24, 16, 10], 30.0), ([16, 8, 36, 1], 100.0)],
@@ -209,6 +212,7 @@ def test_a_row_that_lines_have_lost_shows_where_known_sums_stay_as_they_are():
     assert len(first) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 5])
 def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed):
     target = InFloat32(zoo.random_network([12, 8, 30, 1], seed=seed))
@@ -236,6 +240,7 @@ def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed
     assert len(found.network.biases[1]) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_hyperplanes_of_a_wide_first_layer_are_those_that_lines_agree_on(seed):
     target = InFloat32(zoo.random_network([4, 12, 6, 1], seed=seed))
@@ -252,6 +257,7 @@ def test_hyperplanes_of_a_wide_first_layer_are_those_that_lines_agree_on(seed):
     assert oracle.n_queries < 80 * target.truth.n_parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("widths", "seed"), [([4, 8, 6, 1], 2), ([4, 8, 6, 1], 3)], ids=str)
 def test_first_layers_wider_than_the_input_come_back_in_float32(widths, seed):
     target = InFloat32(zoo.random_network(widths, seed=seed))
@@ -264,6 +270,7 @@ def test_first_layers_wider_than_the_input_come_back_in_float32(widths, seed):
     assert recovery.ledger.n_recovery < 200 * target.truth.n_parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_faint_neuron_of_the_first_layer_is_found_by_joint_fits(seed):
     # What it gives the neurons above is a thousandth of what others do: lines do not show it.
@@ -279,6 +286,7 @@ def test_a_faint_neuron_of_the_first_layer_is_found_by_joint_fits(seed):
     assert recovery.ledger.n_recovery < 40 * target.truth.n_parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "seed"),
     [
@@ -367,6 +375,7 @@ def test_functions_without_pieces_end_soon_in_float32(name):
     assert recovery.network is None
 
 
+@pytest.mark.slow
 def test_three_hidden_layers_in_float32_come_back():
     widths = [40, 20, 10, 10, 1]
     target = InFloat32(zoo.random_network(widths, seed=3))

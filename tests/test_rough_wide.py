@@ -94,6 +94,28 @@ def test_a_weight_that_few_answers_tell_is_fitted_to_wrong_ones(seed):
     assert search._mended(truth) is truth
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_faint_neuron_that_walks_tell_grows_beside_rows_that_a_fit_would_move(seed):
+    truth, oracle, noise = target(seed, rare=(0,))
+    rng = np.random.default_rng(seed)
+    search = search_of(oracle, noise, rng, n=1000)
+    rest = np.zeros((1, 8)), np.zeros(1)
+    top = top_of(truth)
+    lacking = Network(top.weights, top.biases, rest).take(np.arange(6) != 0)
+    network, growth = with_top(truth, lacking), search.how.growth
+    assert not growth.tell_a_row(network, search._everything())
+    n_before = oracle.n_queries
+    growth.around(search._asked, network, search._everything(), rng)
+    assert growth.tell_a_row(network, search._everything())
+    walks = growth.max_walks * growth.n_starts * growth.n_walkers * growth.n_steps
+    assert oracle.n_queries - n_before <= walks
+    before = growth.wrong(network, search._everything()).sum()
+    found = search._mended_or_grown(network)
+    assert growth.wrong(found, search._everything()).sum() < before / 10
+    # Of the truth nothing is wrong: no fit is begun.
+    assert search._mended_or_grown(truth) is truth
+
+
 def test_a_network_that_was_seen_to_be_wrong_says_by_how_much():
     truth, oracle, noise = target(1, rare=(0,))
     search = search_of(oracle, noise, np.random.default_rng(1), n_wide_rounds=0)

@@ -236,6 +236,7 @@ def stacked_model(pool="", filters=(3, 4), hidden=0, seed=0, size=12):
     return LayeredNetwork([*low, above, Relu(), Dense(A, rng.standard_normal(10))])
 
 
+@pytest.mark.slow
 def test_two_convolutions_come_back():
     truth = stacked_model(seed=2)
     found = revelu.extract(truth, seed=2, checks=300)
@@ -245,6 +246,7 @@ def test_two_convolutions_come_back():
     assert nrmse(found.network, truth) <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_a_hidden_layer_above_filters_comes_back(seed):
     # Its neurons read all features: gradients at their critical points tell most of each.
@@ -355,6 +357,7 @@ def test_rounding_adds_no_filter_and_leaves_none_coarse(seed, tmp_path):
     assert nrmse(found.network, truth) <= 3e-7
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_layers(tmp_path):
     image_model(seed=4).save(tmp_path / "model.onnx")
     command = [sys.executable, "-m", "revelu", "extract", str(tmp_path / "model.onnx")]
@@ -375,6 +378,7 @@ def test_a_dense_network_costs_sixteen_queries_more():
     assert found.ledger.n_recovery <= 1.25 * plain.ledger.n_recovery + 16
 
 
+@pytest.mark.slow
 def test_weights_that_are_not_shared_are_none():
     # Each place has a filter of its own.
     truth = image_model(seed=6)
@@ -390,6 +394,7 @@ def test_weights_that_are_not_shared_are_none():
     assert any("shared" in said or "explained" in said for said in found.evidence)
 
 
+@pytest.mark.slow
 def test_filters_of_their_own_at_many_places_end_with_a_price():
     truth = image_model((1, 12, 12), kernels=(5, 3, 3), seed=6)
     W, b = truth.layers[0].to_dense()

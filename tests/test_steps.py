@@ -45,6 +45,7 @@ def test_labels_of_data_in_their_own_units_are_no_network(data, model, queries, 
     assert found.ledger.n_queries <= queries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "model"),
     [
@@ -102,6 +103,7 @@ def test_no_jumps_are_looked_for_in_half_precision(dtype):
     assert not Steps().may_be(measure_noise(Oracle(answer, 4), 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [1, 2, 3])
 def test_rounded_answers_in_a_box_end_with_a_status(places):
     truth = zoo.random_network([3, 16, 1], seed=0)

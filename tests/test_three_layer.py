@@ -251,6 +251,7 @@ def test_dependent_rows_are_named_and_kept(kind, seed):
     assert first_layer_errors(recovery, truth).max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "share"), [((200, 64, 40, 6), 1.2), ((250, 40, 40, 1), 6.0)], ids=str
 )
@@ -336,6 +337,7 @@ def test_a_neuron_that_fires_rarely_is_found_where_the_certificate_saw_it(seed):
     assert error_of(recovery.network, truth) < 1e-7
 
 
+@pytest.mark.slow
 def test_no_recovered_network_is_wrong_more_often_than_its_certificate_allows():
     n_recovered = 0
     for seed in range(12):

@@ -18,6 +18,7 @@ def test_ways_have_names_of_their_own():
     assert len({way.name for way in targets.WAYS}) == len(targets.WAYS) >= 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_way_in_ends_as_it_should(name):
     way = next(way for way in targets.WAYS if way.name.startswith(name))
