@@ -7,11 +7,12 @@ import revelu
 from revelu.network import add_networks, zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.fit.from_lines import FromLines, network_of
+from revelu.recover.fit.from_lines import FromLines, WorkEndsError
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.missing import Missing, _Projected
 from revelu.recover.fit.pruning import with_output_layer
+from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
@@ -154,6 +155,44 @@ def test_neurons_that_held_ones_lack_are_found_at_once():
     assert nrmse(fitted.network, truth) < 1e-6
 
 
+def test_neurons_are_found_beside_what_a_fit_of_vague_rows_has_left():
+    truth, rng = zoo.random_network([30, 24, 1], seed=4), np.random.default_rng(5)
+    X = rng.standard_normal((1500, 30))
+    samples = Samples(X, truth(X), np.full(1, 1e-7))
+    # Rows that err by as much hide what is missing; a fit leaves them exact, but for that.
+    W = truth.weights[0] + 1e-2 * rng.standard_normal((24, 30))
+    rows = Rows(W, truth.biases[0], truth.weights[1].T, np.full(24, 1e-2), X[:24])
+    rows, fits = rows.take(np.arange(22)), RowFits(most_dense=500)
+    assert not fits.is_dense(network_of(rows, samples).n_parameters)
+    lacking = fits.find(rows, samples, 0, 1.5, rng)
+    assert not fits.is_near(lacking, samples, 1.5)
+    found = fits.completed(lacking.network, samples, 1.5, rng)
+    assert fits.is_near(found, samples, 1.5)
+    assert nrmse(found.network, truth) < 1e-6
+    # What explains most is begun with, whichever fit left it.
+    assert least(samples, lacking, found).network is found.network
+
+
+def test_fits_end_with_their_work_and_leave_what_explains_most():
+    target = InFloat32(zoo.random_network([10, 16, 1], seed=3))
+    oracle, rng = Oracle(target, 10), np.random.default_rng(0)
+    noise = measure_noise(oracle, 0)
+    how = FromLines(fits=RowFits(most_spent=1e8, most_steps=0))
+
+    def sample(X):
+        X = X.astype(np.float32).astype(float)
+        return Samples(X, oracle(X), noise.errors)
+
+    arguments = oracle, sample, Sizes(10, 1), noise
+    with pytest.raises(WorkEndsError, match="took as long as they may") as ended:
+        # Nothing explains answers of no noise at all.
+        how.find(*arguments, 1e-9, rng)
+    left = ended.value
+    assert left.samples.cost(left.network) < 0.1 * left.samples.spread()
+    found = FromLines().find(*arguments, 1.5, rng)
+    assert nrmse(found[0], target.truth) < 1e-6
+
+
 def test_neurons_of_many_parameters_are_found_though_rows_of_none_stand_beside_them():
     truth, rng = zoo.random_network([40, 50, 10], seed=4), np.random.default_rng(5)
     X = rng.standard_normal((1400, 40))
@@ -163,8 +202,8 @@ def test_neurons_of_many_parameters_are_found_though_rows_of_none_stand_beside_t
     W[47:49] = W[:2] + 0.03 * rng.standard_normal((2, 40))
     b = np.append(truth.biases[0][:47], truth.biases[0][:2])
     rows = Rows(W[:49], b, truth.weights[1].T[:49], np.full(49, 1e-3), X[:49])
-    assert network_of(rows, samples).n_parameters > FromLines().most_dense
-    found = FromLines()._fitted(rows, samples, FromLines().last_spare, 1.5, rng)
+    assert network_of(rows, samples).n_parameters > RowFits().most_dense
+    found = RowFits().find(rows, samples, FromLines().last_spare, 1.5, rng)
     assert found.network.architecture[1] < 49 + FromLines().last_spare
     assert found.cost < 1.5
     assert nrmse(found.network, truth) < 1e-6

@@ -5,7 +5,13 @@ import pytest
 
 import revelu
 from revelu.errors import LimitReachedError
-from revelu.numerics.interruption import check_cancelled, interruptible
+from revelu.numerics.interruption import (
+    WorkEndedError,
+    at_most,
+    check_cancelled,
+    interruptible,
+    spend,
+)
 from revelu.oracle import Oracle, Rounded, degrade
 
 
@@ -22,6 +28,19 @@ def test_looks_end_with_their_block_and_do_not_mix():
         check_cancelled()
     check_cancelled()
     assert seen == ["outer", "inner", "outer"]
+
+
+def test_multiplications_count_for_the_innermost_block_and_end_it():
+    spend(1e30)
+    with at_most(5.0) as outer:
+        spend(2.0)
+        with at_most(1.0) as inner, pytest.raises(WorkEndedError):
+            spend(2.0)
+        spend(3.0)
+        with pytest.raises(WorkEndedError):
+            spend(1.0)
+    assert (outer.spent, inner.spent) == (6.0, 2.0)
+    spend(1e30)
 
 
 @pytest.mark.parametrize("seconds", [3.0, 40.0])

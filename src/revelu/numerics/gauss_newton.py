@@ -16,7 +16,7 @@ import scipy.linalg
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from revelu.numerics.interruption import check_cancelled
+from revelu.numerics.interruption import check_cancelled, spend
 from revelu.types import FloatArray
 
 
@@ -236,13 +236,21 @@ def normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
 
     This squares the condition number: for steps that the next one corrects.
     """
+    spend(_work(derivative))
     J = derivative.matrix()
     return solve_normal(J.T @ J, J.T @ residual)
 
 
 def summed_normal_equations(derivative: Derivative, residual: FloatArray) -> Step:
     """The same for many parameters: ``J`` is not written out."""
+    spend(_work(derivative))
     return solve_normal(derivative.normal(), derivative.gradient(residual))
+
+
+def _work(derivative: Derivative) -> float:
+    """Multiplications of the normal equations."""
+    n, p = derivative.shape
+    return float(n) * p**2
 
 
 @dataclass(frozen=True)
@@ -394,6 +402,7 @@ class Iterative:
 
         def along(v: FloatArray) -> FloatArray:
             check_cancelled()
+            spend(2.0 * derivative.shape[0] * derivative.shape[1])
             return single.along(coordinates.to_change(v))
 
         operator = LinearOperator(

@@ -48,6 +48,10 @@ class FromChords(FromLines):
         How rows are held.
     far : float
         An answer lacks a neuron that is further off than this many errors, or medians of all.
+    n_iterations : int
+        Of each step of a fit that does not hold rows, where normal equations do not serve.
+    most_dense, most_work : int, float
+        Parameters up to which they do, and multiplications.
     patience : int
         Chords in a row without a new row that end the first ones.
     max_fits : int
@@ -76,6 +80,7 @@ class FromChords(FromLines):
 
     rows: LineRows = field(default_factory=LineRows)
     max_lines: int = 120
+    n_iterations: int = 60
     most_dense: int = 6000
     most_work: float = 3e11
     cube: Cube = field(default_factory=Cube)
@@ -254,7 +259,7 @@ class Explaining:
         left = np.linalg.norm(samples.residual(held), axis=1)
         worst = np.argsort(-left, kind="stable")
         some = Samples(samples.X[worst], samples.Y[worst], samples.sigma)
-        more = self.how.missing.find(held, some, n_spare, self.rng)
+        more = self.how.fits.missing.find(held, some, n_spare, self.rng)
         return with_output_layer(add_networks(held, more), samples)
 
     def _n_lacking(self, X: FloatArray, left: FloatArray, most: float) -> int:

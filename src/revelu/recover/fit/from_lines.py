@@ -5,42 +5,38 @@
 2. Ask Gaussian queries, somewhat more than there are unknowns, and fit all weights at once.  The
    rows err by some thousandths, a few are sums of two neurons', and a few neurons are missing: a
    fit by whole Gauss-Newton steps forgives all that.
-3. Where it leaves more than noise, hold the rows, find the neurons that they lack
-   (:mod:`revelu.recover.fit.missing`), and begin with these, too; then measure another line.
+3. Where it leaves more than noise, find the neurons that are missing
+   (:mod:`revelu.recover.fit.row_fits`); then measure another line.
 4. Take out the neurons that are not needed, ask where the answers determine the network least,
    and look at fresh inputs, until these agree.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 import scipy.linalg
 
-from revelu.network import Network, add_networks
+from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Damping, Iterative, Stop
+from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
 from revelu.recover.fit.crossings import Crossings
-from revelu.recover.fit.growth import add_neuron
 from revelu.recover.fit.line_rows import LineRows
-from revelu.recover.fit.missing import Missing
 from revelu.recover.fit.price import Price
-from revelu.recover.fit.pruning import drop_idle, prune, with_output_layer
+from revelu.recover.fit.pruning import prune
+from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import (
-    Automatic,
     Fit,
     Samples,
     degrees_of_freedom,
-    fit,
-    fit_by_full_steps,
 )
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
@@ -60,6 +56,26 @@ class HyperplanesEndError(Exception):
     def __init__(self, rows: Rows) -> None:
         super().__init__("hyperplanes end: there is more than one hidden layer")
         self.rows = rows
+
+
+class WorkEndsError(Exception):
+    """Fits have taken as long as they may, and have not explained what was asked.
+
+    Attributes
+    ----------
+    network : Network
+        What leaves least,
+    samples : Samples
+        of these.
+    """
+
+    def __init__(self, network: Network, samples: Samples) -> None:
+        n, width = len(samples.X), network.architecture[1]
+        super().__init__(
+            f"fits to what lines show took as long as they may, and left {n:,} answers "
+            f"unexplained, of {width} neurons {samples.reduced_cost(network):.2g} times their error"
+        )
+        self.network, self.samples = network, samples
 
 
 class NoRowsError(Exception):
@@ -108,25 +124,9 @@ class FromLines:
     n_spare, spare : int, float
         Neurons that are fitted to what rows leave unexplained, or this share of the rows,
     last_spare : int
-        but no more than so many where lines have shown all but a few,
-    missing : Missing
-        all at once, the rows being held,
-    n_tries : int
-        from other starts up to so often, which takes seconds where more answers take queries;
-    n_faint, faint : int, float
-        then at most so many, one after another, where what little is left, in units of what noise
-        may leave, is less than this, and normal equations serve.
-    n_iterations : int
-        Of each damped step where normal equations do not serve.
-    flat : float
-        Iterations end at a gradient this small, relative to what noise leaves.
-    near : float
-        Reduced cost, in units of what noise may leave, from which a network has no neuron
-        missing: spare ones and many parameters slow the last digits down.
-    most_dense : int
-        Parameters up to which each step solves normal equations,
-    most_work : float
-        and multiplications.
+        but no more than so many where lines have shown all but a few.
+    fits : RowFits
+        How all are fitted.
     most_foretold, most_disagreeing : float
         Multiplications that foretelling errors may take, and where fresh answers disagree.
     undetermined : float
@@ -161,15 +161,7 @@ class FromLines:
     n_spare: int = 4
     spare: float = 0.14
     last_spare: int = 8
-    missing: Missing = field(default_factory=Missing)
-    n_tries: int = 3
-    n_faint: int = 3
-    faint: float = 100.0
-    n_iterations: int = 60
-    flat: float = 1e-3
-    near: float = 2.0
-    most_dense: int = 2500
-    most_work: float = 1e10
+    fits: RowFits = field(default_factory=RowFits)
     most_foretold: float = 1e10
     most_disagreeing: float = 8e10
     undetermined: float = 3.0
@@ -217,6 +209,8 @@ class FromLines:
             If the first line shows none, or a later one meets none of those.
         HyperplanesEndError
             If there is more than one hidden layer.
+        WorkEndsError
+            If fits take too long.
         LimitReachedError
             If queries or seconds run out.
         SaturatedError
@@ -224,7 +218,8 @@ class FromLines:
         """
         known = Sightings(Rows.none(sizes.d, sizes.k))
         samples: Samples | None = None
-        is_checked, n_first = False, 0
+        best, spent = None, 0.0
+        is_checked, n_first, n_fitted = False, 0, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
             n_met = int(known.n_met.sum())
@@ -245,21 +240,34 @@ class FromLines:
             if samples is None:
                 samples = sample(self.region.points(rng, self._n_held(rows, sizes), sizes.d))
                 trials = self._first_trials(rows, samples, sizes)
+            elif len(rows) == n_fitted and not self.fits.is_dense(sizes.n_parameters(len(rows))):
+                # What one fit of these rows left another leaves, too, and takes long.
+                trials = []
             else:
                 trials = self._trials(len(rows), n_known, n_new, n_met, sizes)
             for trial in trials:
+                n_fitted = len(rows)
                 if trial.n_spare:
                     # Neurons beside the rows take queries, which another layer makes vain.
                     is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                 wanted = self._lacking(rows, trial, samples.X, sizes, rng)
                 samples = samples.joined(sample(wanted)) if len(wanted) else samples
-                found = self._fitted(rows, samples, trial.n_spare, limit, rng)
-                cost = samples.reduced_cost(found.network)
-                log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), cost)
-                if cost <= self.near * limit:
-                    settled = self._settled(found, samples, sample, price, rng)
-                    if settled is not None:
-                        return settled
+                most = self.fits.most_multiplications(sizes.n_parameters(len(rows)), samples)
+                try:
+                    with at_most(most - spent) as work:
+                        found = self.fits.find(rows, samples, trial.n_spare, limit, rng, best)
+                        best = least(samples, found, best)
+                        cost = samples.reduced_cost(found.network)
+                        log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), cost)
+                        if self.fits.is_near(found, samples, limit) and (
+                            settled := self._settled(found, samples, sample, price, rng)
+                        ):
+                            return settled
+                except WorkEndedError:
+                    if best is None:
+                        return None
+                    raise WorkEndsError(best.network, samples) from None
+                spent += work.spent
         return None
 
     def _first_trials(self, rows: Rows, samples: Samples, sizes: Sizes) -> list[_Trial]:
@@ -293,7 +301,7 @@ class FromLines:
         """
         n_spare, few = max(self.n_spare, int(self.spare * n_rows)), self._few(sizes)
         n_unseen = n_new * (n_known / max(n_met, 1) - 1.0)
-        is_dense, new = sizes.n_parameters(n_rows + n_spare) <= self.most_dense, self.new
+        is_dense, new = self.fits.is_dense(sizes.n_parameters(n_rows + n_spare)), self.new
         if sizes.k >= sizes.several and not is_dense:
             # Rows of several outputs take few queries, and fits of many parameters long: another
             # line, until one shows hardly a row.
@@ -351,71 +359,6 @@ class FromLines:
         asked = np.vstack([X, more])
         return np.vstack([more, self._beside(rows.W, rows.b, asked, self.n_sided, rng)])
 
-    def _fitted(
-        self, rows: Rows, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Fit:
-        """Fit all weights, those of some neurons beside the rows among them."""
-        network = network_of(rows, samples)
-        is_dense = network.n_parameters <= self.most_dense
-        if not n_spare:
-            found = self._by_full_steps(network, samples)
-            return found if is_dense else self._by_damped_steps(found, samples, limit)
-        return min(self._tried(network, samples, n_spare, limit, rng), key=lambda found: found.cost)
-
-    def _tried(
-        self, held: Network, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Iterator[Fit]:
-        """Fits from the neurons that held ones lack, from new starts until one explains.
-
-        A fit that ends beside the truth says nothing about the number of answers: another start
-        is free, where more answers are not.
-        """
-        for _ in range(self.n_tries if held.n_parameters <= self.most_dense else 1):
-            found = self._beside_held(held, samples, n_spare, limit, rng)
-            yield found
-            if samples.reduced_cost(found.network) <= self.near * limit:
-                return
-
-    def _beside_held(
-        self, held: Network, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Fit:
-        """Fit all weights, and those of some neurons beside the held ones."""
-        more = self.missing.find(held, samples, n_spare, rng)
-        network = with_output_layer(add_networks(held, more), samples)
-        if held.n_parameters > self.most_dense:
-            # Of neurons that others replace iterations solve for none, and not for these either.
-            network = drop_idle(network, samples, samples.cost(network))
-            found = self._by_full_steps(network, samples)
-            return self._by_damped_steps(found, samples, limit)
-        found = self._by_full_steps(network, samples)
-        for _ in range(self.n_faint):
-            if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
-                break
-            network = add_neuron(rng, samples, found.network, 0.0).network
-            found = min(found, self._by_full_steps(network, samples), key=lambda f: f.cost)
-        return found
-
-    def _by_full_steps(self, network: Network, samples: Samples) -> Fit:
-        root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
-        # As many iterations as the condition of a random matrix asks for.
-        n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
-        iterations = Iterative(n, rtol=1e-3, flat=self.flat, white=True)
-        solver = Automatic(iterations, self.most_dense, self.most_work)
-        stop = Stop(15, patience=5, goal=2.0)
-        return fit_by_full_steps(network, samples, stop, solver=solver)
-
-    def _by_damped_steps(self, found: Fit, samples: Samples, limit: float) -> Fit:
-        """Take damped steps where whole ones have left little.
-
-        Of rows that belong to no neuron whole steps make neurons that others replace: iterations
-        do not solve for these, and damping holds them.
-        """
-        if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
-            return found
-        solver = Automatic(Iterative(self.n_iterations, flat=self.flat, white=True))
-        stop = Stop(15, rtol=0.05, goal=limit)
-        return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
-
     def _settled(
         self,
         found: Fit,
@@ -428,6 +371,10 @@ class FromLines:
         d = samples.X.shape[1]
         for _ in range(self.max_checks):
             found = prune(found, samples, price)
+            if not price.is_explained(found.network, samples):
+                # Fresh answers have told of neurons that no others did.
+                more = self.fits.completed(found.network, samples, price.noise, rng)
+                found = prune(more, samples, price)
             network = found.network
             if not price.is_explained(network, samples):
                 return None
@@ -447,7 +394,7 @@ class FromLines:
                 return network, samples
             if len(weak):
                 samples = samples.joined(sample(weak))
-            found = self._by_full_steps(network, samples)
+            found = self.fits.by_full_steps(network, samples)
             # A few such inputs are asked; after that, fewer still are.
             if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
                 break
@@ -536,11 +483,3 @@ class FromLines:
             at, normals = self.region.points_on_hyperplanes(rng, W[which], b[which])
             found.append(self.region.clip(at + side * self.beside * normals))
         return np.vstack(found)
-
-
-def network_of(rows: Rows, samples: Samples) -> Network:
-    """Return the network of rows, its output layer and affine rest fitted to samples."""
-    (m, d), k, norms = rows.W.shape, rows.A.shape[1], np.linalg.norm(rows.W, axis=1)
-    skip = (np.zeros((k, d)), np.zeros(k))
-    layers = [rows.W / norms[:, None], np.zeros((k, m))]
-    return with_output_layer(Network(layers, [rows.b / norms, np.zeros(k)], skip), samples)

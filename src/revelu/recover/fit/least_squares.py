@@ -32,7 +32,11 @@ from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
 from revelu.probe.region import Region
-from revelu.recover.fit.from_lines import HyperplanesEndError, NoRowsError
+from revelu.recover.fit.from_lines import (
+    HyperplanesEndError,
+    NoRowsError,
+    WorkEndsError,
+)
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.search import (
     complete,
@@ -113,7 +117,7 @@ class FitSearch(Search):
                 self._choose_coordinates()
                 samples = self._from_lines()
                 fitted = self._finish(samples or self._search())
-                self.samples = None if samples is None else fitted
+                self.samples = None if samples is None or self.obstacles else fitted
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
@@ -244,6 +248,11 @@ class FitSearch(Search):
                     "function without affine pieces",
                 ) from None
             return None
+        except WorkEndsError as error:
+            # Random starts do no better than rows.
+            self._refuse_smooth()
+            self.obstacles.append(str(error))
+            found = error.network, error.samples
         if found is None:
             self._refuse_smooth()
             return None
