@@ -81,7 +81,7 @@ class RowFits:
     n_iterations: int = 300
     flat_damped: float = 1e-4
     most_spent: float = 6e11
-    most_steps: int = 60
+    most_steps: int = 30
 
     def is_dense(self, n_parameters: int) -> bool:
         """Whether each step of a fit solves normal equations."""
