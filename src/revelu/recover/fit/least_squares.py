@@ -159,7 +159,7 @@ class FitSearch(Search):
         X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
-                self.samples = self.samples.joined(self._answered_far_out(X))
+                self.samples = self.samples.joined(self._ask_far_out(X))
                 self.best = refine(self._best(), self.samples).network
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
@@ -174,12 +174,6 @@ class FitSearch(Search):
         X, errors = how.foretell(network, samples, how.most_foretold, self.rng)
         X = X[np.argsort(-errors, kind="stable")[:n]]
         return np.vstack([X, self._region.points(self.rng, n - len(X), network.dim_in)])
-
-    def _answered_far_out(self, X: FloatArray) -> Samples:
-        """Answers at inputs of any size: their errors grow as their terms do."""
-        samples = self._answered(X)
-        growth = np.maximum(self.noise.growth(samples.X) / np.sqrt(2.0), 1.0)[:, None]
-        return replace(samples, sigma=samples.sigma * growth)
 
     @property
     def _region(self) -> Region:
@@ -249,8 +243,10 @@ class FitSearch(Search):
                 ) from None
             return None
         except WorkEndsError as error:
-            # Random starts do no better than rows.
             self._refuse_smooth()
+            if error.network.architecture[1] <= self._first_width():
+                return None
+            # Of more neurons random starts do no better than rows.
             self.obstacles.append(str(error))
             found = error.network, error.samples
         if found is None:
@@ -260,8 +256,9 @@ class FitSearch(Search):
         return samples
 
     def _found_on_lines(self) -> tuple[Network, Samples] | None:
+        # Hyperplanes that are far away are asked beside.
         return self.method.from_lines.find(
-            self._answers, self._ask_at, self._sizes(), self.noise, self.limit, self.rng
+            self._answers, self._ask_far_out, self._sizes(), self.noise, self.limit, self.rng
         )
 
     def _search(self) -> Samples:
@@ -562,6 +559,13 @@ class FitSearch(Search):
             return self._answered(Z)
         samples = self._answered(self.subspace.points(Z))
         return replace(samples, X=self.subspace.coordinates(samples.X))
+
+    def _ask_far_out(self, Z: FloatArray) -> Samples:
+        """The same at any size: errors of answers grow as the terms that they are summed of."""
+        samples = self._ask_at(Z)
+        X = samples.X if self.subspace is None else self.subspace.points(samples.X)
+        growth = np.maximum(self.noise.growth(X) / np.sqrt(2.0), 1.0)[:, None]
+        return replace(samples, sigma=samples.sigma * growth)
 
     def _answers(self, Z: FloatArray) -> FloatArray:
         """The answers alone, as lines take them; NaN where the target is saturated."""

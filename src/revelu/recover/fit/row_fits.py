@@ -59,8 +59,8 @@ class RowFits:
     flat : float
         Iterations end at a gradient this small, relative to what noise leaves.
     n_damped, n_iterations, flat_damped : int, int, float
-        Damped steps where normal equations do not serve, iterations of each, and the gradient that
-        ends them: neurons that few answers tell have faint directions.
+        Damped steps, iterations of each where normal equations do not serve, and the gradient that
+        ends those: neurons that few answers tell have faint directions.
     most_spent, most_steps : float, int
         Multiplications of all fits to what lines show, or of so many steps.
     """
@@ -80,7 +80,7 @@ class RowFits:
     n_damped: int = 20
     n_iterations: int = 300
     flat_damped: float = 1e-4
-    most_spent: float = 6e11
+    most_spent: float = 5e11
     most_steps: int = 30
 
     def is_dense(self, n_parameters: int) -> bool:
@@ -181,7 +181,7 @@ class RowFits:
             # Of neurons that others replace iterations solve for none, and not for these either.
             network = drop_idle(network, samples, samples.cost(network))
             return self._from_near(network, samples, limit)
-        found = self.by_full_steps(network, samples)
+        found = self._from_near(network, samples, limit)
         for _ in range(self.n_faint):
             if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
                 break
@@ -190,16 +190,17 @@ class RowFits:
         return found
 
     def _from_near(self, network: Network, samples: Samples, limit: float) -> Fit:
-        """Fit by whole steps; many parameters by damped ones then, where those left little.
+        """Fit by whole steps, then by damped ones where those left little.
 
         Of rows that belong to no neuron whole steps make neurons that others replace: iterations
         do not solve for these, and damping holds them.
         """
         found = self.by_full_steps(network, samples)
         is_little = limit < samples.reduced_cost(found.network) <= self.faint * limit
-        if self.is_dense(network.n_parameters) or not is_little:
+        if not is_little:
             return found
-        solver = Automatic(Iterative(self.n_iterations, flat=self.flat_damped, white=True))
+        iterations = Iterative(self.n_iterations, flat=self.flat_damped, white=True)
+        solver = Automatic(iterations, self.most_dense, self.most_work)
         stop = Stop(self.n_damped, rtol=0.05, goal=limit)
         return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
 
