@@ -59,8 +59,8 @@ class RowFits:
     flat : float
         Iterations end at a gradient this small, relative to what noise leaves.
     n_damped, n_iterations, flat_damped : int, int, float
-        Damped steps, iterations of each where normal equations do not serve, and the gradient that
-        ends those: neurons that few answers tell have faint directions.
+        Damped steps where normal equations do not serve, iterations of each, and the gradient that
+        ends them: neurons that few answers tell have faint directions.
     most_spent, most_steps : float, int
         Multiplications of all fits to what lines show, or of so many steps.
     """
@@ -181,7 +181,7 @@ class RowFits:
             # Of neurons that others replace iterations solve for none, and not for these either.
             network = drop_idle(network, samples, samples.cost(network))
             return self._from_near(network, samples, limit)
-        found = self._from_near(network, samples, limit)
+        found = self.by_full_steps(network, samples)
         for _ in range(self.n_faint):
             if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
                 break
@@ -190,17 +190,16 @@ class RowFits:
         return found
 
     def _from_near(self, network: Network, samples: Samples, limit: float) -> Fit:
-        """Fit by whole steps, then by damped ones where those left little.
+        """Fit by whole steps; many parameters by damped ones then, where those left little.
 
         Of rows that belong to no neuron whole steps make neurons that others replace: iterations
         do not solve for these, and damping holds them.
         """
         found = self.by_full_steps(network, samples)
         is_little = limit < samples.reduced_cost(found.network) <= self.faint * limit
-        if not is_little:
+        if self.is_dense(network.n_parameters) or not is_little:
             return found
-        iterations = Iterative(self.n_iterations, flat=self.flat_damped, white=True)
-        solver = Automatic(iterations, self.most_dense, self.most_work)
+        solver = Automatic(Iterative(self.n_iterations, flat=self.flat_damped, white=True))
         stop = Stop(self.n_damped, rtol=0.05, goal=limit)
         return fit(found.network, samples, stop, solver=solver, damping=Damping(1e-6))
 
