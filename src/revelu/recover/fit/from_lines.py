@@ -246,8 +246,8 @@ class FromLines:
             else:
                 trials = self._trials(len(rows), n_known, n_new, n_met, sizes)
             for trial in trials:
-                n_fitted = len(rows)
                 if trial.n_spare:
+                    n_fitted = len(rows)
                     # Neurons beside the rows take queries, which another layer makes vain.
                     is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                 wanted = self._lacking(rows, trial, samples.X, sizes, rng)
@@ -371,10 +371,6 @@ class FromLines:
         d = samples.X.shape[1]
         for _ in range(self.max_checks):
             found = prune(found, samples, price)
-            if not price.is_explained(found.network, samples):
-                # Fresh answers have told of neurons that no others did.
-                more = self.fits.completed(found.network, samples, price.noise, rng)
-                found = prune(more, samples, price)
             network = found.network
             if not price.is_explained(network, samples):
                 return None
