@@ -4,10 +4,10 @@
 :class:`revelu.recover.method.Candidate` goes out.  ``sizes`` says how many samples a search
 needs; where the inputs are many, ``slices`` carries a network over from a few coordinates to all
 of them; where lines show critical points, ``line_rows`` measures rows there, ``sightings`` makes
-those exact that several lines meet, and ``from_lines`` fits a network from them and from what is
-``missing``, unless ``crossings`` show that hyperplanes end; ``in_box`` does it inside a box, where
-``from_chords`` measures and fits, and ``from_rows`` completes; else ``search`` finds, refines and
-sharpens a network for answers whose noise is known.
+those exact that several lines meet, and ``from_lines`` finds a network by ``row_fits`` of them and
+of what is ``missing``, unless ``crossings`` show that hyperplanes end; ``in_box`` does it inside a
+box, where ``from_chords`` measures and fits, and ``from_rows`` completes; else ``search`` finds,
+refines and sharpens a network for answers whose noise is known.
 
 ``hermite`` asks nothing: pairs ``(x, f(x))`` come in, a ``learned`` network with its errors goes
 out.  ``tensors`` takes the Hermite coefficients to a first network (ATV21, Algorithms 1 to 5),

@@ -264,6 +264,7 @@ class FromLines:
                         ):
                             return settled
                 except WorkEndedError:
+                    is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                     if best is None:
                         return None
                     raise WorkEndsError(best.network, samples) from None
