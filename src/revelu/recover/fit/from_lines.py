@@ -72,8 +72,8 @@ class WorkEndsError(Exception):
     def __init__(self, network: Network, samples: Samples) -> None:
         n, width = len(samples.X), network.architecture[1]
         super().__init__(
-            f"fits to what lines show took as long as they may, and left {n:,} answers "
-            f"unexplained, of {width} neurons {samples.reduced_cost(network):.2g} times their error"
+            f"fits to what lines show took as long as they may: {width} neurons leave "
+            f"{samples.reduced_cost(network):.2g} times the errors of {n:,} answers"
         )
         self.network, self.samples = network, samples
 

@@ -563,8 +563,10 @@ class FitSearch(Search):
         return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _ask_far_out(self, Z: FloatArray) -> Samples:
-        """The same at any size: errors of answers grow as the terms that they are summed of."""
+        """The same at any size: errors of computing grow as the terms that are summed."""
         samples = self._ask_at(Z)
+        if self.noise.law in {"rounded", "random"}:
+            return samples
         X = samples.X if self.subspace is None else self.subspace.points(samples.X)
         growth = np.maximum(self.noise.growth(X) / np.sqrt(2.0), 1.0)[:, None]
         return replace(samples, sigma=samples.sigma * growth)
