@@ -1,5 +1,7 @@
 """Networks of one hidden layer from the critical points of lines, in float32 throughout."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,14 +9,17 @@ import revelu
 from revelu.network import add_networks, zoo
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.fit.fit import Fit
 from revelu.recover.fit.from_lines import FromLines, WorkEndsError
 from revelu.recover.fit.from_rows import FromRows
+from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.missing import Missing, _Projected
 from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import Kinks, Sightings
 from revelu.recover.fit.sizes import Sizes
+from revelu.recover.method import Disagreement, Why
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
@@ -191,6 +196,20 @@ def test_fits_end_with_their_work_and_leave_what_explains_most():
     assert left.samples.cost(left.network) < 0.1 * left.samples.spread()
     found = FromLines().find(*arguments, 1.5, rng)
     assert nrmse(found[0], target.truth) < 1e-6
+
+
+def test_a_search_whose_fits_end_says_so_and_is_neither_repaired_nor_begun_anew():
+    target = InFloat32(zoo.random_network([10, 16, 1], seed=3))
+    oracle = Oracle(target, 10)
+    how = FromLines(fits=RowFits(most_spent=1e8, most_steps=0))
+    method = replace(Fit(), from_lines=how, limit=1e-9)
+    search = FitSearch(method, oracle, measure_noise(oracle, 0), np.random.default_rng(0))
+    said = search.propose()
+    assert said.why is Why.REFUTED
+    assert any("took as long as they may" in obstacle for obstacle in said.obstacles)
+    assert nrmse(said.network, target.truth) < 0.1
+    seen = Disagreement(np.zeros((1, 10)), np.zeros(10), 0.9, lambda _: False)
+    assert search.repair(seen) is None
 
 
 def test_neurons_of_many_parameters_are_found_though_rows_of_none_stand_beside_them():
