@@ -265,6 +265,7 @@ class Anchored:
 
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
         """Return the step as a function of the damping."""
+        spend(_work(derivative))
         normal = derivative.normal()
         normal[np.diag_indices_from(normal)] += (_size(residual) / self.length) ** 2
         return solve_normal(normal, derivative.gradient(residual))
@@ -320,6 +321,7 @@ class Chord:
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
         """Return the step, which takes no damping."""
         if self._factors is None:
+            spend(_work(derivative))
             normal = derivative.normal()
             sizes = _nonzero(np.sqrt(np.diag(normal)))
             normal /= sizes
@@ -353,6 +355,7 @@ class Orthogonal:
 
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
         """Return the step, which takes no damping."""
+        spend(_work(derivative))
         J = derivative.matrix()
         sizes = _nonzero(np.sqrt(np.einsum("ij,ij->j", J, J)))
         J /= sizes

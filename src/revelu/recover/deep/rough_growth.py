@@ -19,6 +19,7 @@ Before that, neurons go that are rarely on and false: answers are more right wit
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -215,11 +216,12 @@ class RoughGrowth:
         """
         limit, found = self.limit(network, samples), []
         for _ in range(self.max_walks):
-            found.append(self._walked(asked, network, samples, limit, rng))
+            off = np.abs(samples.residual(network)).max(axis=1)
+            found.append(self._walked(asked, network, samples.take(off > limit), limit, rng))
             samples = samples.joined(found[-1])
             if self.tell_a_row(network, samples):
                 break
-        return _joined(found)
+        return reduce(Samples.joined, found)
 
     def tell_a_row(self, network: Network, samples: Samples) -> bool:
         """Whether as many answers are wrong as a new row is begun from."""
@@ -233,15 +235,14 @@ class RoughGrowth:
         self,
         asked: Callable[[FloatArray], Samples],
         network: Network,
-        samples: Samples,
+        wrong: Samples,
         limit: float,
         rng: np.random.Generator,
     ) -> Samples:
         """Answers at inputs that random walks from wrong ones have come by."""
-        wrong = np.flatnonzero(self.wrong(network, samples))
-        starts = rng.choice(wrong, min(self.n_starts, len(wrong)), replace=False)
-        X = np.repeat(samples.X[starts], self.n_walkers, axis=0)
-        side = samples.residual(network)[starts]
+        starts = rng.choice(len(wrong.X), min(self.n_starts, len(wrong.X)), replace=False)
+        X = np.repeat(wrong.X[starts], self.n_walkers, axis=0)
+        side = wrong.residual(network)[starts]
         side = np.repeat(side / np.linalg.norm(side, axis=1, keepdims=True), self.n_walkers, axis=0)
         shares, found = np.full(len(X), self.step), []
         for _ in range(self.n_steps):
@@ -251,7 +252,7 @@ class RoughGrowth:
             # Half of the steps stay, about.
             shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
             found.append(there)
-        return _joined(found)
+        return reduce(Samples.joined, found)
 
     def where_rare(self, network: Network, X: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Inputs at which neurons are on, of each as many as the inputs ``X`` lack.
@@ -429,13 +430,6 @@ def _beside(X: FloatArray, shares: FloatArray, rng: np.random.Generator) -> Floa
     """
     kept = np.sqrt(1.0 - shares**2)
     return np.asarray(kept[:, None] * X + shares[:, None] * rng.standard_normal(X.shape))
-
-
-def _joined(found: list[Samples]) -> Samples:
-    joined = found[0]
-    for more in found[1:]:
-        joined = joined.joined(more)
-    return joined
 
 
 def _forgiving(off: FloatArray) -> FloatArray:

@@ -222,12 +222,12 @@ class FromLines:
         is_checked, n_first, n_fitted = False, 0, 0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
-            n_met = int(known.n_met.sum())
+            n_known, n_met = len(known), int(known.n_met.sum())
             seen = self.look(ask, known, noise, rng)
             if seen is None or not len(known):
                 raise NoRowsError
             n_new, met = seen
-            n_known, n_met = len(known) - n_new, int(known.n_met.sum()) - n_met
+            n_met = int(known.n_met.sum()) - n_met
             n_first = n_first or len(known)
             first = known.rows.take(np.arange(n_first))
             log.debug("line %d: %d rows, %d of them new", turn, len(known), n_new)
@@ -257,8 +257,7 @@ class FromLines:
                     with at_most(most - spent) as work:
                         found = self.fits.find(rows, samples, trial.n_spare, limit, rng, best)
                         best = least(samples, found, best)
-                        cost = samples.reduced_cost(found.network)
-                        log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), cost)
+                        log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), found.cost)
                         if self.fits.is_near(found, samples, limit) and (
                             settled := self._settled(found, samples, sample, price, rng)
                         ):

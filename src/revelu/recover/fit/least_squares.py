@@ -448,7 +448,7 @@ class FitSearch(Search):
         several = samples.Y.shape[1] > 1 and self.noise.drawn_anew is None
         # What grows with the radius alone is much the same for all but a few.
         is_even = self.noise.grid is None and not self.noise.differs_by_answer
-        if is_even or samples.sigma.ndim == 1 or several:
+        if is_even or several:
             return refine(self._best(), samples).network
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)

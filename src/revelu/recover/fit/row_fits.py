@@ -127,8 +127,9 @@ class RowFits:
             return self._from_near(network, samples, limit)
         for found in self._tried(network, samples, n_spare, limit, rng):
             best = least(samples, found, best)
-        if best is None or self.is_near(best, samples, limit):
-            return best or self._from_near(network, samples, limit)
+        best = best or self._from_near(network, samples, limit)
+        if self.is_near(best, samples, limit):
+            return best
         return self.completed(best.network, samples, limit, rng)
 
     def completed(
