@@ -218,8 +218,7 @@ class FromLines:
         """
         known = Sightings(Rows.none(sizes.d, sizes.k))
         samples: Samples | None = None
-        best, spent = None, 0.0
-        is_checked, n_first, n_fitted = False, 0, 0
+        is_checked, n_first, n_fitted, best, spent = False, 0, 0, None, 0.0
         price = Price(limit, known=True)
         for turn in range(self.max_lines):
             n_known, n_met = len(known), int(known.n_met.sum())
@@ -231,8 +230,7 @@ class FromLines:
             n_first = n_first or len(known)
             first = known.rows.take(np.arange(n_first))
             log.debug("line %d: %d rows, %d of them new", turn, len(known), n_new)
-            many = max(self.few_new, self.many_new * n_known)
-            if n_known and n_new > many:
+            if n_known and n_new > max(self.few_new, self.many_new * n_known):
                 is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                 if met < self.met:
                     raise NoRowsError
