@@ -141,9 +141,17 @@ class NoiseFloor:
         A constant that hides the variation makes an answer coarse, however many digits
         it has.
         """
+        return float(self._coarse.max(initial=0.0))
+
+    @property
+    def typical_coarseness(self) -> float:
+        """The same of half of the outputs: one that hardly varies hides no kink of the others."""
+        return float(np.median(self._coarse)) if len(self._coarse) else 0.0
+
+    @property
+    def _coarse(self) -> FloatArray:
         varies = self.spread > 0
-        error = (self.nu * self.scale)[varies]
-        return float((error / self.spread[varies]).max(initial=0.0))
+        return np.asarray((self.nu * self.scale)[varies] / self.spread[varies])
 
     @property
     def is_exact(self) -> bool:

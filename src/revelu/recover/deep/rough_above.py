@@ -4,6 +4,8 @@
    ``x = W^+ (h - b)``, the shortest of all inputs that give it (DG21, section 3.5.4).
 2. Of what lies above, the second layer is the first: on the orthant its hyperplanes go on
    everywhere, and those of the third end (:mod:`revelu.recover.deep.rough_rows`).
+3. Where there is no third, lines on the orthant show rows of the second whole, which lines through
+   the inputs show in part: of the neurons below that are on.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,9 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.oracle import NoiseFloor
+from revelu.probe.box import segment
 from revelu.probe.line import Ask
 from revelu.probe.region import Orthant
-from revelu.recover.deep.rough_rows import RoughRows
+from revelu.recover.deep.rough_rows import RoughRows, unit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -72,10 +75,15 @@ class RoughAbove:
         layer, so that more of its hyperplane's crossings may miss it than of the first layer's.
     n_lines : int
         Lines that tell whether there are more than two layers.
+    near_corner : float
+        Every other line that shows rows of a last layer begins at so small a share of a random
+        point: it parts the corner, where all of the first layer is off, from the other side of each
+        hyperplane that it meets.
     """
 
     rows: RoughRows = field(default_factory=_in_orthant)
     n_lines: int = 3
+    near_corner: float = 0.03
 
     def find(
         self,
@@ -103,6 +111,28 @@ class RoughAbove:
         # What is still missing has shown between no pair of points.
         rows = self.rows if second is None else replace(self.rows, leak=0.0)
         return rows.find(above, len(first), noise, rng, None, second)
+
+    def last(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> Rows:
+        """Measure rows above a first layer of two or more until lines show hardly another one.
+
+        Returns
+        -------
+        Rows
+            Of norm 1 in what the first layer puts out, their orientation open.
+        """
+        above, noise = self._above(ask, noise, first, rng)
+        how, rows, n_quiet = self.rows, Rows.none(len(first), len(noise.scale)), 0
+        for turn in range(how.max_lines):
+            line = how.rows.region.line(rng, len(first))
+            if turn % 2:
+                start, end = how.rows.region.points(rng, 2, len(first))
+                line = segment(self.near_corner * start, end)[0]
+            more = how.rows.find_new(above, len(first), noise, rows, rng, line)
+            n_quiet = 0 if more is not None and len(more) else n_quiet + 1
+            rows = rows if more is None else rows.joined(more)
+            if n_quiet == how.max_quiet:
+                break
+        return unit(rows)
 
     def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end where all of the first layer is on: two layers lie above."""

@@ -9,7 +9,7 @@
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -49,20 +49,24 @@ class RoughLayers:
         How it is told that there are more than two.
     n_searches : int
         Searches for rows of the first layer, more where no upper layer explains the answers.
+    most_unsigned : int
+        Rows of which both ways are tried to turn on.
     starts : RoughStarts
         How rows above it are begun with.
     upper_equations, most_told : float, int
         Equations a parameter of the upper layer's fit, as many of an answer as it has outputs, but
         no more than so many,
     n_extra : tuple of int
-        with so many random neurons beside the seeds' in turn, where a fit of all layers from
-        fewer does not agree,
+        with so many random neurons beside the seeds' in turn, where fewer leave much,
     n_starts : int
         from so many random starts each,
     close : float
         until one leaves no more than this many errors,
     near : float
         or so many, where there are random ones.
+    narrow : int
+        Above no more neurons than this random ones seldom do: lines are measured before,
+        and after them above more, where they take many queries.
     max_steps : int
         Of each fit,
     slow : float
@@ -125,15 +129,17 @@ class RoughLayers:
     first: RoughRows = field(default_factory=RoughRows)
     above: RoughAbove = field(default_factory=RoughAbove)
     n_searches: int = 2
+    most_unsigned: int = 2
     starts: RoughStarts = field(default_factory=RoughStarts)
     upper_equations: float = 6.0
     most_told: int = 3
-    n_extra: tuple[int, ...] = (0, 4, 8)
+    n_extra: tuple[int, ...] = (4, 8)
     n_starts: int = 3
     max_steps: int = 100
     slow: float = 0.01
     close: float = 5.0
     near: float = 50.0
+    narrow: int = 4
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -206,9 +212,10 @@ class RoughLayersSearch(Search):
                     )
                     if not 0 < len(first) <= self._dim:
                         return self._wide(len(first))
-                    said = self._both(self._turned(first), others)
-                    if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
-                        break
+                    for turned in self._turned(first):
+                        said = self._both(turned, others)
+                        if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
+                            return said
                 return said
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
@@ -218,30 +225,54 @@ class RoughLayersSearch(Search):
         need = "where answers have few digits it has to be no wider than the input"
         return self._ended(f"{n_rows} hyperplanes of a first layer were found: {need}")
 
-    def _turned(self, first: Rows) -> Rows:
-        """Rows of the first layer, as their neurons turn on."""
+    def _turned(self, first: Rows) -> Iterator[Rows]:
+        """Rows of the first layer, as their neurons turn on; both ways where that does not show.
+
+        Where many do not, one way only: each doubles what is to be tried.
+        """
         signs = self.how.first.signs(self._answers, self.noise, first, self.rng)
-        log.info("%d rows of the first layer, %d unsigned", len(first), (signs == 0).sum())
-        return first.turned(np.where(signs < 0, -1, 1))
+        unsigned = np.flatnonzero(signs == 0)
+        log.info("%d rows of the first layer, %d unsigned", len(first), len(unsigned))
+        n_ways = 2 ** len(unsigned) if len(unsigned) <= self.how.most_unsigned else 1
+        for way in range(n_ways):
+            turned = np.where(signs < 0, -1, 1)
+            turned[unsigned[(way >> np.arange(len(unsigned))) & 1 == 1]] = -1
+            yield first.turned(turned)
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
-        """Fit an upper layer, from wider starts where that leaves much, then both layers."""
+        """Fit an upper layer, from other starts where that leaves much, then both layers."""
         best: Fit | None = None
-        said = self._ended("no upper layer explains the answers")
-        for n_extra in self.how.n_extra:
-            upper = self._upper(first, others, n_extra)
+        # A joint fit takes far longer than another start, which may be better.
+        for turn, (upper, close) in enumerate(self._uppers(first, others)):
             if upper is not None and (best is None or upper.cost < best.cost):
                 best = upper
-            # What several starts have left is of rows below.
-            close = self.how.near if n_extra else self.how.close
-            is_close = best is not None and best.cost < close
-            if not is_close and not n_extra and self._is_deeper(first):
-                return self._deeper(first)
-            # A joint fit takes far longer than another start, which may be better.
-            if best is not None and (is_close or n_extra == self.how.n_extra[-1]):
-                said = self._settled(self._started(first, best.network))
+            if best is not None and best.cost < close:
                 break
-        return said
+            if not turn and self._is_deeper(first):
+                return self._deeper(first)
+        if best is None:
+            return self._ended("no upper layer explains the answers")
+        return self._settled(self._started(first, best.network))
+
+    def _uppers(self, first: Rows, others: Rows) -> Iterator[tuple[Fit | None, float]]:
+        """Fits of the upper layer from one start after another, and what they may leave."""
+        how, starts = self.how, self.how.starts.find(first, others)
+        is_narrow = 1 < len(first) <= how.narrow
+        yield self._upper(first, starts, 0), how.close
+        if is_narrow:
+            starts = self._starts_above(first)
+            yield self._upper(first, starts, 0), how.close
+        for n_extra in how.n_extra:
+            # What several starts have left is of rows below.
+            yield self._upper(first, starts, n_extra), how.near
+        if len(first) > how.narrow:
+            yield self._upper(first, self._starts_above(first), 0), how.close
+
+    def _starts_above(self, first: Rows) -> tuple[FloatArray, FloatArray]:
+        """Rows above the first layer as lines show them that are asked through it."""
+        self.tell(f"measuring rows above {len(first)} neurons on lines")
+        rows = self.how.above.last(self._answers, self.noise, first, self.rng)
+        return rows.W, rows.b
 
     def _is_deeper(self, first: Rows) -> bool:
         """Whether hyperplanes end above the first layer, too."""
@@ -280,10 +311,12 @@ class RoughLayersSearch(Search):
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
 
-    def _upper(self, first: Rows, others: Rows, n_extra: int) -> Fit | None:
-        """Steps 2 and 3: the layer above known rows, as a network of what they put out."""
+    def _upper(
+        self, first: Rows, starts: tuple[FloatArray, FloatArray], n_extra: int
+    ) -> Fit | None:
+        """Step 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
-        V, c = self.how.starts.find(first, others)
+        V, c = starts
         m, k, width = len(b), len(self.noise.scale), len(c)
         n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
         each = min(k, self.how.most_told)

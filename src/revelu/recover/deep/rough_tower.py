@@ -120,8 +120,9 @@ class RoughTowerSearch(RoughLayersSearch):
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit the third layer above the second, and all from the best: wrong ones lead nowhere."""
         best: Fit | None = None
+        starts = self.how.starts.find(first, others)
         for n_extra in self.how.n_extra:
-            found = self._upper(first, others, n_extra)
+            found = self._upper(first, starts, n_extra)
             if found is not None and (best is None or found.cost < best.cost):
                 best = found
             if best is not None and best.cost < self.how.close:

@@ -80,7 +80,9 @@ class Fit(Method):
     n_before_lines : int
         and some tell more hidden layers once so many have,
     before_lines : float
-        or a step of the next one takes so many multiplications.
+        or a step of the next one takes so many multiplications;
+    n_last_lines : int
+        so many lines do where no sample has been explained.
     smoothness : Smoothness
         What tells smooth functions on short segments.
     steps : Steps
@@ -141,6 +143,7 @@ class Fit(Method):
     n_before_steps: int = 8
     n_before_lines: int = 3
     before_lines: float = 5e11
+    n_last_lines: int = 5
     smoothness: Smoothness = field(default_factory=Smoothness)
     steps: Steps = field(default_factory=Steps)
     max_repairs: int = 2

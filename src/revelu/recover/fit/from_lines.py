@@ -261,11 +261,14 @@ class FromLines:
                         ):
                             return settled
                 except WorkEndedError:
-                    is_checked = is_checked or self.check_layers(ask, noise, first, rng)
+                    self.check_layers(ask, noise, known.rows, rng)
                     if best is None:
                         return None
                     raise WorkEndsError(best.network, samples) from None
                 spent += work.spent
+        # Lines that nothing explains show rows of all layers: where the first line's seemed to go
+        # on, a few of many may have.
+        self.check_layers(ask, noise, known.rows, rng)
         return None
 
     def _first_trials(self, rows: Rows, samples: Samples, sizes: Sizes) -> list[_Trial]:

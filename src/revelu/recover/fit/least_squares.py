@@ -47,6 +47,7 @@ from revelu.recover.fit.search import (
     refine_as_weighed,
     sharpen,
 )
+from revelu.recover.fit.sightings import Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.method import Candidate, Disagreement, Search, Why
@@ -98,7 +99,7 @@ class FitSearch(Search):
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
-    has_followed: bool = field(default=False, init=False)
+    n_followed: int = field(default=0, init=False)
     notes: list[str] = field(default_factory=list, init=False)
     obstacles: list[str] = field(default_factory=list, init=False)
 
@@ -293,7 +294,7 @@ class FitSearch(Search):
                 left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
             ):
                 self.obstacles.append(said)
-                self._follow_hyperplanes()
+                self._follow_hyperplanes(self.method.n_last_lines)
                 return samples
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
@@ -303,7 +304,7 @@ class FitSearch(Search):
             more = sizes.more(len(samples.X))
             if is_estimate and worked + sizes.work(more) > self.method.ending.most_work:
                 self.obstacles.append(self.method.ending.too_long(left, samples))
-                self._follow_hyperplanes()
+                self._follow_hyperplanes(self.method.n_last_lines)
                 return samples
             work = more * sizes.k * (sizes.width(more) * (sizes.d + sizes.k)) ** 2
             if len(left) == self.method.n_before_lines or work > self.method.before_lines:
@@ -320,26 +321,28 @@ class FitSearch(Search):
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
 
-    def _follow_hyperplanes(self) -> None:
-        """Tell more hidden layers by a line, where answers have digits for that.
+    def _follow_hyperplanes(self, n_lines: int = 1) -> None:
+        """Tell more hidden layers by lines, where answers have digits for that.
 
-        Outputs that are many have not been asked along one yet.
+        Outputs that are many have not been asked along any yet.  A search that ends takes more
+        lines than one that goes on: a hyperplane of three may end where one shows.
         """
         if self._is_coarse() or self.oracle.dim_out <= self.method.few_outputs:
             return
-        if self.has_followed:
+        if self.n_followed >= n_lines:
             return
-        self.has_followed = True
-        how, d = self.method.from_lines, self._sizes().d
-        none = Rows.none(d, self.oracle.dim_out)
-        rows = how.rows.find_new(self._answers, d, self.noise, none, self.rng)
-        if rows is not None and how.crossings.some_end(self._answers, self.noise, rows, self.rng):
+        how, sizes = self.method.from_lines, self._sizes()
+        known = Sightings(Rows.none(sizes.d, sizes.k))
+        for _ in range(n_lines):
+            how.look(self._answers, known, self.noise, self.rng)
+        self.n_followed = n_lines
+        if len(known) and how.crossings.some_end(self._answers, self.noise, known.rows, self.rng):
             self._refuse_smooth()
-            raise HyperplanesEndError(rows)
+            raise HyperplanesEndError(known.rows)
 
     def _is_fine(self) -> bool:
         """Whether answers have digits for gradients, and for the kinks of a line."""
-        return self.noise.coarseness <= self.method.fine
+        return self.noise.typical_coarseness <= self.method.fine
 
     @property
     def _is_stepped(self) -> bool:
@@ -350,7 +353,7 @@ class FitSearch(Search):
         """Whether answers have too few digits for rows along lines."""
         how = self.method
         coarse = how.coarse_log_ratios if self.noise.of_log_ratios else how.coarse
-        return self.noise.coarseness > coarse or self.noise.grid is not None
+        return self.noise.typical_coarseness > coarse or self.noise.grid is not None
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
@@ -487,7 +490,7 @@ class FitSearch(Search):
             self.method.coarse_equations if k == 1 else self.method.coarse_equations_many_outputs
         )
         wanted = int(np.ceil(equations * degrees_of_freedom(network) / k))
-        if self.noise.coarseness < self.method.coarse or wanted <= len(samples.X):
+        if self.noise.typical_coarseness < self.method.coarse or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
