@@ -63,7 +63,7 @@ def check_cancelled() -> None:
 def at_most(multiplications: float) -> Iterator[Work]:
     """Have solvers inside raise :class:`WorkEndedError` beyond so many multiplications.
 
-    What is inside counts for the innermost of these alone.
+    Of these, one inside another, the innermost ends what it is around; the others count it then.
     """
     work = Work(multiplications)
     token = _WORK.set(work)
@@ -71,6 +71,9 @@ def at_most(multiplications: float) -> Iterator[Work]:
         yield work
     finally:
         _WORK.reset(token)
+        around = _WORK.get()
+        if around is not None:
+            around.spent += work.spent
 
 
 def spend(multiplications: float) -> None:

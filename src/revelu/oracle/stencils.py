@@ -46,7 +46,7 @@ class Stencils:
         in a hundred it is so many times the root mean square of all, which tests of single answers
         have to allow for.
     few_digits_ratio : float
-        There, kinks make what a stencil shows larger than the median by more than this.
+        There, kinks make what a stencil shows larger than the upper quartile by more than this.
     curved_factor : float
         By how much second differences exceed the noise where a target curves.
     """
@@ -147,7 +147,9 @@ class Stencils:
     def pooled(self, scatter: FloatArray) -> FloatArray:
         """Standard error of an answer by output, root mean square of those without a kink.
 
-        Where all neurons are off, nothing errs, which says nothing of the rest.
+        Where all neurons are off, nothing errs, which says nothing of the rest.  Where most are
+        off, little does, and kinks are told by what the upper quarter shows: of few neurons that
+        is ten times the median, and kinks make fewer.
 
         Parameters
         ----------
@@ -155,7 +157,8 @@ class Stencils:
             As :meth:`scatter` gives it.
         """
         errs = scatter > 0
-        typical = np.nanmedian(np.where(errs | ~errs.any(axis=0), scatter, np.nan), axis=0)
+        some = np.where(errs | ~errs.any(axis=0), scatter, np.nan)
+        typical = np.nanquantile(some, 0.75, axis=0)
         # A kink that shows in one output is in all.
         straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)
         is_noise = (errs & straight) | (typical == 0.0)

@@ -294,7 +294,7 @@ class RoughLayersSearch(Search):
         return first.W if space is None else np.asarray(first.W @ space.basis / space.scale)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Fit to where the network was wrong, too."""
+        """Fit to where the network was wrong, too; until that explains the answers no more."""
         # Without a neuron above the first layer there is nothing to repair.
         if self.network is None or not self.network.architecture[-2]:
             return None
@@ -304,7 +304,10 @@ class RoughLayersSearch(Search):
         try:
             with interruptible(self.oracle.check_time):
                 self._ask(seen.X, near=True)
-                return self._settled(self.network)
+                said = self._settled(self.network)
+                if said.why is not Why.EXPLAINED:
+                    self.n_repairs = self.how.max_repairs
+                return said
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(self.network, Why.of(error), obstacles=(str(error),))
 

@@ -80,7 +80,8 @@ class TracedRow:
     def given(self, A: FloatArray, error: float) -> "TracedRow":
         """The same where ``A row`` is 0 but for errors."""
         CA = self.covariance @ A.T
-        gain = np.linalg.solve(A @ CA + error**2 * np.eye(len(A)), CA.T).T
+        # Of what is known already, without an error, another equation says nothing.
+        gain = CA @ np.linalg.pinv(A @ CA + error**2 * np.eye(len(A)), hermitian=True)
         C = self.covariance - gain @ CA.T
         return replace(self, row=self.row - gain @ (A @ self.row), covariance=(C + C.T) / 2.0)
 
@@ -582,4 +583,6 @@ class TraceSearch:
             return float(np.sqrt(2.0 / m))
         sizes = [np.median(np.linalg.norm(self.below.gradients(X, row), axis=1)) for row in rows]
         weights = [np.sqrt((row[:m] ** 2).mean()) for row in rows]
-        return float(np.median(np.array(weights) / np.array(sizes)))
+        # Where none of the neurons that it reads is on at half of the points, a row tells nothing.
+        told = [w / size for w, size in zip(weights, sizes, strict=True) if size > 0.0]
+        return float(np.median(told)) if told else float(np.sqrt(2.0 / m))

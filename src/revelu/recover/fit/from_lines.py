@@ -259,6 +259,7 @@ class FromLines:
                         if self.fits.is_near(found, samples, limit) and (
                             settled := self._settled(found, samples, sample, price, rng)
                         ):
+                            log.debug("fits took %.2g multiplications", spent + work.spent)
                             return settled
                 except WorkEndedError:
                     self.check_layers(ask, noise, known.rows, rng)

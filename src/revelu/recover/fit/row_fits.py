@@ -80,8 +80,8 @@ class RowFits:
     n_damped: int = 20
     n_iterations: int = 300
     flat_damped: float = 1e-4
-    most_spent: float = 5e11
-    most_steps: int = 30
+    most_spent: float = 4e11
+    most_steps: int = 20
 
     def is_dense(self, n_parameters: int) -> bool:
         """Whether each step of a fit solves normal equations."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from revelu.numerics.interruption import at_most
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Candidate, Method, Why
 from revelu.recover.paid import NOTHING
@@ -23,7 +24,12 @@ _NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS}
 
 
 def recover(
-    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], *, rounder: float = 30.0
+    job: CertifyingJob,
+    noise: NoiseFloor,
+    methods: Sequence[Method],
+    *,
+    rounder: float = 30.0,
+    most_work: float = 2e11,
 ) -> tuple[Recovery, Candidate]:
     """Run methods until a network is certified, or none is left that could find one.
 
@@ -35,6 +41,9 @@ def recover(
         Where large terms cancel, and where the answers change at few inputs, they err up to this
         many times as much as was measured at others, and look curved: none is called no network
         before it is taken to err so much.
+    most_work : float
+        Multiplications of what has been tried from which nothing is started afresh: where fits
+        have taken a minute another start takes as long, and seldom finds more.
 
     Returns
     -------
@@ -43,10 +52,12 @@ def recover(
         What the method that it rests on has said.
     """
     attempts: list[Attempt] = []
-    phase, start, is_rounder, unsure = "recover", 1, False, ""
+    phase, start, is_rounder, unsure, worked = "recover", 1, False, "", 0.0
     while True:
-        chain = _run(job, noise, methods, phase)
+        with at_most(np.inf) as work:
+            chain = _run(job, noise, methods, phase)
         attempts += chain
+        worked += work.spent
         curved = chain[-1].why is Why.CURVED and not is_rounder
         if curved and not is_smooth(job, noise):
             unsure = doubt_about_class(job, noise)
@@ -60,6 +71,9 @@ def recover(
         in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels
         if ended or in_vain or start >= min(a.method.max_starts for a in chain):
+            break
+        log.debug("%.2g multiplications up to start %d", worked, start)
+        if worked > most_work:
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
         phase, start = "repair", start + 1
