@@ -30,13 +30,14 @@ def test_looks_end_with_their_block_and_do_not_mix():
     assert seen == ["outer", "inner", "outer"]
 
 
-def test_multiplications_count_for_the_innermost_block_and_end_it():
+def test_multiplications_end_the_innermost_block_and_count_for_those_around_it():
     spend(1e30)
     with at_most(5.0) as outer:
         spend(2.0)
         with at_most(1.0) as inner, pytest.raises(WorkEndedError):
             spend(2.0)
-        spend(3.0)
+        assert outer.spent == 4.0
+        spend(1.0)
         with pytest.raises(WorkEndedError):
             spend(1.0)
     assert (outer.spent, inner.spent) == (6.0, 2.0)

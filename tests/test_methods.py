@@ -11,6 +11,7 @@ import revelu
 from revelu import Status
 from revelu.cli.app import app
 from revelu.network import zoo
+from revelu.numerics.interruption import spend
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
@@ -141,6 +142,19 @@ def test_no_method_can_say_that_it_is_certified(monkeypatch):
     assert method.n_repairs == 3 * method.max_starts
     assert max(method.shares) < 1.0
     assert recovery.ledger.by_phase["recover"] == 0
+
+
+def test_after_long_fits_nothing_is_started_afresh(monkeypatch):
+    method = _Stubborn()
+    propose = method.propose
+
+    def works():
+        spend(3e11)
+        return propose()
+
+    monkeypatch.setattr(method, "propose", works)
+    extract_with(monkeypatch, method, zoo.random_network([4, 3, 1], seed=1))
+    assert method.n_starts == 1
 
 
 @pytest.mark.parametrize(("hidden", "n_starts"), [((1, 1), 2), ((1, None), 1)])

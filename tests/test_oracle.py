@@ -232,7 +232,7 @@ def in_float32(network):
     return answer
 
 
-@pytest.mark.parametrize("widths", [(8, 12, 3), (64, 32, 10), (20, 10, 40, 4)])
+@pytest.mark.parametrize("widths", [(8, 12, 3), (64, 1, 3), (64, 32, 10), (20, 10, 40, 4)])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_noise_floor_of_float32_is_its_error_whatever_the_places(widths, seed):
     network = zoo.random_network(widths, seed=seed)

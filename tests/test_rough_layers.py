@@ -416,6 +416,44 @@ def test_hyperplanes_above_the_first_of_two_layers_do_not_end():
     assert not RoughAbove().some_end(oracle, measure_noise(oracle, 1), first, rng)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_above_a_narrow_layer_show_the_rows_of_the_last(seed):
+    """All but those whose neurons are on, or off, wherever the first layer puts out anything."""
+    target = InFloat32(zoo.random_network([8, 3, 14, 2], seed=seed))
+    oracle, rng = Oracle(target, 8), np.random.default_rng(seed + 100)
+    noise = measure_noise(oracle, seed)
+    (W, V), (b, c) = target.truth.weights[:2], target.truth.biases[:2]
+    first = Rows(W, b, np.ones((3, 2)), np.full(3, 1e-7), np.zeros_like(W))
+    H = np.maximum(rng.standard_normal((20_000, 8)) @ W.T + b, 0.0)
+    share = (H @ V.T + c > 0.0).mean(axis=0)
+    turns = (share > 0.03) & (share < 0.97)
+    before = oracle.n_queries
+    last = RoughAbove().last(oracle, noise, first, rng)
+    true = np.column_stack([V, c])[turns] / np.linalg.norm(V, axis=1)[turns, None]
+    found = np.column_stack([last.W, last.b])
+    apart = [np.abs(true[:, None] - sign * found[None]).max(axis=2) for sign in (1.0, -1.0)]
+    assert turns.sum() >= 8
+    assert (np.minimum(*apart).min(axis=1) < 0.03).mean() >= 0.75
+    assert oracle.n_queries - before < 4_000
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_many_neurons_above_three_come_back(seed):
+    target = InFloat32(zoo.random_network([6, 3, 16, 2], seed=seed))
+    recovery = revelu.extract(Oracle(target, 6), seed=seed + 101)
+    assert recovery.status is Status.RECOVERED
+    assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
+    assert recovery.ledger.n_recovery < 20_000
+
+
+def test_a_row_whose_sign_does_not_show_is_tried_both_ways(monkeypatch):
+    monkeypatch.setattr(RoughRows, "signs", lambda *args: np.zeros(len(args[3]), dtype=np.intp))
+    target = InFloat32(zoo.random_network([6, 2, 6, 3], seed=4))
+    recovery = revelu.extract(Oracle(target, 6), method="two_hidden", seed=101)
+    assert recovery.status is Status.RECOVERED
+    assert np.median(errors(recovery.network, target.truth)) < 1e-6
+
+
 def test_points_of_hyperplanes_in_the_orthant_are_on_them_and_inside():
     rng = np.random.default_rng(0)
     W, b = rng.standard_normal((50, 20)), 0.3 * rng.standard_normal(50)
