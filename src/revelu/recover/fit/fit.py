@@ -70,7 +70,9 @@ class Fit(Method):
     many_kinks : int
         Kinks of a line that shows no row, from which random starts do not find one either,
     few_kinks : int
-        or so many, none of which is a single neuron's.
+        or so many, none of which is a single neuron's,
+    endless_kinks : int
+        nor does another start where there are so many.
     n_before_line : int
         A line tells smooth functions apart once so many searches have failed,
     n_before_smooth : int
@@ -137,6 +139,7 @@ class Fit(Method):
     from_chords: FromChords = field(default_factory=FromChords)
     few_outputs: int = 30
     many_kinks: int = 20
+    endless_kinks: int = 100
     few_kinks: int = 5
     n_before_line: int = 2
     n_before_smooth: int = 3

@@ -236,9 +236,10 @@ class FitSearch(Search):
             self._look_along_a_line()
             many = (self.n_kinks or 0) >= self.method.many_kinks
             if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):
-                # Another line has as many.
+                # Where a line has hundreds another has them, too, and takes as long.
+                endless = (self.n_kinks or 0) >= self.method.endless_kinks
                 raise _NoPiecesError(
-                    Why.REFUTED,
+                    Why.REFUTED if endless else Why.UNRESOLVED,
                     f"{self.n_kinks} kinks along a line, and no piece between them on which a "
                     "gradient could be measured: these answers do not tell a network from a "
                     "function without affine pieces",
