@@ -144,7 +144,7 @@ class Stencils:
         n_free = self.n_points - powers.shape[1]
         return np.asarray(np.sqrt((rest**2).sum(axis=1) / n_free))
 
-    def pooled(self, scatter: FloatArray) -> FloatArray:
+    def pooled(self, scatter: FloatArray, *, upper: float = 0.75) -> FloatArray:
         """Standard error of an answer by output, root mean square of those without a kink.
 
         Where all neurons are off, nothing errs, which says nothing of the rest.  Where most are
@@ -155,10 +155,12 @@ class Stencils:
         ----------
         scatter : ndarray, shape (n_stencils, k)
             As :meth:`scatter` gives it.
+        upper : float
+            Quantile that kinks are told by.
         """
         errs = scatter > 0
         some = np.where(errs | ~errs.any(axis=0), scatter, np.nan)
-        typical = np.nanquantile(some, 0.75, axis=0)
+        typical = np.nanquantile(some, upper, axis=0)
         # A kink that shows in one output is in all.
         straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)
         is_noise = (errs & straight) | (typical == 0.0)
