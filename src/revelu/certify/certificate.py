@@ -134,10 +134,10 @@ def _disagreements(examination: Examination, structural: BoolArray) -> list[str]
         found.append(f"{n:,} answers are not {what}{numbers}, as the first ones were")
     if (n := int(structural.sum())) > 0:
         n_all = int((examination.is_compared & ~examination.is_drawn).sum())
+        differ, their = ("differs", "its") if n == 1 else ("differ", "their")
         found.append(
             f"{n:,} of {n_all:,} checks at hyperplanes and in the "
-            f"{_far(examination)} differ by more than "
-            "their tolerance"
+            f"{_far(examination)} {differ} by more than {their} tolerance"
         )
     return found
 

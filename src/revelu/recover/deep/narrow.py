@@ -372,7 +372,7 @@ class TwoHidden(Method):
     purpose = "two hidden layers, the first no wider than the input"
     hidden = (2, 2)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
-    cost = "3 to 10; 10 to 40 in float32"
+    cost = "3 to 10; 10 to 100 in float32"
     search = LayeredSearch
     search_in_box = LayersSearch
 

@@ -31,7 +31,7 @@ from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import Paid
 from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of, with_top
 from revelu.recover.rows import Rows
-from revelu.recover.signs import resolve_signs
+from revelu.recover.signs import SKIP_KEPT, resolve_signs
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -385,7 +385,7 @@ class RoughLayersSearch(Search):
             log.info("%s: cost %.3g, %d wrong", network, cost, len(bad))
             if explains and not len(bad):
                 self.network = network = self._without_spare_below(self._plain(network))
-                return Candidate(network, Why.EXPLAINED, warnings=(self._resolution(),))
+                return self._explained(network)
             if not (explains or network.architecture[-2]):
                 break
             n_stale = 0 if explains or cost < self.how.gain * least else n_stale + 1
@@ -401,6 +401,12 @@ class RoughLayersSearch(Search):
                 near += around[:, None] * self.rng.standard_normal(near.shape)
                 self._ask(near, near=True)
         return self._ended("the layers that were fitted do not explain fresh answers")
+
+    def _explained(self, network: Network) -> Candidate:
+        """A network that explains all answers."""
+        stands_for = f"{SKIP_KEPT}: it stands for upper neurons that were on wherever it was asked"
+        notes = () if network.skip is None else (stands_for,)
+        return Candidate(network, Why.EXPLAINED, notes=notes, warnings=(self._resolution(),))
 
     def _rare(self, network: Network, seen: FloatArray) -> FloatArray:
         """Inputs on those sides of hyperplanes that too few of the inputs ``seen`` lie on."""

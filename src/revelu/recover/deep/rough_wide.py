@@ -554,4 +554,4 @@ class RoughWideSearch(RoughLayersSearch):
         self.network = network = self._plain(network)
         off = self._off(network).max()
         log.info("%s: cost %.3g, off %.3g at most", network, self._cost(network), off)
-        return Candidate(self.network, Why.EXPLAINED, warnings=(self._resolution(),))
+        return self._explained(network)
