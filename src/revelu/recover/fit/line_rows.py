@@ -369,7 +369,9 @@ class _Measurement:
             wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
         G, used = self._differences(X, sigma, steps)
-        return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
+        # A step of 0 says nothing: the gradient errs by anything.
+        with np.errstate(divide="ignore"):
+            return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
 
     def _differences(
         self, X: FloatArray, sigma: FloatArray, steps: FloatArray
