@@ -342,8 +342,7 @@ def _of_half_precision(
     than ``inside`` times their own rounding.
     """
     more = stencils.more_of_half_precision
-    pooled = _pooled(oracle, stencils, more, rng, lifted, anyway=False, upper=0.5)
-    measured = stencils.places * pooled / unit
+    measured = stencils.places * _pooled(oracle, stencils, more, rng, lifted, anyway=False) / unit
     if (measured <= inside * rounding).all():
         return "rounded", rounding
     return "half-precision", np.maximum(measured, rounding)
@@ -510,7 +509,6 @@ def _pooled(
     lifted: FloatArray,
     *,
     anyway: bool = True,
-    upper: float = 0.75,
 ) -> FloatArray:
     """Standard error of a lifted answer by output, from more stencils of radius 1.
 
@@ -522,9 +520,6 @@ def _pooled(
         Answers on others, for where the budget does not allow it.
     anyway : bool
         Whether to take these as well as more.
-    upper : float
-        Quantile that kinks are told by: half-precision numbers are asked farther apart, where
-        kinks are more and show less, and all of them err.
     """
     X = more.inputs(rng, oracle.dim_in, oracle.box)
     if oracle.remaining is None or oracle.remaining >= len(X):
@@ -532,7 +527,7 @@ def _pooled(
             Y = more.grouped(oracle(X) / _growth(more, X, oracle.box)[:, None])
         Y = Y[np.isfinite(Y).all(axis=(1, 2))]
         lifted = np.vstack([lifted, Y]) if anyway or not len(Y) else Y
-    return stencils.pooled(stencils.scatter(lifted), upper=upper)
+    return stencils.pooled(stencils.scatter(lifted))
 
 
 def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:

@@ -46,7 +46,10 @@ class Stencils:
         in a hundred it is so many times the root mean square of all, which tests of single answers
         have to allow for.
     few_digits_ratio : float
-        There, kinks make what a stencil shows larger than the upper quartile by more than this.
+        There, kinks make what a stencil shows larger than the median by more than this.
+    nothing : float
+        No error is so small a share of what a kink shows, which is 3,000 errors of a float32
+        answer.
     curved_factor : float
         By how much second differences exceed the noise where a target curves.
     """
@@ -62,6 +65,7 @@ class Stencils:
     half_step: float = 2.0**-8
     places: float = 2.0
     few_digits_ratio: float = 8.0
+    nothing: float = 1e-6
 
     @property
     def n_queries(self) -> int:
@@ -144,23 +148,19 @@ class Stencils:
         n_free = self.n_points - powers.shape[1]
         return np.asarray(np.sqrt((rest**2).sum(axis=1) / n_free))
 
-    def pooled(self, scatter: FloatArray, *, upper: float = 0.75) -> FloatArray:
+    def pooled(self, scatter: FloatArray) -> FloatArray:
         """Standard error of an answer by output, root mean square of those without a kink.
 
-        Where all neurons are off, nothing errs, which says nothing of the rest.  Where most are
-        off, little does, and kinks are told by what the upper quarter shows: of few neurons that
-        is ten times the median, and kinks make fewer.
+        Where all neurons are off, nothing errs, which says nothing of the rest: what the parabola
+        leaves there is its own rounding, a billionth of what others show.
 
         Parameters
         ----------
         scatter : ndarray, shape (n_stencils, k)
             As :meth:`scatter` gives it.
-        upper : float
-            Quantile that kinks are told by.
         """
-        errs = scatter > 0
-        some = np.where(errs | ~errs.any(axis=0), scatter, np.nan)
-        typical = np.nanquantile(some, upper, axis=0)
+        errs = scatter > self.nothing * scatter.max(axis=0)
+        typical = np.nanmedian(np.where(errs | ~errs.any(axis=0), scatter, np.nan), axis=0)
         # A kink that shows in one output is in all.
         straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)
         is_noise = (errs & straight) | (typical == 0.0)
