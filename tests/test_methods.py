@@ -12,7 +12,7 @@ from revelu import Status
 from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.numerics.interruption import spend
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import Oracle, Rounded, degrade, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
 
@@ -98,7 +98,7 @@ class _Stubborn:
     """A method that proposes one wrong network for ever."""
 
     name, hidden, answers, box = "stubborn", (1, 1), frozenset({Law.FLOAT64}), False
-    cost, max_starts, spends = "nothing", 2, None
+    cost, max_starts, most_work, spends = "nothing", 2, np.inf, None
 
     def __init__(self, why=Why.EXPLAINED, layers=(), worst_error=0.0, network=None):
         self.said = Candidate(
@@ -144,17 +144,24 @@ def test_no_method_can_say_that_it_is_certified(monkeypatch):
     assert recovery.ledger.by_phase["recover"] == 0
 
 
-def test_after_long_fits_nothing_is_started_afresh(monkeypatch):
+@pytest.mark.parametrize(
+    ("digits", "most_work", "n_starts"), [(4, 2e9, 1), (4, 4e9, 2), (17, 2e9, 2)]
+)
+def test_after_long_fits_to_few_digits_nothing_is_started_afresh(
+    monkeypatch, digits, most_work, n_starts
+):
     method = _Stubborn()
+    method.answers, method.most_work = frozenset(Law), most_work
     propose = method.propose
 
     def works():
-        spend(3e11)
+        spend(3e9)
         return propose()
 
     monkeypatch.setattr(method, "propose", works)
-    extract_with(monkeypatch, method, zoo.random_network([4, 3, 1], seed=1))
-    assert method.n_starts == 1
+    target = degrade(zoo.random_network([4, 3, 1], seed=1), Rounded(digits))
+    extract_with(monkeypatch, method, target)
+    assert method.n_starts == n_starts
 
 
 @pytest.mark.parametrize(("hidden", "n_starts"), [((1, 1), 2), ((1, None), 1)])

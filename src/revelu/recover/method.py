@@ -241,6 +241,9 @@ class Method:
         do make the fewest.
     max_starts : int
         Starts afresh, the first included, that may find what one has missed.
+    most_work : float
+        Multiplications from which nothing is started afresh where answers lack the digits of
+        float64: where one start has taken a minute another takes as long, and seldom finds more.
     search : type of Search
         What it is at work.
     search_in_box : type of Search, optional
@@ -257,6 +260,7 @@ class Method:
     spends: ClassVar[tuple[float, float] | None] = None
     spends_fewer: ClassVar[bool] = False
     max_starts: ClassVar[int] = 3
+    most_work: ClassVar[float] = np.inf
     search: ClassVar[type[Search]]
     search_in_box: ClassVar[type[Search] | None] = None
     of_images: ClassVar[bool] = False

@@ -373,6 +373,7 @@ class TwoHidden(Method):
     hidden = (2, 2)
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "3 to 10; 10 to 100 in float32"
+    most_work = 2e11
     search = LayeredSearch
     search_in_box = LayersSearch
 

@@ -74,7 +74,8 @@ class TracedRow:
     def spread(self) -> float:
         """Standard error of its weights, relative to their size."""
         m = self.n_weights
-        errors = np.sqrt(np.trace(self.covariance[:m, :m]))
+        # What is known but for rounding may be below 0 by that.
+        errors = np.sqrt(max(np.trace(self.covariance[:m, :m]), 0.0))
         return float(errors / np.linalg.norm(self.row[:m]))
 
     def given(self, A: FloatArray, error: float) -> "TracedRow":

@@ -29,7 +29,6 @@ def recover(
     methods: Sequence[Method],
     *,
     rounder: float = 30.0,
-    most_work: float = 2e11,
 ) -> tuple[Recovery, Candidate]:
     """Run methods until a network is certified, or none is left that could find one.
 
@@ -41,9 +40,6 @@ def recover(
         Where large terms cancel, and where the answers change at few inputs, they err up to this
         many times as much as was measured at others, and look curved: none is called no network
         before it is taken to err so much.
-    most_work : float
-        Multiplications of what has been tried from which nothing is started afresh: where fits
-        have taken a minute another start takes as long, and seldom finds more.
 
     Returns
     -------
@@ -70,10 +66,10 @@ def recover(
         in_vain = any(a.why in {Why.REFUTED, Why.NEARLY} for a in chain)
         in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels
-        if ended or in_vain or start >= min(a.method.max_starts for a in chain):
-            break
+        is_last = start >= min(a.method.max_starts for a in chain)
+        is_long = not noise.is_exact and worked > min(a.method.most_work for a in chain)
         log.debug("%.2g multiplications up to start %d", worked, start)
-        if worked > most_work:
+        if ended or in_vain or is_last or is_long:
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
         phase, start = "repair", start + 1
