@@ -216,14 +216,15 @@ def test_a_row_that_lines_have_lost_shows_where_known_sums_stay_as_they_are():
 @pytest.mark.parametrize("seed", [4, 5])
 def test_neurons_above_a_narrow_first_layer_are_traced_from_what_lines_show(seed):
     target = InFloat32(zoo.random_network([12, 8, 30, 1], seed=seed))
-    oracle, rng = Oracle(target, 12), np.random.default_rng(seed)
+    oracle, rng = Oracle(target, 12), np.random.default_rng(seed + 101)
     noise, rough = measure_noise(oracle, seed), RoughRows()
     first, others = rough.find(oracle, 12, noise, rng)
     first = first.turned(rough.signs(oracle, noise, first, rng))
     X = rng.standard_normal((2000, 12)).astype(np.float32).astype(float)
     samples = Samples(X, oracle(X), np.outer(noise.growth(X), noise.errors))
     before = oracle.n_queries
-    found = RoughUpper().above(oracle, noise, rng, lambda _: None, first, others, samples)
+    whole = RoughAbove().last(oracle, noise, first, rng)
+    found = RoughUpper().above(oracle, noise, rng, lambda _: None, first, others, whole, samples)
     assert found is not None
     assert oracle.n_queries - before < 40 * target.truth.n_parameters
     fresh = np.random.default_rng(9).standard_normal((20_000, 12))

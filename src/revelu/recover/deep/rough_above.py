@@ -8,6 +8,7 @@
    the inputs show in part: of the neurons below that are on.
 """
 
+import logging
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,8 @@ from revelu.probe.region import Orthant
 from revelu.recover.deep.rough_rows import RoughRows, unit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
 
 
 class AboveFirst:
@@ -37,14 +40,15 @@ class AboveFirst:
 
     def __call__(self, H: FloatArray) -> FloatArray:
         """Ask one round, (n, d1) -> (n, k)."""
-        return self.ask(self._inputs(H))
+        return self.ask(self.inputs(H))
 
-    def _inputs(self, H: FloatArray) -> FloatArray:
+    def inputs(self, H: FloatArray) -> FloatArray:
+        """Inputs at which the first layer puts that out, (n, d1) -> (n, d)."""
         return np.asarray((H - self.first.b) @ self.inverse.T)
 
     def noise(self, noise: NoiseFloor, H: FloatArray) -> NoiseFloor:
         """The noise floor of what is asked so: longer inputs err by more."""
-        stretch = np.median(noise.growth(self._inputs(H)) / noise.growth(H))
+        stretch = np.median(noise.growth(self.inputs(H)) / noise.growth(H))
         return replace(noise, nu=noise.nu * max(float(stretch), 1.0))
 
 
@@ -75,15 +79,24 @@ class RoughAbove:
         layer, so that more of its hyperplane's crossings may miss it than of the first layer's.
     n_lines : int
         Lines that tell whether there are more than two layers.
-    near_corner : float
-        Every other line that shows rows of a last layer begins at so small a share of a random
-        point: it parts the corner, where all of the first layer is off, from the other side of each
-        hyperplane that it meets.
+    nearly_off : float
+        Lines that show rows of a last layer go from where a random half of the first layer puts out
+        so small a share of what it does at random points to where the other half does: what adds
+        up what few of it put out turns near walls.
+    narrow, max_quiet : int
+        So many of these in turn that show none end them, or above no more neurons than ``narrow``
+        as many as on any lines through the orthant.
+    n_crossed : int
+        At so many points of its hyperplane it is seen whether a row is a neuron's: at most of those
+        that say something the answers bend as they have where it was found.
     """
 
     rows: RoughRows = field(default_factory=_in_orthant)
     n_lines: int = 3
-    near_corner: float = 0.03
+    nearly_off: float = 0.03
+    narrow: int = 4
+    max_quiet: int = 3
+    n_crossed: int = 4
 
     def find(
         self,
@@ -118,21 +131,29 @@ class RoughAbove:
         Returns
         -------
         Rows
-            Of norm 1 in what the first layer puts out, their orientation open.
+            Of norm 1 in what the first layer puts out, their orientation open, each with an input
+            where it was found.
         """
         above, noise = self._above(ask, noise, first, rng)
         how, rows, n_quiet = self.rows, Rows.none(len(first), len(noise.scale)), 0
-        for turn in range(how.max_lines):
-            line = how.rows.region.line(rng, len(first))
-            if turn % 2:
-                start, end = how.rows.region.points(rng, 2, len(first))
-                line = segment(self.near_corner * start, end)[0]
+        max_quiet = how.max_quiet if len(first) <= self.narrow else self.max_quiet
+        for _ in range(how.max_lines):
+            is_off = rng.random(len(first)) < 0.5
+            shares = np.where([is_off, ~is_off], self.nearly_off, 1.0)
+            line = segment(*(shares * how.rows.region.points(rng, 2, len(first))))[0]
             more = how.rows.find_new(above, len(first), noise, rows, rng, line)
             n_quiet = 0 if more is not None and len(more) else n_quiet + 1
             rows = rows if more is None else rows.joined(more)
-            if n_quiet == how.max_quiet:
+            if n_quiet == max_quiet:
                 break
-        return unit(rows)
+        if not len(rows):
+            return rows
+        rows = unit(rows)
+        crossed = how.crossings.cross(above, noise, rows, self.n_crossed, rng)
+        is_clear = crossed.is_kink | crossed.is_straight
+        is_neuron = 2 * crossed.is_own.sum(axis=1) >= np.maximum(is_clear.sum(axis=1), 1)
+        log.info("%d of %d rows are neurons", is_neuron.sum(), len(rows))
+        return replace(rows, X=above.inputs(rows.X)).take(is_neuron)
 
     def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end where all of the first layer is on: two layers lie above."""

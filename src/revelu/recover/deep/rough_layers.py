@@ -53,9 +53,9 @@ class RoughLayers:
         Rows of which both ways are tried to turn on.
     starts : RoughStarts
         How rows above it are begun with.
-    upper_equations, most_told : float, int
-        Equations a parameter of the upper layer's fit, as many of an answer as it has outputs, but
-        no more than so many,
+    upper_equations, whole_equations, most_told : float, float, int
+        Equations a parameter of the upper layer's fit, fewer where lines have shown rows whole, as
+        many of an answer as it has outputs, but no more than so many,
     n_extra : tuple of int
         with so many random neurons beside the seeds' in turn, where fewer leave much,
     n_starts : int
@@ -64,9 +64,10 @@ class RoughLayers:
         until one leaves no more than this many errors,
     near : float
         or so many, where there are random ones.
-    narrow : int
-        Above no more neurons than this random ones seldom do: lines are measured before,
-        and after them above more, where they take many queries.
+    most_fitted : float
+        Upper layers of no more neurons than this for each output and neuron below are fitted from
+        what lines through the inputs show, and, above a first layer that is not narrow, with random
+        ones besides, before lines are measured through that.
     max_steps : int
         Of each fit,
     slow : float
@@ -132,6 +133,7 @@ class RoughLayers:
     most_unsigned: int = 2
     starts: RoughStarts = field(default_factory=RoughStarts)
     upper_equations: float = 6.0
+    whole_equations: float = 4.0
     most_told: int = 3
     n_extra: tuple[int, ...] = (4, 8)
     n_starts: int = 3
@@ -139,7 +141,7 @@ class RoughLayers:
     slow: float = 0.01
     close: float = 5.0
     near: float = 50.0
-    narrow: int = 4
+    most_fitted: float = 4.0
     promising: float = 0.05
     equations: float = 1.5
     most_equations: float = 3.0
@@ -185,6 +187,8 @@ class RoughLayersSearch(Search):
         and of the upper one, in the coordinates that the first layer is known in.
     has_spare_below : bool
         Whether neurons were added to the first layer that no line has shown.
+    whole : Rows
+        Rows above the first layer, in what it puts out.
     """
 
     how: RoughLayers = field(default_factory=RoughLayers)
@@ -194,10 +198,12 @@ class RoughLayersSearch(Search):
     is_drawn: BoolArray = field(init=False)
     below: tuple[FloatArray, FloatArray] = field(init=False)
     has_spare_below: bool = field(default=False, init=False)
+    whole: Rows = field(init=False)
 
     def __post_init__(self) -> None:
         k = len(self.noise.scale)
         self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, k))
+        self.whole = Rows.none(0, k)
         self.is_drawn, self.below = np.zeros(0, dtype=bool), (np.empty((0, self._dim)), self.Y)
 
     def propose(self) -> Candidate:
@@ -241,38 +247,45 @@ class RoughLayersSearch(Search):
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, from other starts where that leaves much, then both layers."""
-        best: Fit | None = None
+        best, n_added, how = None, 0, self.how
+        self.whole = Rows.none(len(first), len(self.noise.scale))
         # A joint fit takes far longer than another start, which may be better.
-        for turn, (upper, close) in enumerate(self._uppers(first, others)):
+        for turn, (upper, n_extra) in enumerate(self._uppers(first, others)):
             if upper is not None and (best is None or upper.cost < best.cost):
-                best = upper
-            if best is not None and best.cost < close:
+                best, n_added = upper, n_extra
+            # What several starts have left is of rows below.
+            if best is not None and best.cost < (how.near if n_extra else how.close):
                 break
-            if not turn and self._is_deeper(first):
+            is_near = best is not None and best.cost < how.near
+            if not (turn or is_near) and self._is_deeper(first):
                 return self._deeper(first)
         if best is None:
             return self._ended("no upper layer explains the answers")
-        return self._settled(self._started(first, best.network))
+        return self._settled_above(first, best, is_told=best.cost < how.close and not n_added)
 
-    def _uppers(self, first: Rows, others: Rows) -> Iterator[tuple[Fit | None, float]]:
-        """Fits of the upper layer from one start after another, and what they may leave."""
+    def _uppers(self, first: Rows, others: Rows) -> Iterator[tuple[Fit | None, int]]:
+        """Fits of the upper layer from one start after another, and what was added to it."""
         how, starts = self.how, self.how.starts.find(first, others)
-        is_narrow = 1 < len(first) <= how.narrow
-        yield self._upper(first, starts, 0), how.close
-        if is_narrow:
-            starts = self._starts_above(first)
-            yield self._upper(first, starts, 0), how.close
+        # Of many neurons, what lines show of each is not enough.
+        if len(first) == 1 or len(starts[1]) <= self._most_fitted(first):
+            yield self._upper(first, starts, 0), 0
+            if len(first) > how.above.narrow:
+                yield self._upper(first, starts, how.n_extra[0]), how.n_extra[0]
+        if len(first) > 1:
+            self.tell(f"measuring rows above {len(first)} neurons on lines")
+            self.whole = how.above.last(self._answers, self.noise, first, self.rng)
+            starts = how.starts.find(first, others, self.whole)
+            yield self._upper(first, starts, 0), 0
         for n_extra in how.n_extra:
-            # What several starts have left is of rows below.
-            yield self._upper(first, starts, n_extra), how.near
-        if len(first) > how.narrow:
-            yield self._upper(first, self._starts_above(first), 0), how.close
+            yield self._upper(first, starts, n_extra), n_extra
 
-    def _starts_above(self, first: Rows) -> tuple[FloatArray, FloatArray]:
-        """Rows above the first layer as lines show them that are asked through it."""
-        self.tell(f"measuring rows above {len(first)} neurons on lines")
-        rows = self.how.above.last(self._answers, self.noise, first, self.rng)
-        return rows.W, rows.b
+    def _most_fitted(self, first: Rows) -> float:
+        return self.how.most_fitted * len(first) * len(self.noise.scale)
+
+    def _settled_above(self, first: Rows, upper: Fit, *, is_told: bool) -> Candidate:
+        """Fit both layers, the upper one from a fit of it; whether that has all of its rows."""
+        del is_told
+        return self._settled(self._started(first, upper.network))
 
     def _is_deeper(self, first: Rows) -> bool:
         """Whether hyperplanes end above the first layer, too."""
@@ -320,10 +333,11 @@ class RoughLayersSearch(Search):
         """Step 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = starts
+        equations = self.how.whole_equations if len(self.whole) else self.how.upper_equations
         m, k, width = len(b), len(self.noise.scale), len(c)
         n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
         each = min(k, self.how.most_told)
-        Z, Y = self._asked_below(int(np.ceil(self.how.upper_equations * n_weights / each)))
+        Z, Y = self._asked_below(int(np.ceil(equations * n_weights / each)))
         H = np.maximum(Z @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
         sigma = np.hypot(self._errors, 2.0 * error * Y.std(axis=0))

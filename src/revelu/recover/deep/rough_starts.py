@@ -31,7 +31,9 @@ class RoughStarts:
     worst_rest: float = 0.1
     same: float = 0.05
 
-    def find(self, first: Rows, others: Rows) -> tuple[FloatArray, FloatArray]:
+    def find(
+        self, first: Rows, others: Rows, whole: Rows | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return weights, shape (r, m), and biases, shape (r,), above ``m`` neurons.
 
         Parameters
@@ -40,9 +42,11 @@ class RoughStarts:
             Each as its neuron turns on.
         others : Rows
             Of norm 1, as lines show them.
+        whole : Rows, optional
+            Rows above the first layer that are known in full, by what that puts out.
         """
         W, b = first.W, first.b
-        rows: list[FloatArray] = []
+        rows = [] if whole is None else list(np.column_stack([whole.W, whole.b]))
         for w, x, error in zip(others.W, others.X, others.errors, strict=True):
             on = W @ x + b > 0
             if error > self.worst or not on.any():

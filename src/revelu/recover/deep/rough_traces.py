@@ -289,6 +289,22 @@ class TraceSearch:
         ]
         self._trace_from(sorted(seeds, key=self._strength, reverse=True))
 
+    def confirm(self, rows: Rows) -> None:
+        """Trace rows that are known roughly, from points where all of the first layer is on.
+
+        Parameters
+        ----------
+        rows : Rows
+            In what a signed first layer puts out, found at inputs ``X``.
+        """
+        self.scale, seeds = self._scale(), []
+        for w, b, column, error, x in zip(*vars(rows).values(), strict=True):
+            gradient = self.below.W.T @ w
+            size = float(np.linalg.norm(gradient))
+            row = np.append(w, b) / size
+            seeds.append(Seed(x, gradient / size, column * size, float(error), row, float(error)))
+        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+
     def find(self) -> None:
         """Trace what segments show, then what shows beside that, then where that is wrong."""
         d = self.below.W.shape[1]

@@ -189,6 +189,7 @@ class RoughUpper:
         tell: Tell,
         first: Rows,
         others: Rows,
+        whole: Rows,
         samples: Samples,
     ) -> Traced | None:
         """Find rows above a first layer no wider than the input; None where none is traced.
@@ -201,7 +202,9 @@ class RoughUpper:
         first : Rows
             Each as its neuron turns on.
         others : Rows
-            Those that lines have shown above it.
+            Those that lines have shown above it,
+        whole : Rows
+            and those that lines through it have, in what it puts out.
         samples : Samples
             Answers that the outputs are fitted to.
 
@@ -216,6 +219,9 @@ class RoughUpper:
         search = TraceSearch(
             lambda Z: ask(space.points(Z)), noise, rng, tell, below, inside, self.narrow
         )
+        if len(whole):
+            search.confirm(replace(whole, X=space.coordinates(whole.X)))
+        log.info("%d of %d rows confirmed", len(search.rows), len(whole))
         search.find_from(
             replace(others, W=space.coordinates(others.W), X=space.coordinates(others.X))
         )
@@ -237,7 +243,10 @@ class RoughUpper:
         rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
         vague, known = first.take(is_vague), first.take(~is_vague)
         sharp, goes_on = rows.measured(ask, noise, vague, known, rng)
-        return known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
+        again = np.flatnonzero(is_vague)
+        order = np.concatenate([np.flatnonzero(~is_vague), again[goes_on], again[~goes_on]])
+        measured = known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
+        return measured.take(np.argsort(order))
 
     def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
         """The same as the first layer's neurons turn on; how many are unsure; how many none reads.

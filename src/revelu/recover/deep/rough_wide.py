@@ -23,7 +23,7 @@ from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
-from revelu.recover.refine.network_fit import Samples, top_of, with_top
+from revelu.recover.refine.network_fit import Fit, Samples, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
 from revelu.types import BoolArray, FloatArray
@@ -37,11 +37,8 @@ class RoughWide(RoughLayers):
 
     Attributes
     ----------
-    most_fitted : float
-        Upper layers of no more neurons than this for each output and neuron below are fitted from
-        what lines show,
     few_rows : int
-        and left at that if lines show fewer than so many, where that fails;
+        Upper layers are left at fits if lines show fewer rows of theirs than this;
     upper : RoughUpper
         others are traced, and all above a first layer that is wider than the input.
     corrections : WeightCorrections
@@ -89,7 +86,6 @@ class RoughWide(RoughLayers):
         there is none, nor another start, where no larger share of inputs is wrong in the end.
     """
 
-    most_fitted: float = 4.0
     few_rows: int = 4
     upper: RoughUpper = field(default_factory=RoughUpper)
     corrections: WeightCorrections = field(default_factory=WeightCorrections)
@@ -126,8 +122,10 @@ class RoughWideSearch(RoughLayersSearch):
     grows : bool
         Whether the network is fitted to most answers and grows where it is wrong: where its upper
         layer was traced, or is large.
+    has_many : bool
+        Whether lines show many upper neurons.
     layers : tuple of (W, b)
-        It, as lines have shown it, where all signs are told.
+        The first layer, as lines have shown it, where all signs are told.
     is_nearly_right : bool
         Whether so few inputs are wrong that no more is done.
     seen : Samples
@@ -138,6 +136,7 @@ class RoughWideSearch(RoughLayersSearch):
     grows: bool = field(default=False, init=False)
     layers: tuple[Layer, ...] = field(default=(), init=False)
     is_nearly_right: bool = field(default=False, init=False)
+    has_many: bool = field(default=False, init=False)
     seen: Samples = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,11 +175,20 @@ class RoughWideSearch(RoughLayersSearch):
         """Fit an upper layer, or trace it where it has many neurons or fits fail; then both."""
         self.grows = self.is_nearly_right = False
         n_above = len(self.how.starts.find(first, others)[1])
-        if n_above <= self.how.most_fitted * len(first) * len(self.noise.scale):
-            said = super()._both(first, others)
-            if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END} or n_above < self.how.few_rows:
-                return said
-        return self._traced_both(first, others)
+        self.has_many = len(first) > 1 and n_above > self._most_fitted(first)
+        said = super()._both(first, others)
+        is_over = said.why in {Why.EXPLAINED, Why.HYPERPLANES_END} or n_above < self.how.few_rows
+        return said if is_over else self._traced_both(first, others)
+
+    def _settled_above(self, first: Rows, upper: Fit, *, is_told: bool) -> Candidate:
+        """Fit both layers; to most answers where the upper one has many neurons, and lacks some."""
+        if is_told or not self.has_many:
+            return super()._settled_above(first, upper, is_told=is_told)
+        if upper.cost >= self.how.near:
+            return self._ended("no upper layer explains the answers")
+        self.grows, network = True, self._started(first, upper.network)
+        self._ask_fresh(self._n_fitted(network) - len(self.X))
+        return self._settled(self._with_faint(network))
 
     def _traced_both(self, first: Rows, others: Rows) -> Candidate:
         """Trace an upper layer, then fit both."""
@@ -189,7 +197,7 @@ class RoughWideSearch(RoughLayersSearch):
         Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
         some = Samples(Z, Y, np.outer(self.noise.growth(Z) / np.sqrt(2.0), self._errors))
         target = self._answers, self.noise, self.rng, self.tell
-        found = upper.above(*target, first, others, some)
+        found = upper.above(*target, first, others, self.whole, some)
         is_near = found is not None and (
             upper.typical(found.network, some) <= self.how.promising * some.spread()
         )

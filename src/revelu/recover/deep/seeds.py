@@ -29,12 +29,18 @@ class Seed:
         By how much the outputs' derivatives along the normal change where it is crossed.
     error : float
         Standard error of the normal.
+    row : ndarray, shape (size,), optional
+        The neuron's row, if it has been measured: its gradient at ``x`` is the normal.
+    row_error : float
+        Standard error of its entries, relative to their root mean square.
     """
 
     x: FloatArray
     normal: FloatArray
     column: FloatArray
     error: float
+    row: FloatArray | None = None
+    row_error: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,9 @@ class TraceTuning:
     least : float
         The share of places at which the surface is found, if the row is one,
     told : float
-        and they are so many for each unknown at least.
+        and they are so many for each unknown at least,
+    confirms : int
+        or more than so many where the row was measured before.
     """
 
     wide: float = 2.0
@@ -171,6 +173,7 @@ class TraceTuning:
     farther: float = 0.0
     least: float = 0.5
     told: float = 1.0
+    confirms: int = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +281,12 @@ class Trace:
         normal = how.slack * seed.error + 10.0 * how.rounding
         self.errors = [normal] * len(seed.x) + [how.rounding + self.place]
         self.points = [seed.x]
+        if seed.row is not None:
+            # A row that was measured says what each of the unknowns is.
+            size = np.linalg.norm(seed.row) / np.sqrt(len(seed.row))
+            self.rows += [*np.eye(len(seed.row))]
+            self.values += [*map(float, seed.row)]
+            self.errors += [how.slack * seed.row_error * float(size)] * len(seed.row)
         self._solve()
 
     @property
@@ -293,8 +302,11 @@ class Trace:
         Each place tells one of the unknowns that are not open in the end.
         """
         n_told = self.below.size - self.undetermined.shape[1]
-        is_told = self.n_found > max(n_told, self.how.told * self.below.size)
-        return is_told and self.n_found > self.how.least * self.n_asked
+        least = max(n_told, self.how.told * self.below.size)
+        if self.seed.row is not None:
+            # Of a row that is known each place confirms it.
+            least = self.how.confirms
+        return bool(self.n_found > max(least, self.how.least * self.n_asked))
 
     @property
     def is_lost(self) -> bool:

@@ -31,6 +31,8 @@ class Crossed:
         and how far off the hyperplane that may be.
     bends : ndarray, shape (m, n)
         How much, in units of what the row's line has shown.
+    same : float
+        A bend is the row's own that is as large up to this factor.
     """
 
     is_kink: BoolArray
@@ -39,6 +41,12 @@ class Crossed:
     points: FloatArray
     errors: FloatArray
     bends: FloatArray
+    same: float
+
+    @property
+    def is_own(self) -> BoolArray:
+        """Where the function bends as it does where the row was found, shape (m, n)."""
+        return np.asarray(self.is_kink & (self.bends < self.same) & (self.bends * self.same > 1.0))
 
     @property
     def goes_on(self) -> BoolArray:
@@ -133,6 +141,7 @@ class Crossings:
             points.reshape(m, n, d + 1),
             seen.tau_error.reshape(m, n),
             np.linalg.norm(seen.jumps, axis=1).reshape(m, n) / np.maximum(bend, 1e-300)[:, None],
+            self.same_bend,
         )
 
     def some_end(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> bool:
@@ -152,9 +161,8 @@ class Crossings:
         for stop in sorted({min(n, len(rows)) for n in self.n_rows} - {0}):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
             n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
-            bends = crossed.bends[crossed.is_kink]
-            n_bends += len(bends)
-            n_own += int(((bends < self.same_bend) & (bends * self.same_bend > 1.0)).sum())
+            n_bends += int(crossed.is_kink.sum())
+            n_own += int(crossed.is_own.sum())
             is_told = n_bends >= self.n_told or 2 * n_own > n_bends
             few = n_ended <= self.few_ended * stop and is_told
             if few or n_ended >= max(2.0, self.many_ended * stop):
