@@ -15,7 +15,7 @@ import numpy as np
 
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import segment
-from revelu.probe.line import Ask
+from revelu.probe.line import Ask, Line
 from revelu.probe.region import Orthant
 from revelu.recover.deep.rough_rows import RoughRows, unit
 from revelu.recover.rows import Rows
@@ -82,7 +82,8 @@ class RoughAbove:
     nearly_off : float
         Lines that show rows of a last layer go from where a random half of the first layer puts out
         so small a share of what it does at random points to where the other half does: what adds
-        up what few of it put out turns near walls.
+        up what few of it put out turns near walls.  Above a narrow one every other goes from where
+        all of it does: that parts the corner from the other side of each hyperplane that is met.
     narrow, max_quiet : int
         So many of these in turn that show none end them, or above no more neurons than ``narrow``
         as many as on any lines through the orthant.
@@ -137,10 +138,8 @@ class RoughAbove:
         above, noise = self._above(ask, noise, first, rng)
         how, rows, n_quiet = self.rows, Rows.none(len(first), len(noise.scale)), 0
         max_quiet = how.max_quiet if len(first) <= self.narrow else self.max_quiet
-        for _ in range(how.max_lines):
-            is_off = rng.random(len(first)) < 0.5
-            shares = np.where([is_off, ~is_off], self.nearly_off, 1.0)
-            line = segment(*(shares * how.rows.region.points(rng, 2, len(first))))[0]
+        for turn in range(how.max_lines):
+            line = self._line_of_last(len(first), rng, is_odd=turn % 2 == 1)
             more = how.rows.find_new(above, len(first), noise, rows, rng, line)
             n_quiet = 0 if more is not None and len(more) else n_quiet + 1
             rows = rows if more is None else rows.joined(more)
@@ -154,6 +153,17 @@ class RoughAbove:
         is_neuron = 2 * crossed.is_own.sum(axis=1) >= np.maximum(is_clear.sum(axis=1), 1)
         log.info("%d of %d rows are neurons", is_neuron.sum(), len(rows))
         return replace(rows, X=above.inputs(rows.X)).take(is_neuron)
+
+    def _line_of_last(self, m: int, rng: np.random.Generator, *, is_odd: bool) -> Line:
+        """A line between two random points that are nearly at walls of the orthant of m neurons."""
+        is_off = rng.random(m) < 0.5
+        if m <= self.narrow:
+            # Of few neurons it is the corner that the others see.
+            near = np.array([np.full(m, is_odd), np.zeros(m, dtype=bool)])
+        else:
+            near = np.array([is_off, ~is_off])
+        points = self.rows.rows.region.points(rng, 2, m)
+        return segment(*np.where(near, self.nearly_off * points, points))[0]
 
     def some_end(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
         """Whether hyperplanes end where all of the first layer is on: two layers lie above."""

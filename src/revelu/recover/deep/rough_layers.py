@@ -54,8 +54,9 @@ class RoughLayers:
     starts : RoughStarts
         How rows above it are begun with.
     upper_equations, whole_equations, most_told : float, float, int
-        Equations a parameter of the upper layer's fit, fewer where lines have shown rows whole, as
-        many of an answer as it has outputs, but no more than so many,
+        Equations a parameter of the upper layer's fit, fewer where lines have shown rows whole and
+        the first layer is not narrow; as many of an answer as it has outputs, but no more than so
+        many,
     n_extra : tuple of int
         with so many random neurons beside the seeds' in turn, where fewer leave much,
     n_starts : int
@@ -274,7 +275,10 @@ class RoughLayersSearch(Search):
         if len(first) > 1:
             self.tell(f"measuring rows above {len(first)} neurons on lines")
             self.whole = how.above.last(self._answers, self.noise, first, self.rng)
-            starts = how.starts.find(first, others, self.whole)
+            # Of few neurons below, what lines through the inputs show is but a part of these rows.
+            starts = self.whole.W, self.whole.b
+            if len(first) > how.above.narrow:
+                starts = how.starts.find(first, others, self.whole)
             yield self._upper(first, starts, 0), 0
         for n_extra in how.n_extra:
             yield self._upper(first, starts, n_extra), n_extra
@@ -333,7 +337,8 @@ class RoughLayersSearch(Search):
         """Step 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = starts
-        equations = self.how.whole_equations if len(self.whole) else self.how.upper_equations
+        is_whole = len(self.whole) and len(first) > self.how.above.narrow
+        equations = self.how.whole_equations if is_whole else self.how.upper_equations
         m, k, width = len(b), len(self.noise.scale), len(c)
         n_weights = (width + n_extra) * (m + k + 1) + k * (m + 1)
         each = min(k, self.how.most_told)
