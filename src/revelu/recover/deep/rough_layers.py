@@ -1,7 +1,8 @@
 """Two hidden layers from answers of few digits: rough rows, then one joint fit.
 
 1. ``rough_rows`` finds the first layer, and rows of what is above it.
-2. ``rough_starts`` makes rows above it of these.
+2. ``rough_starts`` makes rows above it of these, and, where they are many or a fit from them
+   leaves much, of rows that ``rough_above`` finds on lines through the first layer.
 3. The upper layer is a network of one hidden layer in what the first puts out: fitted from those
    rows, beside random ones, and pruned.
 4. All layers are fitted at once, which forgives errors of a hundredth in every weight, to ever

@@ -1,9 +1,9 @@
 """Two hidden layers of any widths from answers of few digits.
 
-A few neurons above a first layer no wider than the input are fitted as
-:mod:`revelu.recover.deep.rough_layers` says.  Of many, fits lose some, and above a wider first
-layer there is nothing to begin with: they are traced (:mod:`revelu.recover.deep.rough_upper`), and
-a fit of all layers makes them exact.  Where the network is wrong rows are corrected
+Neurons above a first layer no wider than the input are fitted as
+:mod:`revelu.recover.deep.rough_layers` says.  Of many, fits may lose some, and above a wider first
+layer there is nothing to begin with: they are traced (:mod:`revelu.recover.deep.rough_upper`).  A
+fit of all layers makes them exact, and where the network is wrong rows are corrected
 (:mod:`revelu.recover.deep.rough_weights`), and neurons that are rarely on are traced, or grow
 (:mod:`revelu.recover.deep.rough_growth`), until fresh answers agree.
 """
