@@ -181,8 +181,12 @@ class RoughWideSearch(RoughLayersSearch):
         return said if is_over else self._traced_both(first, others)
 
     def _settled_above(self, first: Rows, upper: Fit, *, is_told: bool) -> Candidate:
-        """Fit both layers; to most answers where the upper one has many neurons, and lacks some."""
-        if is_told or not self.has_many:
+        """Fit both layers; to most answers where the upper one may lack some of its neurons.
+
+        What fits of few neurons leave with random ones beside them may be of rows below, too.
+        """
+        is_of_below = not self.has_many and upper.cost >= self.how.close
+        if is_told or is_of_below:
             return super()._settled_above(first, upper, is_told=is_told)
         if upper.cost >= self.how.near:
             return self._ended("no upper layer explains the answers")
