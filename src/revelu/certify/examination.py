@@ -115,9 +115,7 @@ class Examination:
         growth[self.is_drawn | is_flat] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
         tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
-        if self.noise.grid is None:
-            return np.asarray(tolerance)
-        own = self.agreement.grid_units * self.noise.grid.spacing(self.Y)
+        own = self.agreement.of_answers(self.noise, self.Y)
         return np.asarray(np.maximum(tolerance, own))
 
     @cached_property

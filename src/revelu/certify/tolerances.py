@@ -79,6 +79,14 @@ class Agreement:
             rounding = np.maximum(factor * noise.nu * scale, lax)
         return np.asarray(np.maximum(rounding, floor))
 
+    def of_answers(self, noise: NoiseFloor, Y: FloatArray) -> FloatArray:
+        """The same of each answer, which may lack more digits than typical ones, shape (n, k)."""
+        if noise.grid is not None:
+            return np.asarray(self.grid_units * noise.grid.spacing(Y))
+        if noise.errs_inside:
+            return self.coarse_factor * noise.rounding(Y)
+        return np.zeros(Y.shape)
+
     def in_units(self, noise: NoiseFloor) -> str:
         """What the tolerances are, in terms of what the target's answers lack themselves."""
         if noise.grid is not None:

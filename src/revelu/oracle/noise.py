@@ -31,7 +31,8 @@ class NoiseFloor:
 
     The standard error of output ``k`` at ``x`` is modelled as
     ``nu[k] * scale[k] * sqrt(1 + |x|^2 / d)``: rounding is relative to the terms
-    that are summed, and those grow with the radius.
+    that are summed, and those grow with the radius.  Where a target computes in few
+    digits, an answer that is large errs by more, as its own terms are (:meth:`rounding`).
 
     Attributes
     ----------
@@ -97,6 +98,25 @@ class NoiseFloor:
         # The target's own arithmetic is the floor where a spacing is tiny.
         floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
+
+    def sigma_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k)."""
+        typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
+        return np.maximum(typical, self.rounding(Y)) if self.errs_inside else typical
+
+    def rounding(self, Y: FloatArray, *, share: float = 0.7) -> FloatArray:
+        """What answers of that size err by where they are computed in few digits, shape (n, k).
+
+        The terms that are summed are no smaller than the sum.  Rounding errs by 0.2 of a unit in
+        the last place, and by less of partial sums: those of 16 terms that grow evenly by 0.5 in
+        all, and those of two layers by 0.7.
+
+        Parameters
+        ----------
+        share : float
+            Standard error in units in the last place.
+        """
+        return np.asarray(share * self.numbers.eps * np.abs(Y))
 
     @property
     def differs_by_answer(self) -> bool:
@@ -297,13 +317,19 @@ def measure_noise(
         is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
     sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
     measured = stencils.typical(sigma)
+    spread = stencils.spread(stencils.grouped(Y)[stencils.is_gaussian(alive)])
     if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
-        measured = np.maximum(measured, _pooled(oracle, stencils, stencils.more, rng, near))
+        _, more = _asked_more(oracle, stencils.more, rng)
+        measured = np.maximum(measured, _pooled(stencils, np.vstack([near, more])))
     elif law == "float32":
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
         near = lifted[stencils.is_gaussian(alive)[alive]]
-        measured = _pooled(oracle, stencils, stencils.more, rng, near, anyway=False)
+        answered_more, more = _asked_more(oracle, stencils.more, rng)
+        measured = _pooled(stencils, more if len(more) else near)
+        if len(answered_more) > 1:
+            # What neurons make that are rarely on few places show.
+            spread = np.maximum(spread, stencils.spread(answered_more))
     nu = _relative_error(numbers, measured / unit, oracle.dim_in, stencils.places)
     if oracle.takes_log_ratios:
         nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
@@ -315,7 +341,7 @@ def measure_noise(
         law=law,
         nu=nu,
         scale=scale,
-        spread=stencils.spread(stencils.grouped(Y), alive),
+        spread=spread,
         curved=stencils.fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
         numbers=numbers,
@@ -342,7 +368,8 @@ def _of_half_precision(
     than ``inside`` times their own rounding.
     """
     more = stencils.more_of_half_precision
-    measured = stencils.places * _pooled(oracle, stencils, more, rng, lifted, anyway=False) / unit
+    _, at_more = _asked_more(oracle, more, rng)
+    measured = stencils.places * _pooled(stencils, at_more if len(at_more) else lifted) / unit
     if (measured <= inside * rounding).all():
         return "rounded", rounding
     return "half-precision", np.maximum(measured, rounding)
@@ -501,32 +528,25 @@ def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) 
     return np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
 
 
-def _pooled(
-    oracle: Oracle,
-    stencils: Stencils,
-    more: Stencils,
-    rng: np.random.Generator,
-    lifted: FloatArray,
-    *,
-    anyway: bool = True,
-) -> FloatArray:
-    """Standard error of a lifted answer by output, from more stencils of radius 1.
+def _asked_more(
+    oracle: Oracle, more: Stencils, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Answers on more stencils, and lifted ones, shape (n_stencils, n_points, k) each.
 
-    Parameters
-    ----------
-    more : Stencils
-        Those.
-    lifted : ndarray, shape (n_stencils, n_points, k)
-        Answers on others, for where the budget does not allow it.
-    anyway : bool
-        Whether to take these as well as more.
+    None where the budget does not allow it.
     """
     X = more.inputs(rng, oracle.dim_in, oracle.box)
-    if oracle.remaining is None or oracle.remaining >= len(X):
-        with oracle.phase("noise"):
-            Y = more.grouped(oracle(X) / _growth(more, X, oracle.box)[:, None])
-        Y = Y[np.isfinite(Y).all(axis=(1, 2))]
-        lifted = np.vstack([lifted, Y]) if anyway or not len(Y) else Y
+    if oracle.remaining is not None and oracle.remaining < len(X):
+        return (np.empty((0, more.n_points, oracle.dim_out)),) * 2
+    with oracle.phase("noise"):
+        Y = oracle(X)
+    lifted = more.grouped(Y / _growth(more, X, oracle.box)[:, None])
+    alive = np.isfinite(lifted).all(axis=(1, 2))
+    return more.grouped(Y)[alive], lifted[alive]
+
+
+def _pooled(stencils: Stencils, lifted: FloatArray) -> FloatArray:
+    """Standard error of a lifted answer by output, (n_stencils, n_points, k) -> (k,)."""
     return stencils.pooled(stencils.scatter(lifted))
 
 

@@ -176,7 +176,8 @@ class Stencils:
         gaussian = alive & (np.asarray(self.radii) == 1.0)
         return gaussian if gaussian.sum() > 1 else alive
 
-    def spread(self, Y: FloatArray, alive: BoolArray) -> FloatArray:
+    @staticmethod
+    def spread(Y: FloatArray) -> FloatArray:
         """The standard deviation by output over N(0, I), exactly 0 for a constant.
 
         A stencil is hardly more than one place, but its mean is less noisy than an answer.
@@ -184,12 +185,10 @@ class Stencils:
         Parameters
         ----------
         Y : ndarray, shape (n_stencils, n_points, k)
-        alive : ndarray of bool, shape (n_stencils,)
-            Which stencils to look at.
+            At N(0, I), as far as there are any.
         """
-        chosen = Y[self.is_gaussian(alive)]
-        places = chosen.mean(axis=1) if len(chosen) > 1 else chosen[0]
-        varies = np.ptp(chosen, axis=(0, 1)) > 0
+        places = Y.mean(axis=1) if len(Y) > 1 else Y[0]
+        varies = np.ptp(Y, axis=(0, 1)) > 0
         return np.asarray(np.where(varies, places.std(axis=0, ddof=1), 0.0))
 
     def fraction_curved(self, Y: FloatArray, sigma: FloatArray) -> float:

@@ -455,11 +455,11 @@ class RoughLayersSearch(Search):
         Rounding is larger there than elsewhere.
         """
         X, Y = self.X[self.is_drawn], self.Y[self.is_drawn]
-        return Samples(X, Y, self._sigma(X)).reduced_cost(network)
+        return Samples(X, Y, self._sigma(X, Y)).reduced_cost(network)
 
     def _off(self, network: Network) -> FloatArray:
         """How far off a network is at each input, in errors of the answers, shape (n,)."""
-        return np.asarray((np.abs(self.Y - network(self.X)) / self._sigma(self.X)).max(axis=1))
+        return np.asarray(np.abs(self._everything().residual(network)).max(axis=1))
 
     def _explains(self, network: Network) -> bool:
         """Whether a network leaves no more than noise, anywhere."""
@@ -467,19 +467,18 @@ class RoughLayersSearch(Search):
         return self._cost(network) <= self.how.limit and bool((self._off(network) <= most).all())
 
     def _everything(self) -> Samples:
-        return Samples(self.X, self.Y, self._sigma(self.X))
+        return Samples(self.X, self.Y, self._sigma(self.X, self.Y))
 
     def _telling(self, network: Network) -> Samples:
         """Choose answers to fit to: those where a network errs most, and some of all others."""
-        sigma = self._sigma(self.X)
+        everything = self._everything()
         n = int(np.ceil(self.how.most_equations * network.n_parameters / network.dim_out))
         if n >= len(self.X):
-            return Samples(self.X, self.Y, sigma)
-        off = (np.abs(self.Y - network(self.X)) / sigma).max(axis=1)
-        order = np.argsort(-off, kind="stable")
+            return everything
+        order = np.argsort(-self._off(network), kind="stable")
         rest = self.rng.permutation(order[n // 3 :])[: n - n // 3]
         rows = np.concatenate([order[: n // 3], rest])
-        return Samples(self.X[rows], self.Y[rows], sigma[rows])
+        return everything.take(rows)
 
     def _wrong(self, network: Network, n: int) -> FloatArray:
         """Ask fresh inputs, and return all at which a network is wrong, the worst first.
@@ -605,9 +604,10 @@ class RoughLayersSearch(Search):
         errors = self.noise.errors
         return np.asarray(np.where(errors > 0.0, errors, 1.0))
 
-    def _sigma(self, X: FloatArray) -> FloatArray:
-        """Standard errors of answers, shape (n, k): what is summed grows with the inputs."""
-        return np.asarray(self._errors * (self.noise.growth(X) / np.sqrt(2.0))[:, None])
+    def _sigma(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """Standard errors of answers, shape (n, k)."""
+        sigma = self.noise.sigma_at(X, Y)
+        return np.asarray(np.where(sigma > 0.0, sigma, 1.0))
 
     @property
     def _dim(self) -> int:

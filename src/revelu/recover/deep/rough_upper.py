@@ -279,8 +279,8 @@ class RoughUpper:
             return samples
         X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, oracle.dim_in))
         X = X.astype(np.float32).astype(np.float64)
-        sigma = np.outer(noise.growth(X) / np.sqrt(2.0), noise.errors)
-        return samples.joined(Samples(X, oracle(X), sigma))
+        Y = oracle(X)
+        return samples.joined(Samples(X, Y, noise.sigma_at(X, Y)))
 
     def _by_most(self, network: Network, samples: Samples) -> Samples:
         """The same with larger errors where more is left, which forgets what is far off."""

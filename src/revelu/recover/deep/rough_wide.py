@@ -109,7 +109,7 @@ class RoughWide(RoughLayers):
     less: float = 0.9
     max_wide_stale: int = 2
     an_answer: float = 2.0
-    max_wide_repairs: int = 2
+    max_wide_repairs: int = 4
     nearly: float = 0.02
 
 
@@ -199,7 +199,7 @@ class RoughWideSearch(RoughLayersSearch):
         upper, space = self.how.upper, self.paid.subspace
         self.tell(f"tracing neurons above {len(first)}")
         Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
-        some = Samples(Z, Y, np.outer(self.noise.growth(Z) / np.sqrt(2.0), self._errors))
+        some = Samples(Z, Y, self._sigma(Z, Y))
         target = self._answers, self.noise, self.rng, self.tell
         found = upper.above(*target, first, others, self.whole, some)
         is_near = found is not None and (
@@ -476,7 +476,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _fresh(self, n_before: int) -> Samples:
         """Answers that were asked since, before the network had seen any."""
         X, Y = self.X[n_before:], self.Y[n_before:]
-        return Samples(X, Y, self._sigma(X))
+        return Samples(X, Y, self._sigma(X, Y))
 
     def _look(self, network: Network) -> BoolArray:
         """Look at fresh answers, and keep those at which a network is wrong; say which were.
@@ -492,10 +492,14 @@ class RoughWideSearch(RoughLayersSearch):
         for n in () if is_wrong else (min(self.how.n_wide_fresh, many // 2), many):
             n_wrong = int(self._wrong_of(network, limit).sum())
             if not n_wrong or (n_wrong < self.how.few_wrong and len(self.seen.X) < many):
-                X = self.rng.standard_normal((n, self.oracle.dim_in))
-                X = X.astype(np.float32).astype(np.float64)
-                self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
+                self._see(self.rng.standard_normal((n, self.oracle.dim_in)))
         return self._keep_wrong(network, limit)
+
+    def _see(self, X: FloatArray) -> None:
+        """Look at answers, at inputs that float32 holds exactly."""
+        X = X.astype(np.float32).astype(np.float64)
+        Y = self.oracle(X)
+        self.seen = self.seen.joined(Samples(X, Y, self._sigma(X, Y)))
 
     def _is_wrong_far_out(self) -> bool:
         """Look at answers where neurons are on more often that are rarely on elsewhere.
@@ -515,8 +519,7 @@ class RoughWideSearch(RoughLayersSearch):
             rest = network.activations(drawn)[-2] @ network.skip[0].T
             order = np.argsort(rest @ self.rng.standard_normal(rest.shape[1]), kind="stable")
             X = np.vstack([X, drawn[order[: n // 2]], drawn[order[-(n // 2) :]]])
-        X = X.astype(np.float32).astype(np.float64)
-        self.seen = self.seen.joined(Samples(X, self.oracle(X), self._sigma(X)))
+        self._see(X)
         return bool(self._keep_wrong(network, growth.least)[-len(X) :].any())
 
     def _keep_wrong(self, network: Network, limit: float) -> BoolArray:
