@@ -233,6 +233,8 @@ class FromLines:
             if n_known and n_new > max(self.few_new, self.many_new * n_known):
                 is_checked = is_checked or self.check_layers(ask, noise, first, rng)
                 if met < self.met:
+                    # Those of the first line may be few, and of an upper layer.
+                    self.check_layers(ask, noise, known.rows, rng)
                     raise NoRowsError
             rows = known.confirmed()
             if samples is None:
@@ -256,11 +258,11 @@ class FromLines:
                         found = self.fits.find(rows, samples, trial.n_spare, limit, rng, best)
                         best = least(samples, found, best)
                         log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), found.cost)
-                        if self.fits.is_near(found, samples, limit) and (
-                            settled := self._settled(found, samples, sample, price, rng)
-                        ):
-                            log.debug("fits took %.2g multiplications", spent + work.spent)
-                            return settled
+                        if self.fits.is_near(found, samples, limit):
+                            settled, samples = self._settled(found, samples, sample, price, rng)
+                            if settled is not None:
+                                log.debug("fits took %.2g multiplications", spent + work.spent)
+                                return settled, samples
                 except WorkEndedError:
                     self.check_layers(ask, noise, known.rows, rng)
                     if best is None:
@@ -368,14 +370,14 @@ class FromLines:
         sample: Callable[[FloatArray], Samples],
         price: Price,
         rng: np.random.Generator,
-    ) -> tuple[Network, Samples] | None:
-        """Take out what is not needed, and ask until fresh answers agree."""
+    ) -> tuple[Network | None, Samples]:
+        """Take out what is not needed, and ask until fresh answers agree; and what was asked."""
         d = samples.X.shape[1]
         for _ in range(self.max_checks):
             found = prune(found, samples, price)
             network = found.network
             if not price.is_explained(network, samples):
-                return None
+                return None, samples
             n_last = self.last_equations * degrees_of_freedom(network) / network.dim_out
             n_lacking = int(np.ceil(n_last)) - len(samples.X)
             n_fresh = max(Sizes(d, 1).n_held_out(len(samples.X)), n_lacking)
@@ -400,7 +402,7 @@ class FromLines:
         found = prune(found, samples, price)
         # Where fresh answers still disagree, the certificate says so, and more are fitted.
         is_explained = price.is_explained(found.network, samples)
-        return (found.network, samples) if is_explained else None
+        return (found.network if is_explained else None), samples
 
     def _weak_inputs(
         self,
