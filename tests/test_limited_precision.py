@@ -1,19 +1,26 @@
 """Extraction where answers lack digits: float32, rounded, noisy."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.datasets import load_wine, make_friedman3
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.preprocessing import StandardScaler
 
 import revelu
 from revelu.adapters.demos import demo_path
 from revelu.certify import certify, examine
+from revelu.certify.tolerances import Agreement
 from revelu.network import to_log_ratios, zoo
 from revelu.oracle import Float32, Noisy, Normalised, Oracle, Rounded, degrade, measure_noise
 from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.numbers import are_written_float32
 from revelu.recover.fit.search import is_explained, refine, sharpen
+from revelu.recover.fit.where_wrong import neurons_where_wrong
 from revelu.recover.refine.network_fit import Samples, fit
 from revelu.recovery import Status
 
@@ -488,3 +495,114 @@ def test_decimals_of_few_digits_are_not():
     assert not are_written_float32(Y)
     assert not are_written_float32(np.array([[float(f"{y:.4g}") for y in row] for row in Y]))
     assert are_written_float32(np.array([[float(str(y)) for y in r] for r in Y.astype("f4")]))
+
+
+class InFloat32:
+    """A model of scikit-learn that is trained, and computes in float32.
+
+    Attributes
+    ----------
+    truth : Network
+        The same in float64.
+    """
+
+    def __init__(self, model, X, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(StandardScaler().fit_transform(X), y)
+        self.weights = [W.T.astype(np.float32) for W in model.coefs_]
+        self.biases = [b.astype(np.float32) for b in model.intercepts_]
+        self.truth = revelu.Network(self.weights, self.biases)
+
+    def __call__(self, X):
+        h = X.astype(np.float32)
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            h = np.maximum(h @ W.T + b, np.float32(0))
+        return h @ self.weights[-1].T + self.biases[-1]
+
+
+def mostly_small(seed):
+    """A regressor of Friedman's third function: a few of its answers are large."""
+    X, y = make_friedman3(800, random_state=seed)
+    model = MLPRegressor(
+        hidden_layer_sizes=(6, 4), max_iter=300, learning_rate_init=0.01, random_state=seed
+    )
+    return InFloat32(model, X, (y - y.mean()) / y.std())
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_large_answers_of_float32_err_by_no_more_than_is_said(seed):
+    """Errors that grow with the inputs alone would be exceeded thirtyfold."""
+    single = mostly_small(seed)
+    noise = measure_noise(Oracle(single, 4), seed)
+    assert noise.law == "float32"
+    X = np.float32(2.5 * np.random.default_rng(seed + 101).standard_normal((20_000, 4)))
+    Y = single.truth(X.astype(float))
+    off = np.abs(single(X) - Y)
+    exceeded = off / noise.sigma_at(X, Y)
+    assert np.sqrt((exceeded**2).mean()) < 1.2
+    assert np.quantile(exceeded, 0.999) < Agreement().coarse_factor
+    by_inputs = noise.growth(X)[:, None] * noise.errors / np.sqrt(2.0)
+    assert (off / by_inputs).max() > 1.3 * exceeded.max()
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_the_truth_is_certified_where_a_few_answers_are_large(seed):
+    single = mostly_small(seed)
+    oracle = Oracle(single, 4)
+    noise = measure_noise(oracle, seed)
+    seen = examine(single.truth, oracle, noise, 20_000, np.random.default_rng(seed + 101))
+    assert certify(seen).passed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 4, 5, 7])
+def test_trained_networks_whose_answers_are_mostly_small_come_back(seed):
+    single = mostly_small(seed)
+    recovery = revelu.extract(single, dim_in=4, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert nrmse(recovery.network, single.truth) < 1e-6
+
+
+def of_wine(seed):
+    """A classifier with weight decay: neurons of little weight turn on far from most inputs."""
+    model = MLPClassifier(
+        (20,), alpha=1.0, max_iter=300, learning_rate_init=0.03, random_state=seed
+    )
+    return InFloat32(model, *load_wine(return_X_y=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [44, 45, 46])
+def test_answers_that_one_fit_asked_tell_the_next_more(seed):
+    """Spare neurons that explain few answers are not fitted to the same few again."""
+    single = of_wine(seed)
+    recovery = revelu.extract(single, dim_in=13, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert nrmse(recovery.network, single.truth) < 1e-6
+
+
+@pytest.mark.parametrize("seed", [36, 41, 53])
+def test_neurons_that_turn_on_in_the_tails_alone_are_found(seed):
+    single = of_wine(seed)
+    recovery = revelu.extract(single, dim_in=13, seed=seed)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    far = 20.0 * np.random.default_rng(seed + 101).standard_normal((4000, 13))
+    off = recovery.network(far) - single.truth(far)
+    assert (np.abs(off) < 1e-5 * single.truth(far).std(axis=0)).mean() > 0.99
+    assert recovery.ledger.n_recovery < 4 * single.truth.n_parameters
+
+
+@pytest.mark.parametrize("d", [3, 8])
+def test_a_neuron_is_what_answers_show_where_it_is_missing(d):
+    rng = np.random.default_rng(d)
+    w, a = rng.standard_normal(d), rng.standard_normal(2)
+    X = rng.standard_normal((4000, d))
+    sigma = np.full(2, 1e-6)
+    Y = np.maximum(X @ w - 2.0, 0.0)[:, None] * a + sigma * rng.standard_normal((4000, 2))
+    found = neurons_where_wrong(Samples(X, Y, sigma), 3, 9.0, 5)
+    (W, A), (b, _) = found.weights, found.biases
+    assert len(b) == 1
+    assert np.abs(np.outer(A[:, 0], np.append(W[0], b[0])) - np.outer(a, [*w, -2.0])).max() < 1e-4
+    right = Samples(X, 1e-6 * rng.standard_normal(Y.shape), sigma)
+    assert neurons_where_wrong(right, 3, 9.0, 5).architecture == (d, 0, 2)

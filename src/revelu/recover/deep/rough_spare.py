@@ -12,6 +12,7 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Stop
 from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.fit.where_wrong import neurons_where_wrong
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
 from revelu.types import FloatArray
 
@@ -71,33 +72,8 @@ class SpareNeurons:
             )
         return min(found, key=lambda spare: size_of_rest(spare, samples))
 
-    def _local(self, samples: Samples) -> Network:
-        """A few neurons, each the affine map that answers show where they are wrong.
-
-        A neuron that is missing, and rarely on, leaves nothing but where it is on: there
-        ``a (v h + c)``, of rank 1.
-        """
-        d, k = samples.X.shape[1], samples.Y.shape[1]
-        left, rows, columns = samples.Y.copy(), [], []
-        for _ in range(self.n):
-            off = np.abs(left / samples.sigma).max(axis=1)
-            wrong = np.flatnonzero(off > SIGMAS * self.limit)
-            if len(wrong) <= d + 1:
-                break
-            worst = samples.X[wrong[off[wrong].argmax()]]
-            near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
-            near = wrong[near[: d + self.n_answers]]
-            column = np.linalg.svd(left[near], full_matrices=False)[2][0]
-            size = left[near] @ column
-            column, size = (column, size) if size.sum() > 0 else (-column, -size)
-            H = np.column_stack([samples.X[near], np.ones(len(near))])
-            row = np.linalg.lstsq(H, size, rcond=1e-6)[0]
-            rows.append(row)
-            columns.append(column)
-            left -= np.maximum(samples.X @ row[:-1] + row[-1], 0.0)[:, None] * column
-        W = np.array(rows).reshape(-1, d + 1)
-        A = np.array(columns).reshape(-1, k).T
-        return Network([W[:, :-1], A], [W[:, -1], np.zeros(k)])
+    def _local(self, left: Samples) -> Network:
+        return neurons_where_wrong(left, self.n, SIGMAS * self.limit, self.n_answers)
 
     @staticmethod
     def _joined(network: Network, spare: Network, samples: Samples) -> Network:

@@ -92,7 +92,11 @@ class Fit(Method):
     max_repairs : int
         How often a network from lines is fitted to more answers,
     more_answers : float
-        this share of those it was fitted to.
+        this share of those it was fitted to,
+    n_wrong, around, n_around : int, float, int
+        and, where that does not explain them, to others around so many of the wrong ones, about so
+        far from each, in standard deviations, so many more than a row has weights: as many neurons
+        may be missing that are rarely on.
     rest_errors : float
         The affine rest that noise leaves is this many errors of the answers,
     rest_rtol : float
@@ -149,8 +153,11 @@ class Fit(Method):
     n_last_lines: int = 5
     smoothness: Smoothness = field(default_factory=Smoothness)
     steps: Steps = field(default_factory=Steps)
-    max_repairs: int = 2
+    max_repairs: int = 4
     more_answers: float = 0.25
+    n_wrong: int = 6
+    around: float = 0.1
+    n_around: int = 5
     rest_errors: float = 30.0
     rest_rtol: float = 0.05
     sign_rounding: float = 0.3
