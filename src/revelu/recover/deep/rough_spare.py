@@ -12,7 +12,7 @@ from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Stop
 from revelu.recover.fit.growth import fit_at_once
-from revelu.recover.fit.where_wrong import neurons_where_wrong
+from revelu.recover.fit.where_wrong import neuron_where_on
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
 from revelu.types import FloatArray
 
@@ -72,8 +72,22 @@ class SpareNeurons:
             )
         return min(found, key=lambda spare: size_of_rest(spare, samples))
 
-    def _local(self, left: Samples) -> Network:
-        return neurons_where_wrong(left, self.n, SIGMAS * self.limit, self.n_answers)
+    def _local(self, samples: Samples) -> Network:
+        """A few neurons, one after another, each from where most is left."""
+        d, k = samples.X.shape[1], samples.Y.shape[1]
+        found = Network([np.empty((0, d)), np.empty((k, 0))], [np.empty(0), np.zeros(k)])
+        left = samples.Y.copy()
+        for _ in range(self.n):
+            off = np.abs(left / samples.sigma).max(axis=1)
+            wrong = np.flatnonzero(off > SIGMAS * self.limit)
+            if len(wrong) <= d + 1:
+                break
+            worst = samples.X[wrong[off[wrong].argmax()]]
+            near = np.argsort(np.linalg.norm(samples.X[wrong] - worst, axis=1), kind="stable")
+            near = wrong[near[: d + self.n_answers]]
+            neuron = neuron_where_on(samples.X[near], left[near])
+            found, left = add_networks(found, neuron), left - neuron(samples.X)
+        return found
 
     @staticmethod
     def _joined(network: Network, spare: Network, samples: Samples) -> Network:

@@ -9,6 +9,7 @@ from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.in_box import FitInBox
 from revelu.recover.fit.least_squares import FitSearch
+from revelu.recover.fit.where_wrong import WhereWrong
 from revelu.recover.method import Law, Method
 
 
@@ -93,10 +94,8 @@ class Fit(Method):
         How often a network from lines is fitted to more answers,
     more_answers : float
         this share of those it was fitted to,
-    n_wrong, around, n_around : int, float, int
-        and, where that does not explain them, to others around so many of the wrong ones, about so
-        far from each, in standard deviations, so many more than a row has weights: as many neurons
-        may be missing that are rarely on.
+    where_wrong : WhereWrong
+        and, where that does not explain them, to those that show neurons it lacks.
     rest_errors : float
         The affine rest that noise leaves is this many errors of the answers,
     rest_rtol : float
@@ -155,9 +154,7 @@ class Fit(Method):
     steps: Steps = field(default_factory=Steps)
     max_repairs: int = 4
     more_answers: float = 0.25
-    n_wrong: int = 6
-    around: float = 0.1
-    n_around: int = 5
+    where_wrong: WhereWrong = field(default_factory=WhereWrong)
     rest_errors: float = 30.0
     rest_rtol: float = 0.05
     sign_rounding: float = 0.3

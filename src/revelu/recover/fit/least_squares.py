@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
-from revelu.network import Network, add_networks
-from revelu.numerics.confidence import SIGMAS
+from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
@@ -51,7 +50,6 @@ from revelu.recover.fit.search import (
 from revelu.recover.fit.sightings import Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
-from revelu.recover.fit.where_wrong import neurons_where_wrong
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
@@ -162,41 +160,18 @@ class FitSearch(Search):
         X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
-                self.samples = self.samples.joined(self._ask_far_out(X))
-                before, self.best = self.best, refine(self._best(), self.samples).network
-                if not self._explains():
-                    self.best = before
-                    self._add_where_wrong(seen.X)
+                self.samples = samples = self.samples.joined(self._ask_far_out(X))
+                before, self.best = self._best(), refine(self._best(), samples).network
+                if not is_explained(self._best(), samples, self.limit):
+                    self.best, self.samples = self.method.where_wrong.completed(
+                        before, samples, seen.X, self._ask_far_out, self.limit, self.rng
+                    )
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
-        return self._candidate(Why.EXPLAINED) if self._explains() else None
-
-    def _explains(self) -> bool:
-        """Whether the best so far explains what it is fitted to."""
-        return self.samples is not None and is_explained(self._best(), self.samples, self.limit)
-
-    def _add_where_wrong(self, X: FloatArray) -> None:
-        """Join neurons that are on at inputs where the best is wrong, as answers around tell."""
-        how, network, samples = self.method, self._best(), self.samples
-        if samples is None:
-            return
-        X = self.rng.permutation(X)[: how.n_wrong]
-        X = np.repeat(X, network.dim_in + how.n_around, axis=0)
-        # Far out pieces are as much larger.
-        apart = how.around * np.maximum(self.noise.growth(X) / np.sqrt(2.0), 1.0)
-        X = X + apart[:, None] * self.rng.standard_normal(X.shape)
-        self.samples = samples = samples.joined(self._ask_far_out(X))
-        for _ in range(how.n_wrong):
-            left = replace(samples, Y=samples.Y - network(samples.X))
-            lacking = neurons_where_wrong(left, 1, SIGMAS * self.limit, how.n_around)
-            if not lacking.architecture[1]:
-                break
-            # A fit makes it exact, so that what is left then is another's.
-            network = self.best = refine(add_networks(network, lacking), samples).network
-            log.info("%s: with a neuron that is on where answers were wrong", network)
-            if self._explains():
-                break
+        if not is_explained(self._best(), self.samples, self.limit):
+            return None
+        return self._candidate(Why.EXPLAINED)
 
     def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
         """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""

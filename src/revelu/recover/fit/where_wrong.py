@@ -1,52 +1,166 @@
-"""Neurons that a network lacks, from the answers at which it is wrong.
+"""Neurons that a network lacks, from the few answers at which it is wrong.
 
 A neuron that is missing, and rarely on, leaves nothing but where it is on: there ``a (w x + b)``,
-an affine function of rank 1, which as many answers tell as it has unknowns.
+an affine function of rank 1, which as many answers tell as it has unknowns.  Far out several may
+be on, and rows that are right to the digits of answers in the middle are not there:
+
+1. On the way from the middle to a wrong answer the first place is found where one is wrong.
+2. Answers around it tell the neuron that has turned on.
+3. A fit of all makes it exact, to what is explained and these answers alone; then to all, those
+   that are far off counting little, for others may be missing.
 """
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.network import Network
+from revelu.network import Network, add_networks
+from revelu.numerics.confidence import SIGMAS
+from revelu.recover.fit.search import is_explained, refine
 from revelu.recover.refine.network_fit import Samples
+from revelu.types import BoolArray, FloatArray
+
+log = logging.getLogger(__name__)
 
 
-def neurons_where_wrong(left: Samples, n: int, off: float, n_more: int) -> Network:
-    """Find neurons one after another, each from where most is left.
+@dataclass(frozen=True)
+class WhereWrong:
+    """How neurons are found that few inputs turn on.
+
+    Attributes
+    ----------
+    n_wrong, n_on_way : int
+        So many places are asked on the way to so many of the wrong answers.
+    around, n_around : float, int
+        Where a neuron turns on, so many more than two for each of its weights are asked, about so
+        far apart, relative to the places on the way.
+    n_by_most : int
+        Fits to what most agree on, at most, before and after a neuron is found.
+    """
+
+    n_wrong: int = 6
+    n_on_way: int = 24
+    around: float = 0.3
+    n_around: int = 5
+    n_by_most: int = 4
+
+    def completed(
+        self,
+        network: Network,
+        samples: Samples,
+        wrong: FloatArray,
+        ask: Callable[[FloatArray], Samples],
+        limit: float,
+        rng: np.random.Generator,
+    ) -> tuple[Network, Samples]:
+        """Join neurons that are on at inputs where a network is wrong.
+
+        Parameters
+        ----------
+        network : Network
+            Of one hidden layer.
+        samples : Samples
+            What it was fitted to.
+        wrong : ndarray, shape (n, d)
+            Inputs at which it is wrong.
+        ask : callable, (n, d) -> Samples
+        limit : float
+            The reduced cost that noise alone may leave.
+
+        Returns
+        -------
+        network, samples
+            The best network, and these with what was asked.
+        """
+        search = _Search(self, network, samples, ask, limit, rng)
+        shares = np.arange(1, self.n_on_way + 1)[:, None] / self.n_on_way
+        for x in rng.permutation(wrong)[: self.n_wrong]:
+            way = search.asked(shares * x)
+            search.fit_to_most()
+            while search.joins_first(way):
+                search.fit_to_most()
+            if is_explained(search.network, search.samples, limit):
+                break
+        return search.network, search.samples
+
+
+@dataclass
+class _Search:
+    """The search, with the best network so far and all that was asked."""
+
+    how: WhereWrong
+    network: Network
+    samples: Samples
+    ask: Callable[[FloatArray], Samples]
+    limit: float
+    rng: np.random.Generator
+
+    def asked(self, X: FloatArray) -> Samples:
+        """Ask, and keep it for fits."""
+        more = self.ask(X)
+        self.samples = self.samples.joined(more)
+        return more
+
+    def joins_first(self, way: Samples) -> bool:
+        """Join the first neuron that turns on and is missing; whether fewer answers are wrong."""
+        network, d = self.network, way.X.shape[1]
+        is_wrong = self._are_wrong(network, way)
+        if not is_wrong.any():
+            return False
+        # It is on up to the next place, if not farther.
+        first = int(is_wrong.argmax())
+        x = way.X[first : first + 2].mean(axis=0)
+        apart = self.how.around * np.linalg.norm(way.X[-1]) / (len(way.X) * np.sqrt(d))
+        told = self.samples.take(~self._are_wrong(network, self.samples))
+        n = 2 * d + self.how.n_around
+        near = self.asked(x + apart * self.rng.standard_normal((n, d)))
+        is_on = self._are_wrong(network, near)
+        if is_on.sum() <= d + 1:
+            return False
+        neuron = neuron_where_on(near.X[is_on], near.Y[is_on] - network(near.X[is_on]))
+        return self._is_better(refine(add_networks(network, neuron), told.joined(near)).network)
+
+    def fit_to_most(self) -> None:
+        """Fit to what most answers agree on, as long as fewer are wrong then."""
+        for _ in range(self.how.n_by_most):
+            samples, least = self.samples, SIGMAS * self.limit
+            off = np.abs(samples.residual(self.network)).max(axis=1, keepdims=True)
+            most = replace(samples, sigma=samples.sigma * np.hypot(1.0, off / least))
+            if not self._is_better(refine(self.network, most).network):
+                break
+
+    def _is_better(self, network: Network) -> bool:
+        """Take a network where it is wrong at fewer answers."""
+        n_before, n = (self._are_wrong(one, self.samples).sum() for one in (self.network, network))
+        log.info("%s: %d answers wrong, %d before", network, n, n_before)
+        self.network = network if n < n_before else self.network
+        return bool(n < n_before)
+
+    def _are_wrong(self, network: Network, samples: Samples) -> BoolArray:
+        """Which answers a network does not explain."""
+        off = np.abs(samples.residual(network)).max(axis=1)
+        return np.asarray(off > SIGMAS * self.limit)
+
+
+def neuron_where_on(X: FloatArray, left: FloatArray) -> Network:
+    """Find the neuron that makes what is left of answers where it is on.
 
     Parameters
     ----------
-    left : Samples
-        What a network leaves of answers.
-    n : int
-        How many neurons there are, at most.
-    off : float
-        An answer is wrong that is off by more than so many errors.
-    n_more : int
-        Each is told by so many more answers than a row has weights, the nearest.
+    X : ndarray, shape (n, d)
+        Inputs at which it is on, more than d.
+    left : ndarray, shape (n, k)
+        What a network leaves of the answers there.
 
     Returns
     -------
     Network
-        Of these neurons alone; none, where too few answers are wrong.
+        Of this neuron alone.
     """
-    d, k = left.X.shape[1], left.Y.shape[1]
-    rest, rows, columns = left.Y.copy(), [], []
-    for _ in range(n):
-        size = np.abs(rest / left.sigma).max(axis=1)
-        wrong = np.flatnonzero(size > off)
-        if len(wrong) <= d + 1:
-            break
-        worst = left.X[wrong[size[wrong].argmax()]]
-        near = np.argsort(np.linalg.norm(left.X[wrong] - worst, axis=1), kind="stable")
-        near = wrong[near[: d + n_more]]
-        column = np.linalg.svd(rest[near], full_matrices=False)[2][0]
-        sums = rest[near] @ column
-        column, sums = (column, sums) if sums.sum() > 0 else (-column, -sums)
-        H = np.column_stack([left.X[near], np.ones(len(near))])
-        row = np.linalg.lstsq(H, sums, rcond=1e-6)[0]
-        rows.append(row)
-        columns.append(column)
-        rest -= np.maximum(left.X @ row[:-1] + row[-1], 0.0)[:, None] * column
-    W = np.array(rows).reshape(-1, d + 1)
-    A = np.array(columns).reshape(-1, k).T
-    return Network([W[:, :-1], A], [W[:, -1], np.zeros(k)])
+    a = np.linalg.svd(left, full_matrices=False)[2][0]
+    sums = left @ a
+    a, sums = (a, sums) if sums.sum() > 0 else (-a, -sums)
+    *w, b = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), sums, rcond=1e-6)[0]
+    return Network([np.array([w]), a[:, None]], [np.array([b]), np.zeros(len(a))])
