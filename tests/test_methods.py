@@ -12,7 +12,7 @@ from revelu import Status
 from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.numerics.interruption import spend
-from revelu.oracle import Oracle, Rounded, degrade, measure_noise
+from revelu.oracle import Float32, Oracle, Rounded, degrade, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
 
@@ -145,10 +145,12 @@ def test_no_method_can_say_that_it_is_certified(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("digits", "most_work", "n_starts"), [(4, 2e9, 1), (4, 4e9, 2), (17, 2e9, 2)]
+    ("degradations", "most_work", "n_starts"),
+    [([Float32()], 2e9, 1), ([Float32()], 4e9, 2), ([Rounded(4)], 2e9, 2), ([], 2e9, 2)],
+    ids=str,
 )
-def test_after_long_fits_to_few_digits_nothing_is_started_afresh(
-    monkeypatch, digits, most_work, n_starts
+def test_after_long_fits_to_float32_answers_nothing_is_started_afresh(
+    monkeypatch, degradations, most_work, n_starts
 ):
     method = _Stubborn()
     method.answers, method.most_work = frozenset(Law), most_work
@@ -159,7 +161,7 @@ def test_after_long_fits_to_few_digits_nothing_is_started_afresh(
         return propose()
 
     monkeypatch.setattr(method, "propose", works)
-    target = degrade(zoo.random_network([4, 3, 1], seed=1), Rounded(digits))
+    target = degrade(zoo.random_network([4, 3, 1], seed=1), *degradations)
     extract_with(monkeypatch, method, target)
     assert method.n_starts == n_starts
 

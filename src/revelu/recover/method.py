@@ -242,8 +242,8 @@ class Method:
     max_starts : int
         Starts afresh, the first included, that may find what one has missed.
     most_work : float
-        Multiplications from which nothing is started afresh where answers lack the digits of
-        float64: where one start has taken a minute another takes as long, and seldom finds more.
+        Multiplications from which nothing is started afresh where answers are float32: they show
+        what they can to the first start, and where that has taken a minute another takes as long.
     search : type of Search
         What it is at work.
     search_in_box : type of Search, optional

@@ -90,12 +90,12 @@ class Fit(Method):
         What tells smooth functions on short segments.
     steps : Steps
         What tells step functions.
-    max_repairs : int
-        How often a network from lines is fitted to more answers,
+    max_repairs, max_large_repairs : int
+        How often a network from lines is fitted to more answers, or one that iterations fit,
     more_answers : float
         this share of those it was fitted to,
     where_wrong : WhereWrong
-        and, where that does not explain them, to those that show neurons it lacks.
+        and to those that show neurons it lacks.
     rest_errors : float
         The affine rest that noise leaves is this many errors of the answers,
     rest_rtol : float
@@ -114,6 +114,7 @@ class Fit(Method):
     spends = (2.0, 6.0)
     spends_fewer = True
     max_starts = 2
+    most_work = 2e11
     search = FitSearch
     search_in_box = FitInBox
 
@@ -153,6 +154,7 @@ class Fit(Method):
     smoothness: Smoothness = field(default_factory=Smoothness)
     steps: Steps = field(default_factory=Steps)
     max_repairs: int = 4
+    max_large_repairs: int = 2
     more_answers: float = 0.25
     where_wrong: WhereWrong = field(default_factory=WhereWrong)
     rest_errors: float = 30.0

@@ -153,7 +153,11 @@ class FitSearch(Search):
 
         A search from random starts gives up: it has searched until its answers were explained.
         """
-        if self.samples is None or self.n_repairs == self.method.max_repairs:
+        how = self.method
+        is_large = not how.from_lines.fits.is_dense(self._best().n_parameters)
+        if self.samples is None or self.n_repairs == (
+            how.max_large_repairs if is_large else how.max_repairs
+        ):
             return None
         self.n_repairs += 1
         n = int(np.ceil(self.method.more_answers * len(self.samples.X)))
@@ -162,10 +166,11 @@ class FitSearch(Search):
             with interruptible(self.oracle.check_time):
                 self.samples = samples = self.samples.joined(self._ask_far_out(X))
                 before, self.best = self._best(), refine(self._best(), samples).network
-                if not is_explained(self._best(), samples, self.limit):
-                    self.best, self.samples = self.method.where_wrong.completed(
-                        before, samples, seen.X, self._ask_far_out, self.limit, self.rng
-                    )
+                is_right = is_explained(self._best(), samples, self.limit)
+                self.best, self.samples = self.method.where_wrong.completed(
+                    self._best() if is_right else before,
+                    *(samples, seen.X, self._ask_far_out, self.limit, self.rng),
+                )
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))

@@ -4,7 +4,8 @@ A neuron that is missing, and rarely on, leaves nothing but where it is on: ther
 an affine function of rank 1, which as many answers tell as it has unknowns.  Far out several may
 be on, and rows that are right to the digits of answers in the middle are not there:
 
-1. On the way from the middle to a wrong answer the first place is found where one is wrong.
+1. On the way from the middle to a wrong answer, and beyond, the first place is found where one is
+   wrong: a fit to single answers makes up for them.
 2. Answers around it tell the neuron that has turned on.
 3. A fit of all makes it exact, to what is explained and these answers alone; then to all, those
    that are far off counting little, for others may be missing.
@@ -31,8 +32,9 @@ class WhereWrong:
 
     Attributes
     ----------
-    n_wrong, n_on_way : int
-        So many places are asked on the way to so many of the wrong answers.
+    n_wrong, n_on_way, beyond : int, int, float
+        So many places are asked on the way to so many of the wrong answers, and so many times as
+        far, until none is wrong on one.
     around, n_around : float, int
         Where a neuron turns on, so many more than two for each of its weights are asked, about so
         far apart, relative to the places on the way.
@@ -41,7 +43,8 @@ class WhereWrong:
     """
 
     n_wrong: int = 6
-    n_on_way: int = 24
+    n_on_way: int = 36
+    beyond: float = 1.5
     around: float = 0.3
     n_around: int = 5
     n_by_most: int = 4
@@ -75,14 +78,14 @@ class WhereWrong:
             The best network, and these with what was asked.
         """
         search = _Search(self, network, samples, ask, limit, rng)
-        shares = np.arange(1, self.n_on_way + 1)[:, None] / self.n_on_way
+        shares = self.beyond * np.arange(1, self.n_on_way + 1)[:, None] / self.n_on_way
         for x in rng.permutation(wrong)[: self.n_wrong]:
             way = search.asked(shares * x)
+            if search.is_explained and not search.are_wrong(search.network, way).any():
+                break
             search.fit_to_most()
             while search.joins_first(way):
                 search.fit_to_most()
-            if is_explained(search.network, search.samples, limit):
-                break
         return search.network, search.samples
 
 
@@ -97,6 +100,11 @@ class _Search:
     limit: float
     rng: np.random.Generator
 
+    @property
+    def is_explained(self) -> bool:
+        """Whether the network explains what was asked."""
+        return is_explained(self.network, self.samples, self.limit)
+
     def asked(self, X: FloatArray) -> Samples:
         """Ask, and keep it for fits."""
         more = self.ask(X)
@@ -106,21 +114,25 @@ class _Search:
     def joins_first(self, way: Samples) -> bool:
         """Join the first neuron that turns on and is missing; whether fewer answers are wrong."""
         network, d = self.network, way.X.shape[1]
-        is_wrong = self._are_wrong(network, way)
+        is_wrong = self.are_wrong(network, way)
         if not is_wrong.any():
             return False
         # It is on up to the next place, if not farther.
         first = int(is_wrong.argmax())
         x = way.X[first : first + 2].mean(axis=0)
         apart = self.how.around * np.linalg.norm(way.X[-1]) / (len(way.X) * np.sqrt(d))
-        told = self.samples.take(~self._are_wrong(network, self.samples))
+        told = self.samples.take(~self.are_wrong(network, self.samples))
         n = 2 * d + self.how.n_around
         near = self.asked(x + apart * self.rng.standard_normal((n, d)))
-        is_on = self._are_wrong(network, near)
+        is_on = self.are_wrong(network, near)
         if is_on.sum() <= d + 1:
             return False
         neuron = neuron_where_on(near.X[is_on], near.Y[is_on] - network(near.X[is_on]))
-        return self._is_better(refine(add_networks(network, neuron), told.joined(near)).network)
+        if not self._is_better(refine(add_networks(network, neuron), told.joined(near)).network):
+            return False
+        # Answers as far apart as they are from the middle tell its row there, too.
+        self.asked(x + np.linalg.norm(x) / np.sqrt(d) * self.rng.standard_normal((n, d)))
+        return True
 
     def fit_to_most(self) -> None:
         """Fit to what most answers agree on, as long as fewer are wrong then."""
@@ -133,12 +145,12 @@ class _Search:
 
     def _is_better(self, network: Network) -> bool:
         """Take a network where it is wrong at fewer answers."""
-        n_before, n = (self._are_wrong(one, self.samples).sum() for one in (self.network, network))
+        n_before, n = (self.are_wrong(one, self.samples).sum() for one in (self.network, network))
         log.info("%s: %d answers wrong, %d before", network, n, n_before)
         self.network = network if n < n_before else self.network
         return bool(n < n_before)
 
-    def _are_wrong(self, network: Network, samples: Samples) -> BoolArray:
+    def are_wrong(self, network: Network, samples: Samples) -> BoolArray:
         """Which answers a network does not explain."""
         off = np.abs(samples.residual(network)).max(axis=1)
         return np.asarray(off > SIGMAS * self.limit)

@@ -9,7 +9,7 @@ import numpy as np
 
 from revelu.numerics.interruption import at_most
 from revelu.oracle import NoiseFloor
-from revelu.recover.method import Candidate, Method, Why
+from revelu.recover.method import Candidate, Law, Method, Why
 from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
@@ -67,7 +67,8 @@ def recover(
         in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels
         is_last = start >= min(a.method.max_starts for a in chain)
-        is_long = not noise.is_exact and worked > min(a.method.most_work for a in chain)
+        is_long = Law.of(noise) is Law.FLOAT32
+        is_long &= worked > min(a.method.most_work for a in chain)
         log.debug("%.2g multiplications up to start %d", worked, start)
         if ended or in_vain or is_last or is_long:
             break
