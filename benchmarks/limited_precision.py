@@ -62,6 +62,7 @@ POLICIES = {
 
 # Data sets that scikit-learn's estimators are trained on, beside the digits of a script of its own.
 TABLES = tuple("optical digits" if data == "digits" else data for data in DATA)
+OTHERS = ("friedman3",)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Row:
 
     ``missing`` is how many identifiable neurons may be missing, ``share`` of how many
     networks the error's bar is asked, ``cpu`` how many seconds the median may take,
-    ``biases`` their deviation in a random network, and ``n_networks`` how many are measured.
+    ``biases`` their deviation in a random network, ``decay`` scikit-learn's ``alpha`` of one that
+    it trains at a rate of ``rate``, and ``n_networks`` how many are measured.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Row:
     cpu: float = np.inf
     biases: float = 0.5
     data: str = ""
+    decay: float = 1e-4
+    rate: float = 1e-3
     n_networks: int = 10
 
     @property
@@ -203,6 +207,37 @@ ROWS = (
         )
         for hidden in ((5, 24), (6, 30))
         for data in ("friedman1",)
+    ),
+    # Weight decay leaves neurons that turn on far from most inputs, if anywhere.
+    *(
+        Row(
+            f"{data}, 20 neurons, weight decay",
+            (0, 20, 0),
+            "float32",
+            6.0,
+            1e-6,
+            0.9,
+            cpu=20.0,
+            data=data,
+            decay=1.0,
+            rate=0.03,
+        )
+        for data in ("diabetes", "friedman1", "wine", "breast_cancer")
+    ),
+    # A few of whose answers are far larger than most.
+    *(
+        Row(
+            f"friedman3, {'-'.join(map(str, hidden))} neurons",
+            (0, *hidden, 0),
+            "float32",
+            np.inf,
+            1e-6,
+            0.5,
+            cpu=60.0,
+            data="friedman3",
+            rate=0.01,
+        )
+        for hidden in ((24,), (6, 4))
     ),
 )
 
@@ -331,8 +366,10 @@ def _target(row: Row, sources: Sources, seed: int) -> revelu.Network:
         name = names[seed % len(names)]
         is_wheel = folder.is_file()
         return from_wheel(folder, name) if is_wheel else from_npz(folder / f"pybullet_{name}.npz")
-    if row.data in TABLES:
-        return trained(*standardised(row.data.split()[-1], seed), row.widths[1:-1], seed)
+    if row.data in TABLES + OTHERS:
+        samples = standardised(row.data.split()[-1], seed)
+        options = {"alpha": row.decay, "learning_rate_init": row.rate}
+        return trained(*samples, row.widths[1:-1], seed, **options)
     return revelu.zoo.random_network(list(row.widths), seed=seed, bias_std=row.biases)
 
 

@@ -103,13 +103,15 @@ def sines(d: int, k: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, np.sin(X @ A + rng.uniform(0.0, 2.0 * np.pi, k)) + 0.5 * np.cos(X @ B)
 
 
-def trained(X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int) -> Network:
-    """Train a network, on classes where ``y`` are whole numbers."""
+def trained(
+    X: FloatArray, y: FloatArray, hidden: tuple[int, ...], seed: int, **options: float
+) -> Network:
+    """Train a network, on classes where ``y`` are whole numbers; with options of scikit-learn's."""
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: PLC0415
 
     kind: Any = MLPClassifier if np.issubdtype(y.dtype, np.integer) else MLPRegressor
-    model = kind(hidden_layer_sizes=hidden, max_iter=PASSES, random_state=seed)
+    model = kind(hidden_layer_sizes=hidden, max_iter=PASSES, random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)

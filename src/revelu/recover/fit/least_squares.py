@@ -160,16 +160,17 @@ class FitSearch(Search):
         ):
             return None
         self.n_repairs += 1
-        n = int(np.ceil(self.method.more_answers * len(self.samples.X)))
+        n = int(np.ceil(how.more_answers * len(self.samples.X)))
         X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
                 self.samples = samples = self.samples.joined(self._ask_far_out(X))
                 before, self.best = self._best(), refine(self._best(), samples).network
-                is_right = is_explained(self._best(), samples, self.limit)
-                self.best, self.samples = self.method.where_wrong.completed(
-                    self._best() if is_right else before,
-                    *(samples, seen.X, self._ask_far_out, self.limit, self.rng),
+                wrong = how.where_wrong.far_out(seen.X)
+                if not is_explained(self._best(), samples, self.limit):
+                    self.best, wrong = before, seen.X
+                self.best, self.samples = how.where_wrong.completed(
+                    self._best(), samples, wrong, self._ask_far_out, self.limit, self.rng
                 )
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))

@@ -40,6 +40,9 @@ class WhereWrong:
         far apart, relative to the places on the way.
     n_by_most : int
         Fits to what most agree on, at most, before and after a neuron is found.
+    far : float
+        Answers count as far out beyond so many times the radius of most inputs: few are asked
+        there, which a fit to them explains as well.
     """
 
     n_wrong: int = 6
@@ -48,6 +51,11 @@ class WhereWrong:
     around: float = 0.3
     n_around: int = 5
     n_by_most: int = 4
+    far: float = 2.0
+
+    def far_out(self, X: FloatArray) -> FloatArray:
+        """Those of the inputs that lie far out."""
+        return np.asarray(X[(X**2).mean(axis=1) > self.far**2])
 
     def completed(
         self,
