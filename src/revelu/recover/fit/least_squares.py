@@ -41,7 +41,6 @@ from revelu.recover.fit.price import Price
 from revelu.recover.fit.search import (
     complete,
     explain,
-    is_explained,
     is_near,
     refine,
     refine_as_weighed,
@@ -50,6 +49,7 @@ from revelu.recover.fit.search import (
 from revelu.recover.fit.sightings import Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
+from revelu.recover.fit.where_wrong import is_explained_far_out
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
@@ -167,7 +167,7 @@ class FitSearch(Search):
                 self.samples = samples = self.samples.joined(self._ask_far_out(X))
                 before, self.best = self._best(), refine(self._best(), samples).network
                 wrong = how.where_wrong.far_out(seen.X)
-                if not is_explained(self._best(), samples, self.limit):
+                if not is_explained_far_out(self._best(), samples, self.limit):
                     self.best, wrong = before, seen.X
                 self.best, self.samples = how.where_wrong.completed(
                     self._best(), samples, wrong, self._ask_far_out, self.limit, self.rng
@@ -175,7 +175,7 @@ class FitSearch(Search):
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
-        if not is_explained(self._best(), self.samples, self.limit):
+        if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
         return self._candidate(Why.EXPLAINED)
 

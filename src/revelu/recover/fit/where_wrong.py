@@ -111,7 +111,7 @@ class _Search:
     @property
     def is_explained(self) -> bool:
         """Whether the network explains what was asked."""
-        return is_explained(self.network, self.samples, self.limit)
+        return is_explained_far_out(self.network, self.samples, self.limit)
 
     def asked(self, X: FloatArray) -> Samples:
         """Ask, and keep it for fits."""
@@ -162,6 +162,15 @@ class _Search:
         """Which answers a network does not explain."""
         off = np.abs(samples.residual(network)).max(axis=1)
         return np.asarray(off > SIGMAS * self.limit)
+
+
+def is_explained_far_out(network: Network, samples: Samples, limit: float) -> bool:
+    """Whether what is left of answers is noise, by its own size or by that of all of them.
+
+    Few answers that are far out err by more than all others together.
+    """
+    by_own = samples.reduced_cost(network) <= limit
+    return bool(by_own) or is_explained(network, samples, limit)
 
 
 def neuron_where_on(X: FloatArray, left: FloatArray) -> Network:
