@@ -84,16 +84,17 @@ def test_the_bound_is_that_of_clopper_and_pearson(n, data):
         assert bound == 1.0
 
 
-def test_saturation_in_another_class_fails():
-    target = zoo.scaled(zoo.random_network([6, 8, 3], seed=4), 1.0, 300.0)
+@pytest.mark.parametrize(("kind", "slopes"), [(np.float64, 300.0), (np.float32, 30.0)])
+def test_saturation_in_another_class_fails(kind, slopes):
+    target = zoo.scaled(zoo.random_network([6, 8, 3], seed=4), 1.0, slopes)
 
     def probabilities(X, of=target):
-        z = of(X) - of(X).max(axis=1, keepdims=True)
+        z = (of(X) - of(X).max(axis=1, keepdims=True)).astype(kind)
         return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
 
     def flipped(X):
         p = probabilities(X)
-        saturated = p.min(axis=1) < 1e-300
+        saturated = p.min(axis=1) < np.finfo(kind).tiny
         p[saturated] = p[saturated][:, [1, 2, 0]]
         return p
 
@@ -103,7 +104,9 @@ def test_saturation_in_another_class_fails():
     for answers, passes in ((probabilities, True), (flipped, False)):
         oracle = Oracle(answers, 6)
         noise = measure_noise(oracle, 1)
+        assert noise.law == np.dtype(kind).name
         seen = examine(network, oracle, noise, 400, np.random.default_rng(0))
+        assert np.isfinite(seen.tolerance).all()
         assert np.isnan(seen.ratio).any() or not passes
         assert seen.passed is passes
         assert certify(seen).passed is passes

@@ -84,7 +84,8 @@ class Agreement:
         if noise.grid is not None:
             return np.asarray(self.grid_units * noise.grid.spacing(Y))
         if noise.errs_inside:
-            return self.coarse_factor * noise.rounding(Y)
+            # Log-ratios are infinite where the target is saturated: no size buys a tolerance.
+            return self.coarse_factor * noise.rounding(np.where(np.isfinite(Y), Y, 0.0))
         return np.zeros(Y.shape)
 
     def in_units(self, noise: NoiseFloor) -> str:

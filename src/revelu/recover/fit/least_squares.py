@@ -27,7 +27,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.numerics.interruption import interruptible
+from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
@@ -153,11 +153,11 @@ class FitSearch(Search):
 
         A search from random starts gives up: it has searched until its answers were explained.
         """
+        if self.samples is None:
+            return None
         how = self.method
         is_large = not how.from_lines.fits.is_dense(self._best().n_parameters)
-        if self.samples is None or self.n_repairs == (
-            how.max_large_repairs if is_large else how.max_repairs
-        ):
+        if self.n_repairs == (how.max_large_repairs if is_large else how.max_repairs):
             return None
         self.n_repairs += 1
         n = int(np.ceil(how.more_answers * len(self.samples.X)))
@@ -169,15 +169,25 @@ class FitSearch(Search):
                 wrong = how.where_wrong.far_out(seen.X)
                 if not is_explained_far_out(self._best(), samples, self.limit):
                     self.best, wrong = before, seen.X
-                self.best, self.samples = how.where_wrong.completed(
-                    self._best(), samples, wrong, self._ask_far_out, self.limit, self.rng
-                )
+                self._complete_where_wrong(samples, wrong)
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
         if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
         return self._candidate(Why.EXPLAINED)
+
+    def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
+        """Join neurons that are on at wrong inputs; else what a fit of all explains stands."""
+        how, network = self.method, self._best()
+        most = how.from_lines.fits.most_multiplications(network.n_parameters, samples)
+        try:
+            with at_most(most):
+                self.best, self.samples = how.where_wrong.completed(
+                    network, samples, wrong, self._ask_far_out, self.limit, self.rng
+                )
+        except (SaturatedError, WorkEndedError):
+            log.info("no neurons were found on the way to wrong answers")
 
     def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
         """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""

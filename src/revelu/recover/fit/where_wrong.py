@@ -40,6 +40,8 @@ class WhereWrong:
         far apart, relative to the places on the way.
     n_by_most : int
         Fits to what most agree on, at most, before and after a neuron is found.
+    n_each : int
+        So many neurons are found on each way, at most.
     far : float
         Answers count as far out beyond so many times the radius of most inputs: few are asked
         there, which a fit to them explains as well.
@@ -51,6 +53,7 @@ class WhereWrong:
     around: float = 0.3
     n_around: int = 5
     n_by_most: int = 4
+    n_each: int = 8
     far: float = 2.0
 
     def far_out(self, X: FloatArray) -> FloatArray:
@@ -92,7 +95,9 @@ class WhereWrong:
             if search.is_explained and not search.are_wrong(search.network, way).any():
                 break
             search.fit_to_most()
-            while search.joins_first(way):
+            for _ in range(self.n_each):
+                if not search.joins_first(way):
+                    break
                 search.fit_to_most()
         return search.network, search.samples
 
