@@ -42,6 +42,10 @@ class ChangedError(TargetError):
     """A row asked again is answered otherwise: what was asked belongs to two targets."""
 
 
+class DependsOnBatchError(TargetError):
+    """Beside other rows a row is answered otherwise, by more than rounding: that is no function."""
+
+
 class SaturatedError(TargetError):
     """Wherever a target was asked, some class has a probability without digits."""
 

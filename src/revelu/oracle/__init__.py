@@ -5,6 +5,7 @@ from revelu.oracle.checks import checked_inputs
 from revelu.oracle.degradations import (
     Degradation,
     Float32,
+    InFloat32,
     Labels,
     Noisy,
     Normalised,
@@ -26,6 +27,7 @@ __all__ = [
     "Degradation",
     "Domain",
     "Float32",
+    "InFloat32",
     "Journal",
     "Labels",
     "Ledger",

@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from revelu.errors import InputError
+from revelu.network import Network
 from revelu.oracle.arguments import whole_number
 from revelu.oracle.checks import as_columns
 from revelu.oracle.log_ratios import are_probabilities, softmax
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
+
+_Float32Array = NDArray[np.float32]
 
 
 class Degradation(ABC):
@@ -102,6 +105,112 @@ class Float32(Degradation):
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
         """Return the float32 numbers nearest to ``Y (n, k)``."""
         return nearest_float32(Y)
+
+
+def _sequential(X: _Float32Array, W: _Float32Array) -> _Float32Array:
+    """``X @ W.T`` of float32 numbers, term after term: errs as the square root of their number."""
+    Y = np.zeros((len(X), len(W)), dtype=np.float32)
+    for x, w in zip(X.T, W.T, strict=True):
+        Y += x[:, None] * w
+    return Y
+
+
+def _pairwise(X: _Float32Array, W: _Float32Array) -> _Float32Array:
+    """``X @ W.T`` of float32 numbers, half and half: hardly errs by more with more terms."""
+    if X.shape[1] <= 1:
+        return _sequential(X, W)
+    half = X.shape[1] // 2
+    return _pairwise(X[:, :half], W[:, :half]) + _pairwise(X[:, half:], W[:, half:])
+
+
+_KERNELS = {"sequential": _sequential, "pairwise": _pairwise}
+
+
+@dataclass(frozen=True)
+class InFloat32(Degradation):
+    """A network computed in float32 throughout: its inputs, weights and all sums are such.
+
+    In which order sums are taken decides by how much they err, and is the same on every machine.
+
+    Parameters
+    ----------
+    kernel : str
+        ``"sequential"``; ``"pairwise"``, whose sums of some hundred terms err by a third of that;
+        or ``"by_batch"``: pairwise of batches of fewer than ``rows`` rows, sequential of others,
+        as libraries take other kernels for large products.
+    rows : int
+        Of the smallest batch that is summed sequentially.
+
+    Raises
+    ------
+    InputError
+        If the kernel is none of these, or ``rows`` no whole number from 1 on.
+
+    Examples
+    --------
+    >>> import revelu
+    >>> from revelu.oracle import InFloat32
+    >>> network = revelu.Network([[[1.0]], [[0.1]]], [[0.0], [0.0]])
+    >>> InFloat32()(network)([[3.0]]).tolist()
+    [[0.30000001192092896]]
+    """
+
+    kernel: str = "sequential"
+    rows: int = 64
+
+    def __post_init__(self) -> None:
+        if self.kernel not in (*_KERNELS, "by_batch"):
+            known = ", ".join((*_KERNELS, "by_batch"))
+            raise InputError(f"unknown kernel {self.kernel!r}; known: {known}")
+        object.__setattr__(self, "rows", whole_number("rows", self.rows, 1))
+
+    def __call__(self, ask: Ask) -> DegradedTarget:
+        """Degrade a network without a skip.
+
+        Raises
+        ------
+        InputError
+            If ``ask`` is none.
+        """
+        if not isinstance(ask, Network) or ask.skip is not None:
+            raise InputError(f"only a Network without a skip is computed in float32, not {ask!r}")
+        return DegradedTarget(_Single(self.truth(ask), self), self)
+
+    @staticmethod
+    def truth(network: Network) -> Network:
+        """The network of the float32 numbers nearest to the weights, which is computed in such."""
+        weights, biases = network.weights, network.biases
+        return Network([nearest_float32(W) for W in weights], [nearest_float32(b) for b in biases])
+
+    def degrade_query(self, X: FloatArray) -> FloatArray:
+        """Return the float32 numbers nearest to ``X (n, d)``."""
+        return nearest_float32(X)
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return ``Y (n, k)``, which are float32 numbers."""
+        return Y.copy()
+
+
+@dataclass(frozen=True)
+class _Single:
+    """A network of float32 numbers, and how it is summed."""
+
+    network: Network
+    how: InFloat32
+
+    @property
+    def dim_in(self) -> int:
+        return self.network.dim_in
+
+    def __call__(self, X: FloatArray) -> _Float32Array:
+        kernel = self.how.kernel
+        if kernel == "by_batch":
+            kernel = "pairwise" if len(X) < self.how.rows else "sequential"
+        product, H = _KERNELS[kernel], X.astype(np.float32)
+        for i, (W, b) in enumerate(zip(self.network.weights, self.network.biases, strict=True)):
+            H = np.maximum(H, np.float32(0.0)) if i else H
+            H = product(H, W.astype(np.float32)) + b.astype(np.float32)
+        return H
 
 
 @dataclass(frozen=True)

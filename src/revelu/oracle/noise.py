@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
+from revelu.oracle.company import Witnesses, ask_more, root_mean_square
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
 from revelu.oracle.log_ratios import (
@@ -21,7 +22,7 @@ from revelu.oracle.numbers import (
 )
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
-from revelu.oracle.stencils import Stencils
+from revelu.oracle.stencils import Stencils, growth_of
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -152,7 +153,7 @@ class NoiseFloor:
 
         Rounding grows as they do: it is relative to the terms that are summed.
         """
-        return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=-1)))
+        return growth_of(X)
 
     @property
     def coarseness(self) -> float:
@@ -267,6 +268,9 @@ def measure_noise(
 
     Where the answers are float32 or half-precision numbers, or differ when they are asked again,
     140 more are asked as far as the budget allows: one error decides about all that follows.
+    What is computed in few digits errs by more or less with the rows of its batch: the 140 are one
+    batch with the eight, each of which is asked alone, too, 220 queries in all.  From then on the
+    oracle asks no larger batch, whose errors nobody has measured.
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
     numbers, it is switched to those numbers.
@@ -283,6 +287,8 @@ def measure_noise(
     ------
     TargetError
         If the answers are too large or too small to be squared.
+    DependsOnBatchError
+        If rows are answered otherwise beside others, by more than rounding.
     SaturatedError
         If the target is saturated everywhere.
     LimitReachedError
@@ -291,7 +297,11 @@ def measure_noise(
     rng = np.random.default_rng(seed)
     X = stencils.inputs(rng, oracle.dim_in, oracle.box)
     again = stencils.firsts
-    answered, answered_again, numbers = _asked_twice(oracle, X, again, repeats)
+    growth = stencils.growth(X, oracle.box)
+    answered, seen = _asked_twice(oracle, X, again, growth, repeats)
+    answered_again, numbers = seen.Ys[-1], seen.numbers
+    size = root_mean_square(answered / growth[:, None])
+    differs = seen.depend_on_batch(size, ((seen.X, answered_again), (X, answered)))
     of_labels = answered.shape[1] == 1 and are_labels(answered)
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
     # Rows with a single 1 are probabilities as well, where they are certain.
@@ -306,7 +316,6 @@ def measure_noise(
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
         raise _saturated_everywhere(oracle, answered, smallest)
-    growth = _growth(stencils, X, oracle.box)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
@@ -320,23 +329,26 @@ def measure_noise(
     spread = stencils.spread(stencils.grouped(Y)[stencils.is_gaussian(alive)])
     if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
-        _, more = _asked_more(oracle, stencils.more, rng)
-        measured = np.maximum(measured, _pooled(stencils, np.vstack([near, more])))
+        more = ask_more(oracle, stencils.more, rng, seen if differs else None)
+        measured = np.maximum(measured, stencils.pooled_noise(np.vstack([near, more.lifted])))
     elif law == "float32":
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
         near = lifted[stencils.is_gaussian(alive)[alive]]
-        answered_more, more = _asked_more(oracle, stencils.more, rng)
-        measured = _pooled(stencils, more if len(more) else near)
-        if len(answered_more) > 1:
+        more = ask_more(oracle, stencils.more, rng, seen)
+        measured = more.error(stencils, near)
+        repeat_difference = max(repeat_difference, more.largest_difference(unit))
+        if len(more.Y) > 1:
             # What neurons make that are rarely on few places show.
-            spread = np.maximum(spread, stencils.spread(answered_more))
+            spread = np.maximum(spread, stencils.spread(more.Y))
     nu = _relative_error(numbers, measured / unit, oracle.dim_in, stencils.places)
     if oracle.takes_log_ratios:
         nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
         if numbers.is_half_precision and not oracle.takes_log_ratios:
-            law, nu = _of_half_precision(oracle, stencils, rng, lifted, unit, nu)
+            more = ask_more(oracle, stencils.more_of_half_precision, rng, seen)
+            law, nu = _of_half_precision(stencils, more.error(stencils, lifted) / unit, nu)
+            repeat_difference = max(repeat_difference, more.largest_difference(unit))
     return NoiseFloor(
         law=law,
         nu=nu,
@@ -353,23 +365,14 @@ def measure_noise(
 
 
 def _of_half_precision(
-    oracle: Oracle,
-    stencils: Stencils,
-    rng: np.random.Generator,
-    lifted: FloatArray,
-    unit: FloatArray,
-    rounding: FloatArray,
-    *,
-    inside: float = 1.5,
+    stencils: Stencils, measured: FloatArray, rounding: FloatArray, *, inside: float = 1.5
 ) -> tuple[str, FloatArray]:
     """The law and the relative errors of half-precision answers, which may be computed in such.
 
     Then inputs, and what is between the layers, are rounded as well, and the answers err by more
     than ``inside`` times their own rounding.
     """
-    more = stencils.more_of_half_precision
-    _, at_more = _asked_more(oracle, more, rng)
-    measured = stencils.places * _pooled(stencils, at_more if len(at_more) else lifted) / unit
+    measured = stencils.places * measured
     if (measured <= inside * rounding).all():
         return "rounded", rounding
     return "half-precision", np.maximum(measured, rounding)
@@ -502,9 +505,9 @@ def _of_log_ratios(P: FloatArray, errors: FloatArray) -> FloatArray:
 
 
 def _asked_twice(
-    oracle: Oracle, X: FloatArray, again: IntArray, repeats: Repeats
-) -> tuple[FloatArray, FloatArray, Numbers]:
-    """Answers at ``X``, at some of it again, and what numbers they are; these are watched."""
+    oracle: Oracle, X: FloatArray, again: IntArray, growth: FloatArray, repeats: Repeats
+) -> tuple[FloatArray, Witnesses]:
+    """Answers at ``X``, and some of it again in a batch of its own; those rows are watched."""
     with oracle.phase("noise"), oracle.as_answered():
         answered = oracle(X)
         answered_again = oracle(X[again])
@@ -514,40 +517,8 @@ def _asked_twice(
     numbers = read_numbers(answered)
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
-    return answered, answered_again, numbers
-
-
-def _growth(stencils: Stencils, X: FloatArray, box: tuple[float, float] | None) -> FloatArray:
-    """How terms grow with the radius, by input, one factor a stencil.
-
-    An affine function stays affine along it so.  Answers do not grow in a box: the scale is that
-    of ``|x|^2 = d``.
-    """
-    if box is not None:
-        return np.full(len(X), np.sqrt(2.0))
-    return np.repeat(NoiseFloor.growth(stencils.centres(X)), stencils.n_points)
-
-
-def _asked_more(
-    oracle: Oracle, more: Stencils, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Answers on more stencils, and lifted ones, shape (n_stencils, n_points, k) each.
-
-    None where the budget does not allow it.
-    """
-    X = more.inputs(rng, oracle.dim_in, oracle.box)
-    if oracle.remaining is not None and oracle.remaining < len(X):
-        return (np.empty((0, more.n_points, oracle.dim_out)),) * 2
-    with oracle.phase("noise"):
-        Y = oracle(X)
-    lifted = more.grouped(Y / _growth(more, X, oracle.box)[:, None])
-    alive = np.isfinite(lifted).all(axis=(1, 2))
-    return more.grouped(Y)[alive], lifted[alive]
-
-
-def _pooled(stencils: Stencils, lifted: FloatArray) -> FloatArray:
-    """Standard error of a lifted answer by output, (n_stencils, n_points, k) -> (k,)."""
-    return stencils.pooled(stencils.scatter(lifted))
+    Ys = (answered[again], answered_again)
+    return answered, Witnesses(oracle, X[again], growth[again], Ys, numbers, repeats)
 
 
 def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:

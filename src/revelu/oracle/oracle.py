@@ -395,7 +395,10 @@ class Oracle:
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
         self.tally.add(Y)
-        Y = nearest_float32(Y) if self.takes_float32 else Y
+        return self.as_taken(nearest_float32(Y) if self.takes_float32 else Y)
+
+    def as_taken(self, Y: FloatArray) -> FloatArray:
+        """What is given for answers ``(n, k)``: their log-ratios, where those are taken."""
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
 
     def _placed(self, X: FloatArray) -> FloatArray:
@@ -438,11 +441,17 @@ class Oracle:
         if self._ending or not self._affords_fresh(n_following + len(X)):
             return
         self._n_unwatched = 0
-        self._counts[self._phase] += len(X)
-        with self._booked_as_sent():
-            pool = self.executor
-            raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
-        Y = checked_answer(self.name, raw, X, None)
+        pool, rows, Ys = self.executor, self.batch_rows, []
+        for batch in (X[i : i + rows] for i in range(0, len(X), rows)):
+            self._counts[self._phase] += len(batch)
+            with self._booked_as_sent():
+                raw = (
+                    self._ask(batch.copy())
+                    if pool is None
+                    else pool.submit(self._ask, batch).result()
+                )
+            Ys.append(checked_answer(self.name, raw, batch, None))
+        Y = np.concatenate(Ys)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
         self.n_answered += len(X)

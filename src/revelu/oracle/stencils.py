@@ -110,6 +110,16 @@ class Stencils:
             centres, steps = (self.grid * np.round(A / self.grid) for A in (centres, steps))
         return np.asarray((radii * (centres + turns * steps)).reshape(-1, d))
 
+    def growth(self, X: FloatArray, box: tuple[float, float] | None) -> FloatArray:
+        """How terms grow with the radius, by input, one factor a stencil.
+
+        An affine function stays affine along it so.  Answers do not grow in a box: the scale is
+        that of ``|x|^2 = d``.
+        """
+        if box is not None:
+            return np.full(len(X), np.sqrt(2.0))
+        return np.repeat(growth_of(self.centres(X)), self.n_points)
+
     def centres(self, X: FloatArray) -> FloatArray:
         """The middle points, shape (n_stencils, d)."""
         return X[self.n_points // 2 :: self.n_points]
@@ -145,8 +155,16 @@ class Stencils:
         powers = self._turns[:, None] ** np.arange(3)
         basis = np.linalg.qr(powers)[0]
         rest = Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)
-        n_free = self.n_points - powers.shape[1]
-        return np.asarray(np.sqrt((rest**2).sum(axis=1) / n_free))
+        return np.asarray(np.sqrt((rest**2).sum(axis=1) / self.n_free))
+
+    @property
+    def n_free(self) -> int:
+        """Degrees of freedom of what a parabola leaves of one stencil."""
+        return self.n_points - 3
+
+    def pooled_noise(self, Y: FloatArray) -> FloatArray:
+        """Standard error of an answer by output, (n_stencils, n_points, k) -> (k,)."""
+        return self.pooled(self.scatter(Y))
 
     def pooled(self, scatter: FloatArray) -> FloatArray:
         """Standard error of an answer by output, root mean square of those without a kink.
@@ -213,3 +231,8 @@ class Stencils:
         if not np.ptp(Y, axis=(0, 1)).any():
             return 0.0
         return float((Y[:, 1:] == Y[:, :-1]).all(axis=2).mean())
+
+
+def growth_of(X: FloatArray) -> FloatArray:
+    """How terms grow with the radius, ``sqrt(1 + |x|^2 / d)`` of each row, (..., d) -> (...)."""
+    return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=-1)))

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from revelu.adapters import open_oracle
-from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.errors import (
+    DependsOnBatchError,
+    InputError,
+    LimitReachedError,
+    SaturatedError,
+)
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.oracle.column_names import NamedRows, in_order_of
 from revelu.oracle.stencils import Stencils
@@ -191,6 +196,8 @@ class Job:
             return Refusal(Status.BUDGET_EXHAUSTED, f"{error}{more}")
         except SaturatedError as error:
             return Refusal(Status.UNVERIFIED, f"{error}", saturated=True)
+        except DependsOnBatchError as error:
+            return Refusal(Status.NOT_DETERMINISTIC, f"{error}")
 
     def finished(self, result: R, *advice: str) -> R:
         """Attach the final ledger, what the journal has to say, and advice.

@@ -12,6 +12,7 @@ import numpy as np
 
 from revelu.errors import (
     ChangedError,
+    DependsOnBatchError,
     InputError,
     LimitReachedError,
     ReveluError,
@@ -281,7 +282,7 @@ class _Audit:
         """The noise floor; the oracle answers as the target does afterwards."""
         try:
             return measure_noise(self.oracle, self.seeds[0]), ""
-        except SaturatedError as error:
+        except (SaturatedError, DependsOnBatchError) as error:
             return None, f"{error}"
         finally:
             self.oracle.takes_log_ratios = False
