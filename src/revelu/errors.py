@@ -43,7 +43,15 @@ class ChangedError(TargetError):
 
 
 class DependsOnBatchError(TargetError):
-    """Beside other rows a row is answered otherwise, by more than rounding: that is no function."""
+    """Beside other rows a row is answered otherwise, by more than rounding: that is no function.
+
+    Attributes
+    ----------
+    apart : float
+        How far answers to one row lie apart at most, in units of the output.
+    """
+
+    apart = float("nan")
 
 
 class SaturatedError(TargetError):

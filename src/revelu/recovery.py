@@ -137,6 +137,9 @@ class Result(Shown):
     saturated : bool
         Whether it ended for probabilities without digits wherever the target was asked: what it
         would give away elsewhere was not seen.
+    answers : mapping or None
+        What numbers the answers are and how they err, as :attr:`revelu.oracle.NoiseFloor.answers`
+        says it; None where that was not measured.
     """
 
     status: Status | None
@@ -147,6 +150,7 @@ class Result(Shown):
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     saturated: bool = False
+    answers: Mapping[str, Any] | None = None
 
     told_by: ClassVar[str] = "extract"
 
@@ -235,6 +239,7 @@ class Recovery(Result):
             "softmax": self.is_classifier,
             "domain": self.domain,
             "classes": list(self.classes),
+            "answers": self.answers,
         }
 
 
@@ -299,7 +304,7 @@ class SpanRecovery(Result):
     def fields(self) -> dict[str, Any]:
         """Return what an account says of a span."""
         found = self.span.fields()
-        return {**found, "expected_angle": plain(self.expected_angle)}
+        return {**found, "expected_angle": plain(self.expected_angle), "answers": self.answers}
 
 
 @dataclass(frozen=True, repr=False)

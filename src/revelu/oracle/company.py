@@ -18,6 +18,9 @@ from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
 from revelu.types import FloatArray
 
+# The law of answers that depend on the rows beside them.
+BY_BATCH = "by batch"
+
 Batch = tuple[FloatArray, FloatArray]
 """Rows (n, d) that were asked together, and their answers (n, k)."""
 
@@ -40,7 +43,8 @@ class Witnesses:
         How far rounding brings two answers to one row apart.
     same : float
         A batch repeats its answers where they differ by less than this share of what another
-        batch makes.  Noise drawn anew differs so little at each of eight rows once in 1e9.
+        batch makes.  Noise drawn anew differs so little at each of eight rows once in a thousand;
+        a service that answers by one of two models repeats itself half of the time.
     false_alarm : float
         Probability that answers whose errors are of one size seem to err by more in a batch.
     """
@@ -51,7 +55,7 @@ class Witnesses:
     Ys: tuple[FloatArray, ...]
     numbers: Numbers
     repeats: Repeats
-    same: float = 1.0 / 16.0
+    same: float = 0.25
     false_alarm: float = 1e-3
 
     def depend_on_batch(self, size: FloatArray, batches: Iterable[Batch]) -> bool:
@@ -62,7 +66,7 @@ class Witnesses:
         size : ndarray, shape (k,)
             Root mean square of answers.
         batches : iterable of (X, Y)
-            What the two consist of, to be asked again.
+            Some that the last consists of, to be asked again.
 
         Raises
         ------
@@ -77,15 +81,19 @@ class Witnesses:
         differ = apart > limit
         if self.numbers.grid is not None:
             differ = self.repeats.leave_grid(self.numbers.grid, before, last)
-        if not differ or not self._repeat(batches, float(np.abs(last - before).max())):
+        is_alone = self.oracle.batch_rows == 1
+        absolute = float(np.abs(last - before).max())
+        if not differ or is_alone or not self._repeat(batches, absolute):
             return False
         if apart > max(limit, single):
-            raise DependsOnBatchError(
+            error = DependsOnBatchError(
                 f"a row's answer depends on its batch: beside other rows {self.oracle.name} "
                 f"answers otherwise, by up to {apart:.2g} of its size, and beside the same ones "
                 "as before; ask for one row at a time (--batch 1, or batch=1 of open_oracle), or "
                 "have a model in its evaluation mode, with fixed ranges where it is quantised"
             )
+            error.apart = absolute
+            raise error
         return True
 
     def _repeat(self, batches: Iterable[Batch], apart: float) -> bool:

@@ -1,6 +1,7 @@
 """The noise floor of a target's answers: the unit of every tolerance."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,26 @@ class NoiseFloor:
             Standard error in units in the last place.
         """
         return np.asarray(share * self.numbers.eps * np.abs(Y))
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """What an account says of the answers.
+
+        ``law``; ``step``, the distance of neighbouring numbers at a typical answer; ``sigma``, its
+        standard error, that of a log-ratio where those are taken; ``by_batch``, by how much
+        answers to one row differ beside other rows at most, None where they differ anyway.  All
+        are those of the worst output, and in its units.
+        """
+        size = np.full(1, 0.5) if self.of_log_ratios else np.sqrt(2.0) * self.scale
+        grid, is_rounded = self.numbers.grid, self.law == "rounded"
+        step = self.numbers.eps * size if grid is None else grid.spacing(size)
+        apart = self.repeat_difference * float(self.scale.max())
+        return {
+            "law": "labels" if self.of_labels else f"{self.numbers}" if is_rounded else self.law,
+            "step": float(step.max()),
+            "sigma": float(self.errors.max()),
+            "by_batch": apart if self.is_deterministic else None,
+        }
 
     @property
     def differs_by_answer(self) -> bool:
@@ -301,7 +322,7 @@ def measure_noise(
     answered, seen = _asked_twice(oracle, X, again, growth, repeats)
     answered_again, numbers = seen.Ys[-1], seen.numbers
     size = root_mean_square(answered / growth[:, None])
-    differs = seen.depend_on_batch(size, ((seen.X, answered_again), (X, answered)))
+    differs = seen.depend_on_batch(size, 2 * [(seen.X, answered_again)])
     of_labels = answered.shape[1] == 1 and are_labels(answered)
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
     # Rows with a single 1 are probabilities as well, where they are certain.

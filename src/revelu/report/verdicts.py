@@ -74,6 +74,8 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
         return special[command](account)
     status = f"{account['status']}"
     words, tone = VERDICTS.get(status, (status.replace("_", " "), "warn"))
+    if status == "not_deterministic" and (account.get("answers") or {}).get("law") == "by batch":
+        return Verdict("a row's answer depends on its batch", "bad")
     if command == "verify":
         return Verdict(*VERIFIED.get(status, (words, tone)))
     if command == "obfuscate":

@@ -1,6 +1,7 @@
 """A task under way: its target, its random choices, what it tells, how it ends."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from revelu.errors import (
 )
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.oracle.column_names import NamedRows, in_order_of
+from revelu.oracle.company import BY_BATCH
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener
@@ -34,11 +36,14 @@ class Refusal(NamedTuple):
     reason : str
     saturated : bool
         Whether the target's probabilities have no digits wherever it was asked.
+    answers : mapping, optional
+        What an account says of the answers, as :attr:`NoiseFloor.answers`.
     """
 
     status: Status
     reason: str
     saturated: bool = False
+    answers: Mapping[str, Any] | None = None
 
 
 def open_target(
@@ -197,7 +202,8 @@ class Job:
         except SaturatedError as error:
             return Refusal(Status.UNVERIFIED, f"{error}", saturated=True)
         except DependsOnBatchError as error:
-            return Refusal(Status.NOT_DETERMINISTIC, f"{error}")
+            answers = {"law": BY_BATCH, "step": None, "sigma": None, "by_batch": error.apart}
+            return Refusal(Status.NOT_DETERMINISTIC, f"{error}", answers=answers)
 
     def finished(self, result: R, *advice: str) -> R:
         """Attach the final ledger, what the journal has to say, and advice.

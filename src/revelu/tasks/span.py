@@ -13,6 +13,7 @@ from revelu.errors import InputError, LimitReachedError
 from revelu.network.span import Span
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle, whole_number
+from revelu.oracle.company import BY_BATCH
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.method import Why
 from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
@@ -182,6 +183,7 @@ class _Job(Job):
             method=method,
             details={**found.figures, **{k: v for k, v in figures.items() if v is not None}},
             expected_angle=angle,
+            answers=None if noise is None else noise.answers,
         )
         if found.why is not Why.EXPLAINED:
             return recovery
@@ -222,7 +224,8 @@ class _Job(Job):
             known = int((found.span.errors <= self.largest_angle).sum())
             said.append(_KNOWN.format(known=known, rank=found.span.rank, limit=self.largest_angle))
         has_passed = found.certificate is not None and found.certificate.passed
-        if found.status in _ADVICE and not (has_passed or self.oracle.was_ended):
+        is_by_batch = found.answers is not None and found.answers["law"] == BY_BATCH
+        if found.status in _ADVICE and not (has_passed or self.oracle.was_ended or is_by_batch):
             said.append(_ADVICE[found.status])
         return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 
@@ -233,6 +236,7 @@ class _Job(Job):
             ledger=self.oracle.ledger(),
             evidence=(refused.reason,),
             saturated=refused.saturated,
+            answers=refused.answers,
         )
 
 

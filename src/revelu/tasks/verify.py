@@ -107,7 +107,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     given = Recovery(Status.UNVERIFIED, network, ledger=oracle.ledger(), method="verify")
     noise = job.measure_noise(job.new_seed())
     if isinstance(noise, Refusal):
-        return replace(given, status=noise.status, evidence=(noise.reason,))
+        evidence: tuple[str, ...] = (noise.reason,)
+        return replace(given, status=noise.status, evidence=evidence, answers=noise.answers)
+    given = replace(given, answers=noise.answers)
     n_outputs = oracle.dim_out + oracle.takes_log_ratios
     if n_outputs != network.dim_out:
         raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")

@@ -13,6 +13,7 @@ from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
+from revelu.oracle.company import BY_BATCH
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Why
 from revelu.recover.shallow import OneHidden
@@ -250,7 +251,10 @@ def _run(
             recovery = replace(recovery, evidence=(is_image, *recovery.evidence))
         return in_own_slopes(job, recovery, noise)
 
-    return run_where_it_bends(job, measured, run) if elsewhere else run(measured)
+    def told(noise: NoiseFloor | Refusal) -> Recovery:
+        return replace(run(noise), answers=noise.answers)
+
+    return run_where_it_bends(job, measured, told) if elsewhere else told(measured)
 
 
 def _from_labels(job: CertifyingJob) -> Recovery:
@@ -329,6 +333,8 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
             return ["some neurons are missing", _ANOTHER]
         case Status.BUDGET_EXHAUSTED:
             return ["raise the budget or the time allowed"]
+        case Status.NOT_DETERMINISTIC if recovery.answers and recovery.answers["law"] == BY_BATCH:
+            return []
         case Status.NOT_DETERMINISTIC:
             return ["remove the randomness"]
         case Status.NOT_IN_CLASS if in_box:
