@@ -17,6 +17,7 @@ from revelu.errors import InputError, TargetError
 from revelu.network import zoo
 from revelu.oracle import (
     Float32,
+    InFloat32,
     Labels,
     Noisy,
     Normalised,
@@ -368,3 +369,64 @@ def test_a_degraded_target_says_its_inputs_where_the_target_does():
         revelu.open_oracle(degrade(NETWORK, Rounded(4)), dim_in=4)
     with pytest.raises(InputError, match="does not say how many inputs"):
         revelu.open_oracle(degrade(itself, Rounded(4)))
+
+
+# --- InFloat32 ---
+
+
+def summed_one_by_one(network, x):
+    """The answer to one row, every sum in float32 and in order."""
+    h, single = x.astype(np.float32), np.float32
+    for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        h = np.maximum(h, single(0)) if i else h
+        sums = []
+        for w in W.astype(single):
+            total = single(0)
+            for term in w * h:
+                total = single(total + term)
+            sums.append(total)
+        h = np.array(sums) + b.astype(single)
+    return h
+
+
+def test_sequential_sums_are_taken_in_order():
+    X = np.random.default_rng(1).standard_normal((5, NETWORK.dim_in))
+    expected = [summed_one_by_one(NETWORK, x) for x in X]
+    assert np.array_equal(InFloat32()(NETWORK)(X), expected)
+
+
+def test_pairwise_sums_of_many_terms_err_by_less():
+    network = zoo.random_network([256, 8, 1], seed=2)
+    X = np.random.default_rng(2).standard_normal((500, 256)).astype(np.float32).astype(float)
+    truth = InFloat32.truth(network)(X)
+    off = [np.std(InFloat32(how)(network)(X) - truth) for how in ("sequential", "pairwise")]
+    # Errors of n partial sums, each the size of the last on average, and of log2(n) levels.
+    assert 2.0 < off[0] / off[1] < 4.5
+    assert off[1] < np.finfo(np.float32).eps * np.std(truth)
+
+
+@pytest.mark.parametrize(("n", "kernel"), [(9, "pairwise"), (10, "sequential")])
+def test_by_batch_sums_by_the_number_of_rows(n, kernel):
+    X = np.random.default_rng(3).standard_normal((n, NETWORK.dim_in))
+    expected = InFloat32(kernel)(NETWORK)(X)
+    assert np.array_equal(InFloat32("by_batch", 10)(NETWORK)(X), expected)
+
+
+def test_what_is_computed_in_float32_may_be_degraded_further():
+    X = np.random.default_rng(4).standard_normal((7, NETWORK.dim_in))
+    once = InFloat32()(NETWORK)
+    assert np.array_equal(degrade(NETWORK, InFloat32(), Rounded(3))(X), Rounded(3)(once)(X))
+    again = pickle.loads(pickle.dumps(once))  # noqa: S301
+    assert np.array_equal(again(X), once(X))
+    assert once.dim_in == NETWORK.dim_in
+
+
+@pytest.mark.parametrize("arguments", [("other",), ("by_batch", 0)])
+def test_other_kernels_are_refused(arguments):
+    with pytest.raises(InputError):
+        InFloat32(*arguments)
+
+
+def test_only_a_network_is_computed_in_float32():
+    with pytest.raises(InputError, match="only a Network"):
+        InFloat32()(itself)

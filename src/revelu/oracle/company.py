@@ -6,7 +6,7 @@ Where rows are normalised or quantised together, the answer itself does.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import fdtri
@@ -26,21 +26,18 @@ Batch = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class Witnesses:
-    """Rows that are asked in several batches, and what their answers say of these.
+class Company:
+    """Compares answers to the same rows beside others.
 
     Attributes
     ----------
     oracle : Oracle
-    X : ndarray, shape (n, d)
-    growth : ndarray, shape (n,)
-        How terms grow with the radius of each.
-    Ys : tuple of ndarray, shape (n, k)
-        Their answers by batch, as answered.
     numbers : Numbers
-        What those are.
+        What it answers.
     repeats : Repeats
         How far rounding brings two answers to one row apart.
+    n_alone : int
+        How many rows are asked alone: one a request.
     same : float
         A batch repeats its answers where they differ by less than this share of what another
         batch makes.  Noise drawn anew differs so little at each of eight rows once in a thousand;
@@ -50,49 +47,56 @@ class Witnesses:
     """
 
     oracle: Oracle
-    X: FloatArray
-    growth: FloatArray
-    Ys: tuple[FloatArray, ...]
     numbers: Numbers
     repeats: Repeats
+    n_alone: int = 8
     same: float = 0.25
-    false_alarm: float = 1e-3
+    false_alarm: float = 1e-2
 
-    def depend_on_batch(self, size: FloatArray, batches: Iterable[Batch]) -> bool:
-        """Whether the last two batches differ by more than rounding, and repeat their answers.
+    def decides(
+        self,
+        answers: tuple[FloatArray, FloatArray],
+        growth: FloatArray,
+        size: FloatArray,
+        batches: Iterable[Batch],
+    ) -> bool:
+        """Whether two batches answer the same rows by more than rounding apart, and repeat that.
 
         Parameters
         ----------
+        answers : pair of ndarray, shape (n, k)
+            Of the rows in the one and in the other, as answered.
+        growth : ndarray, shape (n,)
+            How terms grow with the radius of each.
         size : ndarray, shape (k,)
-            Root mean square of answers.
+            Root mean square of lifted answers.
         batches : iterable of (X, Y)
-            Some that the last consists of, to be asked again.
+            What the other consists of, to be asked again.
 
         Raises
         ------
         DependsOnBatchError
-            If they differ by more than the rounding of float32 numbers, of which float64 ones
-            may be made.
+            If they lie further apart than the rounding of float32 numbers, of which float64 ones
+            may be made, brings them.
         """
-        d, (before, last) = self.oracle.dim_in, self.Ys[-2:]
-        lifted = np.abs(last - before) / self.growth[:, None]
-        apart = float((lifted / np.where(size > 0, size, 1.0)).max())
+        (first, second), d = answers, self.oracle.dim_in
+        apart = np.abs(second - first)
+        share = float((apart / growth[:, None] / np.where(size > 0, size, 1.0)).max())
         limit, single = (self.repeats.rounding(n, d) for n in (self.numbers, Numbers("float32")))
-        differ = apart > limit
+        differ = share > limit
         if self.numbers.grid is not None:
-            differ = self.repeats.leave_grid(self.numbers.grid, before, last)
+            differ = self.repeats.leave_grid(self.numbers.grid, first, second)
         is_alone = self.oracle.batch_rows == 1
-        absolute = float(np.abs(last - before).max())
-        if not differ or is_alone or not self._repeat(batches, absolute):
+        if not differ or is_alone or not self._repeat(batches, float(apart.max())):
             return False
-        if apart > max(limit, single):
+        if share > max(limit, single):
             error = DependsOnBatchError(
                 f"a row's answer depends on its batch: beside other rows {self.oracle.name} "
-                f"answers otherwise, by up to {apart:.2g} of its size, and beside the same ones "
+                f"answers otherwise, by up to {share:.2g} of its size, and beside the same ones "
                 "as before; ask for one row at a time (--batch 1, or batch=1 of open_oracle), or "
                 "have a model in its evaluation mode, with fixed ranges where it is quantised"
             )
-            error.apart = absolute
+            error.apart = float(apart.max())
             raise error
         return True
 
@@ -106,40 +110,8 @@ class Witnesses:
                     return False
         return True
 
-    def ask_beside(self, X: FloatArray) -> tuple[FloatArray, "Witnesses"]:
-        """Ask one batch of these rows and of others, and each of these alone, in one round.
-
-        They are the first of it, the last, and evenly in between.
-
-        Returns
-        -------
-        ndarray, shape (len(X), k)
-            The answers at ``X``, as answered.
-        Witnesses
-            With their answers alone, and as the last those in the large batch.
-        """
-        n = len(X) + len(self.X)
-        is_witness = np.zeros(n, dtype=bool)
-        is_witness[np.linspace(0, n - 1, len(self.X)).round().astype(int)] = True
-        rows = np.empty((n, X.shape[1]))
-        rows[is_witness], rows[~is_witness] = self.X, X
-        oracle = self.oracle
-        with oracle.phase("noise"), oracle.as_answered(), oracle.round():
-            Y = oracle(rows)
-            alone = np.vstack([oracle(x) for x in self.X[:, None]])
-        return Y[~is_witness], replace(self, Ys=(*self.Ys, alone, Y[is_witness]))
-
-    def apart(self) -> list[FloatArray]:
-        """Lifted answers in each batch but the last less those in the last, (n, k).
-
-        Of the log-ratios that the oracle takes, as far as they are finite.
-        """
-        Ys = [self.oracle.as_taken(Y) for Y in self.Ys]
-        finite = np.isfinite(Ys).all(axis=(0, 2))
-        return [(Y - Ys[-1])[finite] / self.growth[finite, None] for Y in Ys[:-1]]
-
-    def factor(self, sigma: FloatArray, n_free: int) -> float:
-        """By how much answers err more in the worst of the batches than in the last.
+    def factor(self, sigma: FloatArray, apart: Iterable[FloatArray], n_free: int) -> float:
+        """By how much answers err more in the worst of some batches than in one.
 
         Where both err independently, the mean square of what they lie apart is the sum of those
         of their errors.
@@ -147,10 +119,12 @@ class Witnesses:
         Parameters
         ----------
         sigma : ndarray, shape (k,)
-            Standard error of a lifted answer in the last, of ``n_free`` degrees of freedom.
+            Standard error of a lifted answer in the one, of ``n_free`` degrees of freedom.
+        apart : iterable of ndarray, shape (n, k)
+            Lifted answers to the same rows in the others, less those in the one.
         """
         errs, largest = sigma > 0.0, 1.0
-        for differences in self.apart():
+        for differences in apart:
             if not errs.any() or not len(differences):
                 continue
             # The outputs of one row err by what the same neurons do: a row counts once.
@@ -162,66 +136,74 @@ class Witnesses:
 
 @dataclass(frozen=True)
 class More:
-    """Answers on more stencils; none where the budget does not allow it.
+    """Answers on more stencils, in one batch; none where the budget does not allow it.
 
     Attributes
     ----------
     Y, lifted : ndarray, shape (n_stencils, n_points, k)
-    seen : Witnesses or None
-        Asked in the same batch, and in others.
+    apart : tuple of ndarray, shape (n, k)
+        Lifted answers to some of these rows beside a few others, and alone, less those in the
+        batch.
     """
 
     Y: FloatArray
     lifted: FloatArray
-    seen: Witnesses | None
+    apart: tuple[FloatArray, ...] = ()
 
-    def error(self, stencils: Stencils, otherwise: FloatArray) -> FloatArray:
+    def error(self, stencils: Stencils, otherwise: FloatArray, company: Company) -> FloatArray:
         """Standard error of a lifted answer by output, in the batches in which they err most.
 
         Without answers that of ``otherwise``, lifted ones of other stencils.
         """
         lifted = self.lifted if len(self.lifted) else otherwise
         measured = stencils.pooled_noise(lifted)
-        n_free = len(lifted) * stencils.n_free
-        return measured if self.seen is None else measured * self.seen.factor(measured, n_free)
+        return measured * company.factor(measured, self.apart, len(lifted) * stencils.n_free)
 
     def largest_difference(self, unit: FloatArray) -> float:
         """How far lifted answers to one row lie apart at most, in units ``(k,)``."""
-        apart = [] if self.seen is None else self.seen.apart()
-        return max((float(np.abs(A / unit).max(initial=0.0)) for A in apart), default=0.0)
+        return max((float(np.abs(A / unit).max(initial=0.0)) for A in self.apart), default=0.0)
 
 
 def ask_more(
-    oracle: Oracle, more: Stencils, rng: np.random.Generator, seen: Witnesses | None
+    oracle: Oracle, more: Stencils, rng: np.random.Generator, company: Company | None
 ) -> More:
-    """Answers on more stencils, in one batch with rows that were asked before.
+    """Ask more stencils, in one batch.
 
-    Those are given where answers are computed in few digits: then no batch is larger from now on.
+    Where answers are computed in few digits ``company`` is given: then a row of each stencil is
+    asked in a small batch, too, and some of these alone.  They lie in the first place of the
+    large batch, in the last and everywhere between.  From then on no batch is larger than that
+    one, or, where the budget has no room for it, than the first was.
 
     Raises
     ------
     DependsOnBatchError
         If a row is answered otherwise alone, by more than rounding.
     """
+    n = len(more.radii)
+    few = np.arange(n) * more.n_points + np.linspace(0, more.n_points - 1, n).round().astype(int)
+    lone = few[:: -(-n // company.n_alone)] if company is not None else few[:0]
+    few = few if company is not None else few[:0]
     X = more.inputs(rng, oracle.dim_in, oracle.box)
-    if not oracle.affords(len(X) + (0 if seen is None else 2 * len(seen.X))):
-        nothing = np.empty((0, more.n_points, oracle.dim_out))
-        if seen is not None:
-            oracle.batch_rows = min(oracle.batch_rows, len(seen.X) * more.n_points)
-        return More(nothing, nothing, None)
-    growth = more.growth(X, oracle.box)[:, None]
-    if seen is None:
-        with oracle.phase("noise"):
-            Y = oracle(X)
-    else:
-        answered, seen = seen.ask_beside(X)
-        alone = zip(seen.X[:, None], seen.Ys[-2][:, None], strict=True)
-        seen.depend_on_batch(root_mean_square(answered / growth), alone)
-        oracle.batch_rows = min(oracle.batch_rows, len(X) + len(seen.X))
-        Y = oracle.as_taken(answered)
+    if not oracle.affords(len(X) + len(few) + len(lone)):
+        if company is not None:
+            oracle.batch_rows = min(oracle.batch_rows, len(Stencils().radii) * more.n_points)
+        return More(*(np.empty((0, more.n_points, oracle.dim_out)),) * 2)
+    growth = more.growth(X, oracle.box)
+    with oracle.phase("noise"), oracle.as_answered(), oracle.round():
+        answered = oracle(X)
+        others = [(few, oracle(X[few]))] if len(few) else []
+        others += [(lone, np.vstack([oracle(X[i : i + 1]) for i in lone]))] if len(lone) else []
+    if company is not None:
+        alone, size = others[-1][1], root_mean_square(answered / growth[:, None])
+        again = ((X[i : i + 1], y[None]) for i, y in zip(lone, alone, strict=True))
+        company.decides((answered[lone], alone), growth[lone], size, again)
+        oracle.batch_rows = min(oracle.batch_rows, len(X))
+    Y, growth = oracle.as_taken(answered), growth[:, None]
+    apart = [(oracle.as_taken(Z) - Y[rows]) / growth[rows] for rows, Z in others]
+    finite = tuple(A[np.isfinite(A).all(axis=1)] for A in apart)
     lifted = more.grouped(Y / growth)
     alive = np.isfinite(lifted).all(axis=(1, 2))
-    return More(more.grouped(Y)[alive], lifted[alive], seen)
+    return More(more.grouped(Y)[alive], lifted[alive], finite)
 
 
 def root_mean_square(Y: FloatArray) -> FloatArray:

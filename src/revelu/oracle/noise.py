@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import SaturatedError, TargetError
-from revelu.oracle.company import Witnesses, ask_more, root_mean_square
+from revelu.oracle.company import Company, ask_more, root_mean_square
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
 from revelu.oracle.log_ratios import (
@@ -289,9 +289,9 @@ def measure_noise(
 
     Where the answers are float32 or half-precision numbers, or differ when they are asked again,
     140 more are asked as far as the budget allows: one error decides about all that follows.
-    What is computed in few digits errs by more or less with the rows of its batch: the 140 are one
-    batch with the eight, each of which is asked alone, too, 220 queries in all.  From then on the
-    oracle asks no larger batch, whose errors nobody has measured.
+    What is computed in few digits errs by more or less with the rows of its batch: the 140 are
+    one, 20 of them are asked in another, and some of these alone, 232 queries in all.  From then
+    on the oracle asks no larger batch, whose errors nobody has measured.
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
     numbers, it is switched to those numbers.
@@ -317,12 +317,13 @@ def measure_noise(
     """
     rng = np.random.default_rng(seed)
     X = stencils.inputs(rng, oracle.dim_in, oracle.box)
-    again = stencils.firsts
+    again = stencils.again
     growth = stencils.growth(X, oracle.box)
-    answered, seen = _asked_twice(oracle, X, again, growth, repeats)
-    answered_again, numbers = seen.Ys[-1], seen.numbers
+    answered, answered_again, numbers = _asked_twice(oracle, X, again, repeats)
+    company = Company(oracle, numbers, repeats)
     size = root_mean_square(answered / growth[:, None])
-    differs = seen.depend_on_batch(size, 2 * [(seen.X, answered_again)])
+    batches = (X[again], answered_again), (X[again], answered_again)
+    by_batch = company.decides((answered[again], answered_again), growth[again], size, batches)
     of_labels = answered.shape[1] == 1 and are_labels(answered)
     Y, Y_again, smallest = answered, answered_again, np.zeros(1)
     # Rows with a single 1 are probabilities as well, where they are certain.
@@ -340,8 +341,9 @@ def measure_noise(
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
-    differences = np.abs(Y_again[alive] - Y[again][alive]) / growth[again][alive, None] / unit
-    repeat_difference = float(differences.max())
+    is_finite = alive[again // stencils.n_points]
+    differences = (Y_again[is_finite] - Y[again][is_finite]) / growth[again][is_finite, None]
+    repeat_difference = float(np.abs(differences / unit).max(initial=0.0))
     is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
     if numbers.grid is not None:
         is_random = repeats.leave_grid(numbers.grid, answered[again], answered_again)
@@ -350,13 +352,13 @@ def measure_noise(
     spread = stencils.spread(stencils.grouped(Y)[stencils.is_gaussian(alive)])
     if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
-        more = ask_more(oracle, stencils.more, rng, seen if differs else None)
+        more = ask_more(oracle, stencils.more, rng, company if by_batch else None)
         measured = np.maximum(measured, stencils.pooled_noise(np.vstack([near, more.lifted])))
     elif law == "float32":
         # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
         near = lifted[stencils.is_gaussian(alive)[alive]]
-        more = ask_more(oracle, stencils.more, rng, seen)
-        measured = more.error(stencils, near)
+        more = ask_more(oracle, stencils.more, rng, company)
+        measured = more.error(stencils, near, company)
         repeat_difference = max(repeat_difference, more.largest_difference(unit))
         if len(more.Y) > 1:
             # What neurons make that are rarely on few places show.
@@ -367,8 +369,9 @@ def measure_noise(
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
         if numbers.is_half_precision and not oracle.takes_log_ratios:
-            more = ask_more(oracle, stencils.more_of_half_precision, rng, seen)
-            law, nu = _of_half_precision(stencils, more.error(stencils, lifted) / unit, nu)
+            more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
+            computed = more.error(stencils, lifted, company) / unit
+            law, nu = _of_half_precision(stencils, computed, nu)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
     return NoiseFloor(
         law=law,
@@ -526,9 +529,9 @@ def _of_log_ratios(P: FloatArray, errors: FloatArray) -> FloatArray:
 
 
 def _asked_twice(
-    oracle: Oracle, X: FloatArray, again: IntArray, growth: FloatArray, repeats: Repeats
-) -> tuple[FloatArray, Witnesses]:
-    """Answers at ``X``, and some of it again in a batch of its own; those rows are watched."""
+    oracle: Oracle, X: FloatArray, again: IntArray, repeats: Repeats
+) -> tuple[FloatArray, FloatArray, Numbers]:
+    """Answers at ``X``, at some of it again, and what numbers they are; these are watched."""
     with oracle.phase("noise"), oracle.as_answered():
         answered = oracle(X)
         answered_again = oracle(X[again])
@@ -538,8 +541,7 @@ def _asked_twice(
     numbers = read_numbers(answered)
     _check_size(oracle.name, answered)
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
-    Ys = (answered[again], answered_again)
-    return answered, Witnesses(oracle, X[again], growth[again], Ys, numbers, repeats)
+    return answered, answered_again, numbers
 
 
 def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:

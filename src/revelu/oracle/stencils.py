@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Stencils:
 
     @property
     def n_queries(self) -> int:
-        """How many queries they take, with the first point of each, which is asked again."""
+        """How many queries they take, with those that are asked again."""
         return len(self.radii) * (self.n_points + 1)
 
     @property
@@ -83,9 +83,15 @@ class Stencils:
         return replace(self, radii=(1.0,) * self.n_more, step=self.half_step)
 
     @property
-    def firsts(self) -> np.ndarray:
-        """Rows of the first point of each stencil."""
-        return np.arange(len(self.radii)) * self.n_points
+    def again(self) -> IntArray:
+        """Rows that are asked again: the first point of each stencil, and no far one.
+
+        What is beside a row is another then, where rows are normalised or quantised together:
+        the far ones decide by how much.  In place of the farthest the last point of the first.
+        """
+        firsts = np.arange(len(self.radii)) * self.n_points
+        firsts[np.argmax(self.radii)] = self.n_points - 1
+        return firsts
 
     @property
     def _turns(self) -> FloatArray:
