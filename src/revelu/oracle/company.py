@@ -199,11 +199,16 @@ def ask_more(
         company.decides((answered[lone], alone), growth[lone], size, again)
         oracle.batch_rows = min(oracle.batch_rows, len(X))
     Y, growth = oracle.as_taken(answered), growth[:, None]
-    apart = [(oracle.as_taken(Z) - Y[rows]) / growth[rows] for rows, Z in others]
-    finite = tuple(A[np.isfinite(A).all(axis=1)] for A in apart)
+    pairs = [(Y[rows] / growth[rows], oracle.as_taken(Z) / growth[rows]) for rows, Z in others]
     lifted = more.grouped(Y / growth)
     alive = np.isfinite(lifted).all(axis=(1, 2))
-    return More(more.grouped(Y)[alive], lifted[alive], finite)
+    return More(more.grouped(Y)[alive], lifted[alive], tuple(_apart(*pair) for pair in pairs))
+
+
+def _apart(Y: FloatArray, Z: FloatArray) -> FloatArray:
+    """``Z - Y`` of the rows where both are finite, (n, k) each."""
+    finite = (np.isfinite(Y) & np.isfinite(Z)).all(axis=1)
+    return Z[finite] - Y[finite]
 
 
 def root_mean_square(Y: FloatArray) -> FloatArray:
