@@ -8,7 +8,7 @@ import pytest
 import revelu
 from revelu.network import add_networks, zoo
 from revelu.numerics.gauss_newton import Stop
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import Oracle, degradations, measure_noise
 from revelu.recover.fit.fit import Fit
 from revelu.recover.fit.from_lines import FromLines, WorkEndsError
 from revelu.recover.fit.from_rows import FromRows
@@ -244,11 +244,23 @@ def test_what_spare_neurons_change_is_what_answers_less_held_features_do():
 
 @pytest.mark.parametrize(("widths", "queries"), [([200, 8, 4], 1.35), ([250, 6, 10], 1.6)], ids=str)
 def test_answers_in_the_span_count_where_all_coordinates_are_fitted(widths, queries):
-    target = InFloat32(zoo.random_network(widths, seed=1))
-    recovery = revelu.extract(target, dim_in=widths[0], seed=1)
+    # Whether a line more is measured depends on the last digits: these are no machine's.
+    network, in_order = zoo.random_network(widths, seed=1), degradations.InFloat32()
+    recovery = revelu.extract(in_order(network), seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert nrmse(recovery.network, in_order.truth(network)) < 1e-6
+    assert recovery.ledger.n_recovery < queries * network.n_parameters
+
+
+@pytest.mark.parametrize("widths", [[200, 8, 4], [250, 6, 10]], ids=str)
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_networks_are_certified_whose_errors_depend_on_the_batch(widths, seed):
+    """Those of NumPy's products do on some machines: large ones are summed in another order."""
+    target = InFloat32(zoo.random_network(widths, seed=seed))
+    recovery = revelu.extract(target, dim_in=widths[0], seed=seed)
     assert recovery.status is Status.RECOVERED, recovery.evidence
     assert nrmse(recovery.network, target.truth) < 1e-6
-    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+    assert recovery.ledger.n_recovery < 2.0 * target.truth.n_parameters
 
 
 def test_whole_steps_find_a_network_from_rows_that_err():
