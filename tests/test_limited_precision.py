@@ -16,7 +16,16 @@ from revelu.adapters.demos import demo_path
 from revelu.certify import certify, examine
 from revelu.certify.tolerances import Agreement
 from revelu.network import to_log_ratios, zoo
-from revelu.oracle import Float32, Noisy, Normalised, Oracle, Rounded, degrade, measure_noise
+from revelu.oracle import (
+    Float32,
+    InFloat32,
+    Noisy,
+    Normalised,
+    Oracle,
+    Rounded,
+    degrade,
+    measure_noise,
+)
 from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.numbers import are_written_float32
 from revelu.recover.fit.search import is_explained, refine, sharpen
@@ -37,6 +46,10 @@ def nrmse(found, truth, seed=3):
     ("degradations", "error", "law"),
     [
         ([Float32()], 3e-7, "float32"),
+        ([InFloat32("sequential")], 3e-7, "float32"),
+        ([InFloat32("pairwise")], 3e-7, "float32"),
+        ([InFloat32("by_batch", 64)], 3e-7, "float32"),
+        ([InFloat32("by_batch", 64), Rounded(4)], 3e-4, "rounded"),
         ([Rounded(6)], 3e-6, "rounded"),
         ([Rounded(4)], 3e-4, "rounded"),
         ([Float32(), Rounded(4), Float32()], 3e-4, "rounded"),
@@ -497,7 +510,7 @@ def test_decimals_of_few_digits_are_not():
     assert are_written_float32(np.array([[float(str(y)) for y in r] for r in Y.astype("f4")]))
 
 
-class InFloat32:
+class Trained:
     """A model of scikit-learn that is trained, and computes in float32.
 
     Attributes
@@ -527,7 +540,7 @@ def mostly_small(seed):
     model = MLPRegressor(
         hidden_layer_sizes=(6, 4), max_iter=300, learning_rate_init=0.01, random_state=seed
     )
-    return InFloat32(model, X, (y - y.mean()) / y.std())
+    return Trained(model, X, (y - y.mean()) / y.std())
 
 
 @pytest.mark.parametrize("seed", [1, 4])
@@ -569,7 +582,7 @@ def of_wine(seed):
     model = MLPClassifier(
         (20,), alpha=1.0, max_iter=300, learning_rate_init=0.03, random_state=seed
     )
-    return InFloat32(model, *load_wine(return_X_y=True))
+    return Trained(model, *load_wine(return_X_y=True))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from revelu.oracle.numbers import Numbers
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
-from revelu.types import FloatArray
+from revelu.types import FloatArray, IntArray
 
 # The law of answers that depend on the rows beside them.
 BY_BATCH = "by batch"
@@ -179,36 +179,44 @@ def ask_more(
     DependsOnBatchError
         If a row is answered otherwise alone, by more than rounding.
     """
-    n = len(more.radii)
-    few = np.arange(n) * more.n_points + np.linspace(0, more.n_points - 1, n).round().astype(int)
-    lone = few[:: -(-n // company.n_alone)] if company is not None else few[:0]
-    few = few if company is not None else few[:0]
     X = more.inputs(rng, oracle.dim_in, oracle.box)
-    if not oracle.affords(len(X) + len(few) + len(lone)):
-        if company is not None:
+    few, lone = np.empty(0, dtype=int), np.empty(0, dtype=int)
+    if company is not None:
+        n = len(more.radii)
+        few = np.arange(n) * more.n_points + _spread(n, more.n_points)
+        lone = few[_spread(company.n_alone, n)]
+        if not oracle.affords(len(X) + len(few) + len(lone)):
             oracle.batch_rows = min(oracle.batch_rows, len(Stencils().radii) * more.n_points)
-        return More(*(np.empty((0, more.n_points, oracle.dim_out)),) * 2)
-    growth = more.growth(X, oracle.box)
+    if not oracle.affords(len(X) + len(few) + len(lone)):
+        nothing = np.empty((0, more.n_points, oracle.dim_out))
+        return More(nothing, nothing)
+    growth, batches = more.growth(X, oracle.box)[:, None], [few, *lone[:, None]]
     with oracle.phase("noise"), oracle.as_answered(), oracle.round():
         answered = oracle(X)
-        others = [(few, oracle(X[few]))] if len(few) else []
-        others += [(lone, np.vstack([oracle(X[i : i + 1]) for i in lone]))] if len(lone) else []
+        others = [oracle(X[rows]) for rows in batches if len(rows)]
+    Y, lifted_apart = oracle.as_taken(answered), []
     if company is not None:
-        alone, size = others[-1][1], root_mean_square(answered / growth[:, None])
-        again = ((X[i : i + 1], y[None]) for i, y in zip(lone, alone, strict=True))
-        company.decides((answered[lone], alone), growth[lone], size, again)
         oracle.batch_rows = min(oracle.batch_rows, len(X))
-    Y, growth = oracle.as_taken(answered), growth[:, None]
-    pairs = [(Y[rows] / growth[rows], oracle.as_taken(Z) / growth[rows]) for rows, Z in others]
+        of_few, of_lone = others[0], np.vstack(others[1:])
+        alone = zip(X[lone, None], of_lone[:, None], strict=True)
+        size = root_mean_square(answered / growth)
+        company.decides((answered[lone], of_lone), growth[lone, 0], size, alone)
+        for rows, Z in ((few, of_few), (lone, of_lone)):
+            lifted_apart.append(_apart(Y[rows], oracle.as_taken(Z), growth[rows]))
     lifted = more.grouped(Y / growth)
     alive = np.isfinite(lifted).all(axis=(1, 2))
-    return More(more.grouped(Y)[alive], lifted[alive], tuple(_apart(*pair) for pair in pairs))
+    return More(more.grouped(Y)[alive], lifted[alive], tuple(lifted_apart))
 
 
-def _apart(Y: FloatArray, Z: FloatArray) -> FloatArray:
-    """``Z - Y`` of the rows where both are finite, (n, k) each."""
+def _spread(n: int, among: int) -> IntArray:
+    """``n`` places of 0 to ``among - 1``, the first, the last and evenly between."""
+    return np.linspace(0, among - 1, n).round().astype(int)
+
+
+def _apart(Y: FloatArray, Z: FloatArray, growth: FloatArray) -> FloatArray:
+    """``(Z - Y) / growth`` of the rows where both are finite, (n, k) each."""
     finite = (np.isfinite(Y) & np.isfinite(Z)).all(axis=1)
-    return Z[finite] - Y[finite]
+    return np.asarray((Z[finite] - Y[finite]) / growth[finite])
 
 
 def root_mean_square(Y: FloatArray) -> FloatArray:

@@ -290,7 +290,7 @@ def measure_noise(
     Where the answers are float32 or half-precision numbers, or differ when they are asked again,
     140 more are asked as far as the budget allows: one error decides about all that follows.
     What is computed in few digits errs by more or less with the rows of its batch: the 140 are
-    one, 20 of them are asked in another, and some of these alone, 232 queries in all.  From then
+    one, 20 of them are asked in another, and eight of these alone, 232 queries in all.  From then
     on the oracle asks no larger batch, whose errors nobody has measured.
     Where the answers turn out to be probabilities, the oracle is switched to
     log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
