@@ -288,7 +288,8 @@ class _Attack:
         def ask(X: FloatArray) -> FloatArray:
             if time.monotonic() - self.began > self.patience * self.limits.seconds:
                 raise LimitReachedError(f"the {limits.seconds:.0f} seconds allowed are over")
-            with self.base.phase(outer.current_phase):
+            spread = self.base.spread_out(outer.rows_a_request)
+            with self.base.phase(outer.current_phase), spread:
                 return self.ask(X)
 
         outer = Oracle(
@@ -300,6 +301,7 @@ class _Attack:
             max_seconds=round(limits.seconds, 1),
             clock=limits.clock,
         )
+        outer.check_requests = self.base.check_requests
         return outer
 
     def _account(self, outer: Oracle, status: Status) -> None:

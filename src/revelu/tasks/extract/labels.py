@@ -135,7 +135,8 @@ class _Labelled(Oracle):
         self._inner = inner
 
     def _ask(self, X: FloatArray) -> FloatArray:
-        with self._inner.as_answered(), self._inner.phase(self.current_phase):
+        spread = self._inner.spread_out(self.rows_a_request)
+        with self._inner.as_answered(), self._inner.phase(self.current_phase), spread:
             return as_labels(self._inner(X))
 
     @property
