@@ -357,9 +357,18 @@ class Oracle:
         return request_sizes(n, self.batch_rows, self.rows_a_request)
 
     @contextmanager
-    def overtime(self) -> Iterator[None]:
-        """Let a few more answers be asked for after the seconds allowed: what a result is worth."""
+    def overtime(self, share: float | None = None) -> Iterator[None]:
+        """Let a few more answers be asked for after the seconds allowed: what a result is worth.
+
+        Parameters
+        ----------
+        share : float, optional
+            Of the seconds allowed, from now on, where they are over; without it there is no limit.
+        """
         before, self.max_seconds = self.max_seconds, None
+        if before is not None and share is not None:
+            spent = 0.0 if self._started is None else self._clock() - self._started
+            self.max_seconds = max(before, spent + share * before)
         try:
             yield
         finally:

@@ -13,7 +13,7 @@ from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.job import Refusal, given_inputs, open_target
+from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates, within_rounding
 
@@ -94,7 +94,7 @@ def verify(
     if oracle.dim_target != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
     # The checks of an extraction's own certificate must not be asked again: another stream.
-    rows = given_inputs(inputs, oracle)
+    rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
         return job.finished(_verified(job, network))
@@ -117,6 +117,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     compared = network_in_coordinates(network, oracle.domain)
     compared = to_log_ratios(compared) if oracle.takes_log_ratios else compared
     verdict = job.verify(compared, noise)
+    if verdict.status is Status.UNVERIFIED:
+        verdict = job.settle(compared, noise) or verdict
     evidence = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
@@ -132,8 +134,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         is_classifier=oracle.takes_log_ratios,
         details={"probabilities": oracle.takes_log_ratios},
         domain=oracle.where,
+        held={} if oracle.domain is None else oracle.domain.held,
     )
     if oracle.domain is None:
         return found
     inner = network_in_coordinates(network, oracle.domain)
-    return within_rounding(found, network, inner, oracle.domain, job.rng, job.inputs)
+    return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
