@@ -238,7 +238,10 @@ def _statement(
     text += " (1 fresh check" if n == 1 else f" ({n:,} fresh checks"
     if examination.is_remote:
         n_requests = examination.n_requests
+        # Rows that travel together are answered together: they are one trial of who answers.
+        other = _percent(upper_bound(0, n_requests, CONFIDENCE))
         text += f" in {n_requests:,} request{'s' * (n_requests != 1)}"
+        text += f", less than {other} of which another model answers" if bound is not None else ""
     if n_failures and bound is not None:
         text += f", of which {n_failures} differ{'s' * (n_failures == 1)}"
     n_structural = int((examination.is_compared & ~examination.is_drawn).sum())
@@ -250,10 +253,6 @@ def _statement(
 def _remarks(examination: Examination, standard: Standard) -> list[str]:
     """What was not checked."""
     found = []
-    if examination.is_remote and (n := examination.n_requests):
-        # Rows that travel together are answered together: they are one trial of who answers.
-        bound = _percent(upper_bound(0, n, CONFIDENCE))
-        found.append(f"that another model answers was tried {n:,} times: in less than {bound}")
     if examination.n_skipped:
         found.append(f"the budget left out {examination.n_skipped:,} checks")
     n_silent = int((~examination.is_compared).sum())

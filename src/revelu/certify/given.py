@@ -51,7 +51,7 @@ def fidelity_statement(fidelity: Fidelity) -> str:
 def pattern_of(
     rows: FloatArray, wrong: BoolArray, names: Sequence[str] = (), *, most_values: int = 10
 ) -> str:
-    """Say what all wrong rows have in common that most others have not: a value of a column.
+    """Say what all wrong rows have in common, and most that have it are wrong: columns' values.
 
     Parameters
     ----------
@@ -73,18 +73,17 @@ def pattern_of(
     >>> pattern_of(rows, rows[:, 1] == 1, ("age", "sex"))
     'all with sex = 1'
     """
-    found, best = "", 0.5
     if not wrong.any() or wrong.all():
-        return found
+        return ""
+    said, alike = list[str](), np.ones(len(rows), dtype=bool)
     for j, column in enumerate(rows.T):
         value = column[wrong][0]
-        if len(np.unique(column)) > most_values or (column[wrong] != value).any():
-            continue
-        share = float(wrong[column == value].mean())
-        if share > best or (share == best and not found):
+        few = len(np.unique(column)) <= most_values
+        if few and (column[wrong] == value).all() and (column != value).any():
             name = names[j] if j < len(names) else f"column {j}"
-            found, best = f"all with {name} = {value:g}", share
-    return found
+            said.append(f"{name} = {value:g}")
+            alike &= column == value
+    return f"all with {' and '.join(said)}" if said and wrong[alike].mean() > 0.5 else ""
 
 
 def _labels_equal(given: Examination) -> float | None:

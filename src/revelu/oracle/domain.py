@@ -449,7 +449,9 @@ def _shrunk_root(
     seen = np.linalg.eigvalsh(S)
     values, vectors = np.linalg.eigh((1.0 - share) * S + share * np.eye(d))
     words, floor = "mean and covariance", least * float(values[-1])
-    if share > much:
+    if share > 1.0 - much:
+        words = "mean and standard deviations"
+    elif share > much:
         words += f", its correlations {share:.0%} weaker for want of rows"
     if seen[0] < max(values[0], floor) / widened**2:
         words += ", but wider where columns are all but collinear"

@@ -105,7 +105,7 @@ def _with_exceptions(said: Verdict, account: Mapping[str, Any]) -> Verdict:
             which = f"{n_wrong:,} of the {n:,} {fidelity['source']} disagree"
             words = said.words.replace("fresh queries disagree", which)
             return Verdict(f"{words}, {pattern}" if pattern else words, said.tone)
-    if status != "recovered":
+    if status != "recovered" or not certificate.get("passed"):
         return said
     words, tone = said
     if held := account.get("held"):
@@ -132,7 +132,6 @@ def _elsewhere(beyond: Mapping[str, Any]) -> str:
         return "it differs at inputs that the search has met"
     far = f"{distance:.2g} times as far out as most and farther" if (distance or 0.0) > 1.5 else ""
     return f"{n_wrong:,} of {n:,} {far or 'that were sought'} differ"
-
 
 
 def _of_part(words: str, account: Mapping[str, Any], tone: str) -> Verdict:

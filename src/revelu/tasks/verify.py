@@ -119,7 +119,7 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     verdict = job.verify(compared, noise)
     if verdict.status is Status.UNVERIFIED:
         verdict = job.settle(compared, noise) or verdict
-    evidence = (verdict.limit,) if verdict.limit else ()
+    evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
     warnings: tuple[str, ...] = ()

@@ -97,6 +97,9 @@ def attempt(
         if certificate is None or seen is None:
             candidate = replace(candidate, obstacles=(*candidate.obstacles, verdict.limit))
             return Attempt(method, candidate, Status.BUDGET_EXHAUSTED, n_before=n_before)
+        if verdict.status is Status.NOT_DETERMINISTIC:
+            candidate = replace(candidate, obstacles=(verdict.limit, *candidate.obstacles))
+            return Attempt(method, candidate, verdict.status, certificate, n_before)
         if candidate.merged_l2 is not None:
             certificate = with_l2_bound(certificate, candidate, seen)
         status = _verified(candidate, certificate, verdict.status)

@@ -100,6 +100,7 @@ def _run(
         paid = tried.candidate.paid | paid
         # Answers that have turned out to be labels have no slopes to go by.
         is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
+        is_over |= tried.status is Status.NOT_DETERMINISTIC
         method = None if is_over else _next(known, tried)
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
@@ -130,7 +131,9 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     last = attempts[-1]
     # Another start has resolved what this one took for curved: deep networks bend so often.
     resolved = (a.method == last.method and a.why not in _NO_PIECES for a in attempts)
-    if last.status is Status.RECOVERED or (last.why in _NO_PIECES and not any(resolved)):
+    if last.status in {Status.RECOVERED, Status.NOT_DETERMINISTIC} or (
+        last.why in _NO_PIECES and not any(resolved)
+    ):
         return last
     found = [a for a in attempts if a.candidate.network is not None]
     if found:

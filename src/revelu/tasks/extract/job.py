@@ -32,11 +32,12 @@ class Verdict:
     Attributes
     ----------
     status : Status
-        ``RECOVERED``, ``UNVERIFIED``, or ``BUDGET_EXHAUSTED`` where a limit was met.
+        ``RECOVERED``, ``UNVERIFIED``, ``BUDGET_EXHAUSTED`` where a limit was met, or
+        ``NOT_DETERMINISTIC`` where inputs that differed do not when they are asked again.
     seen : Examination or None
         What it rests on; None, like the certificate, where the limit left no answers.
     limit : str
-        Which limit that was.
+        Which limit that was, or what was seen.
     """
 
     status: Status
@@ -105,7 +106,8 @@ class CertifyingJob(Job):
             with self.oracle.spread_out(self.rows_a_request):
                 given = self._on_inputs(network, noise)
                 seen = self._examine(network, noise, first, structural=True)
-                if seen.passed and self.checks > first:
+                agrees = seen.passed and (given is None or not (given.ratio > 1.0).any())
+                if agrees and self.checks > first:
                     seen += self._examine(network, noise, self.checks - first, structural=False)
         except LimitReachedError as error:
             return Verdict(Status.BUDGET_EXHAUSTED, limit=str(error))
@@ -115,6 +117,8 @@ class CertifyingJob(Job):
         seen = sum((e for e in held if seen.passed and not e.passed), start=seen)
         self.earlier.append(fresh)
         certificate = certify(seen, given)
+        if reason := self._answered_otherwise(fresh):
+            return Verdict(Status.NOT_DETERMINISTIC, certificate, seen, reason)
         agrees = seen.passed or not len(seen.X)
         certificate = replace(certificate, passed=certificate.passed and agrees)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
@@ -122,6 +126,46 @@ class CertifyingJob(Job):
             status = self._too_few()
         # What is wrong at an input given is looked for there.
         return Verdict(status, certificate, seen if given is None else seen + given)
+
+    def _answered_otherwise(
+        self, seen: Examination, *, most: int = 16, few: float = 0.2, much: float = 0.01
+    ) -> str:
+        """Say whether a few inputs that differ do not when they are asked again.
+
+        Then some requests, or rows, are answered by another model, or not in their order, and no
+        network is to be looked for where they differ.
+
+        Parameters
+        ----------
+        most : int
+            Rows that are asked again, in another request.
+        few : float
+            Share of the inputs drawn that may differ: else it is the network that is wrong.
+        much : float
+            By which answers have to change, relative to what they vary by: what the number of rows
+            in a request does to the last digits is no other model.
+        """
+        wrong = _wrong_drawn(seen)
+        if not wrong.any() or wrong.mean() > few or seen.noise.law == "random":
+            return ""
+        again = seen.only(wrong & (np.cumsum(wrong) <= most))
+        try:
+            with self.oracle.phase("verify"), self.oracle.as_answered():
+                Y = self.oracle(again.X)
+        except LimitReachedError:
+            return ""
+        repeated = replace(again, answered=Y, is_drawn=np.zeros(len(Y), dtype=bool))
+        with np.errstate(invalid="ignore"):  # infinite where the target is saturated
+            apart = np.abs(repeated.Y - again.Y) > much * seen.spread
+        n = int((apart.any(axis=1) & (repeated.ratio <= 1.0)).sum())
+        if not n:
+            return ""
+        where = len(np.unique(seen.requests[wrong])) if seen.requests is not None else 1
+        return (
+            f"{n} of {len(Y)} inputs that differed, in {where:,} of {_n_requests(seen):,} "
+            "requests, agree when they are asked again: another model answers some requests, or "
+            "answers change places"
+        )
 
     def _too_few(self) -> Status:
         """The budget left no more checks, or the target is saturated nearly everywhere."""
@@ -156,7 +200,7 @@ class CertifyingJob(Job):
         try:
             with self.oracle.spread_out(self.rows_a_request):
                 given = self._on_inputs(network, noise)
-                if given is not None and not (given.ratio[given.is_compared] <= 1.0).all():
+                if given is not None and (given.ratio > 1.0).any():
                     return None
                 n_wrong = 0
                 for i in range(FACTOR * portions):
@@ -246,6 +290,10 @@ class CertifyingJob(Job):
         certificate = certify(seen, self.given and self.given.by(network))
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         return Verdict(status, certificate, seen)
+
+
+def _n_requests(seen: Examination) -> int:
+    return 1 if seen.requests is None else int(seen.requests.max(initial=0)) + 1
 
 
 def _wrong_drawn(seen: Examination) -> BoolArray:
