@@ -234,9 +234,19 @@ class _Attack:
         self.notes: list[str] = []
 
     def find_network(self, limits: Limits, *, labels: bool = False) -> Recovery | None:
+        domain, rows = self.base.domain, None
+        if domain is not None and domain.rows is not None and len(domain.rows):
+            # What is wrong at rows of the data that the domain is like is no copy there.
+            rows = domain.to_coordinates(domain.rows[: self.checks])
+
         def search(oracle: Oracle) -> Recovery:
             return extract(
-                oracle, seed=self.seed, checks=self.checks, progress=self.progress, labels=labels
+                oracle,
+                seed=self.seed,
+                checks=self.checks,
+                progress=self.progress,
+                labels=labels,
+                inputs=rows,
             )
 
         found = self._searched(limits, search)

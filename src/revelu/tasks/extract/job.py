@@ -247,7 +247,7 @@ class CertifyingJob(Job):
         if self.given is None:
             parts = [
                 examine_rows(rows, network, self.oracle, noise, source)
-                for rows, source in self._rows_given()
+                for rows, source in self.rows_given()
                 if len(rows)
             ]
             if not parts:
@@ -255,7 +255,7 @@ class CertifyingJob(Job):
             self.given = sum(parts[1:], start=parts[0])
         return self.given.by(network)
 
-    def _rows_given(self) -> list[tuple[FloatArray, str]]:
+    def rows_given(self) -> list[tuple[FloatArray, str]]:
         """What the certificate is judged on besides: the target's inputs, and what they are called.
 
         Of rows of the data no more than a third of a budget is left for.
