@@ -29,12 +29,19 @@ class Standard:
         deviations of it may be noise alone, unless the network predicts it.
     sigmas : float
         Standard errors by which answers and predictions must correlate for that.
+    more, failures, confidence : int, int, float
+        Where a few inputs drawn may differ: so many times the checks, of which so many differ,
+        bound their share, at that confidence, as none of the checks does at 95%: 11.6 / 4 n is
+        less than 3.0 / n.
     """
 
     rms_factor: float = 2.5
     largest_share: float = 0.1
     above_noise: float = 1.5
     sigmas: float = 4.0
+    more: int = 4
+    failures: int = 4
+    confidence: float = 0.99
 
     def drowned(self, examination: Examination) -> BoolArray:
         """Tell which outputs vary by less than ten times their answers' own errors, shape (k,).
@@ -80,11 +87,6 @@ class Standard:
         return np.asarray(np.where(asked, rms / np.where(asked, own, 1.0), 0.0))
 
 
-# Four times the checks, of which so many fail, bound the share of failures at 99% confidence as
-# none of the checks does at 95%: 11.6 / 4 n < 3.0 / n.
-FACTOR, MOST_FAILURES, STRICTER = 4, 4, 0.99
-
-
 def certify(
     examination: Examination,
     given: Examination | None = None,
@@ -118,14 +120,15 @@ def certify(
     objections = [*_foreign(examination), *_objections(examination, standard)]
     fidelity = None if given is None else fidelity_of(given)
     failed = given is not None and bool((given.ratio > 1.0).any())
-    allowed = MOST_FAILURES if allows_failures else 0
-    agrees = n_failures <= allowed
-    confidence = STRICTER if n_failures and agrees else CONFIDENCE
+    agrees = n_failures <= (standard.failures if allows_failures else 0)
+    confidence = standard.confidence if n_failures and agrees else CONFIDENCE
     bound = upper_bound(n_failures, n, confidence) if n else 1.0
     beyond = _beyond(examination, structural & ~within, bound)
     sentences = [
         *objections,
-        _statement(examination, gaussian, n_failures, applied, bound if agrees else None),
+        _statement(
+            examination, gaussian, n_failures, applied, bound if agrees else None, confidence
+        ),
         *([] if beyond is None else [beyond.words]),
         *([] if fidelity is None else [fidelity_statement(fidelity)]),
         *_remarks(examination, standard),
@@ -210,6 +213,7 @@ def _statement(
     n_failures: int,
     applied: FloatArray,
     bound: float | None,
+    confidence: float,
 ) -> str:
     """The sentence on the inputs drawn.
 
@@ -217,7 +221,7 @@ def _statement(
     ----------
     applied : ndarray, shape (k,)
         The largest tolerances used, by output.
-    bound : float or None
+    bound, confidence : float or None, float
         On the share of inputs that differ; None where more differ than may.
     """
     n = int(gaussian.sum())
@@ -230,7 +234,6 @@ def _statement(
     if bound is None:
         text = f"{_percent(n_failures / n)} of {inputs} differ by more than {limit}"
     else:
-        confidence = STRICTER if n_failures else CONFIDENCE
         text = (
             f"at {confidence:.0%} confidence less than {_percent(bound)} of {inputs} "
             f"differ by more than {limit}"

@@ -31,10 +31,6 @@ log = logging.getLogger(__name__)
 # small enough that 784 float64 inputs make a request of 6 MB.
 BATCH_ROWS = 1024
 
-# Requests over which a certificate's checks are spread: a second model that answers one request in
-# a hundred is missed by as many once in fifty times (0.99^390 < 0.02).
-CHECK_REQUESTS = 400
-
 Ask = Callable[[FloatArray], Any]
 Listener = Callable[["Oracle", str], None]
 
@@ -84,7 +80,8 @@ class Oracle:
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
     check_requests : int
-        Requests that a certificate's checks may take; fewer where the pace allows few.
+        Requests that a certificate's checks may take; fewer where the pace allows few.  A second
+        model that answers one in a hundred is missed by 400 once in fifty times: 0.99^390 < 0.02.
     rows_a_request : int or None
         On average, of a round that is :meth:`spread_out`.
     was_ended : bool
@@ -95,6 +92,8 @@ class Oracle:
     InputError
         If an argument makes no sense.
     """
+
+    check_requests: int = 400
 
     def __init__(
         self,
@@ -151,7 +150,6 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
         self.client = client
-        self.check_requests = CHECK_REQUESTS
         self.rows_a_request: int | None = None
         self._image: tuple[int, int, int] | None = None
         if image is not None:

@@ -5,14 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.certify import (
-    FACTOR,
-    MOST_FAILURES,
-    Examination,
-    certify,
-    examine,
-    examine_rows,
-)
+from revelu.certify import Examination, Standard, certify, examine, examine_rows
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Domain, NoiseFloor
@@ -59,6 +52,8 @@ class CertifyingJob(Job):
         data that a domain is like.
     first_checks : int
         Of a first look, which a wrong network fails, cheaply.
+    standard : Standard
+        What answers must show.
     earlier : list of Examination
         The answers of every certificate so far.
     given : Examination or None
@@ -68,6 +63,7 @@ class CertifyingJob(Job):
     checks: int
     inputs: FloatArray | None = None
     first_checks: int = 256
+    standard: Standard = Standard()  # noqa: RUF009 - frozen
     earlier: list[Examination] = field(default_factory=list, init=False)
     given: Examination | None = field(default=None, init=False)
 
@@ -191,7 +187,7 @@ class CertifyingJob(Job):
         """
         held = [e.by(network) for e in self.earlier]
         wrong = sum(int(_wrong_drawn(e).sum()) for e in held)
-        if wrong > MOST_FAILURES or any(e.is_foreign.any() for e in held):
+        if wrong > self.standard.failures or any(e.is_foreign.any() for e in held):
             return None
         self.tell("verifying on more inputs drawn")
         seen: Examination | None = None
@@ -203,13 +199,13 @@ class CertifyingJob(Job):
                 if given is not None and (given.ratio > 1.0).any():
                     return None
                 n_wrong = 0
-                for i in range(FACTOR * portions):
+                for i in range(self.standard.more * portions):
                     if i >= portions and not (wrong or n_wrong):
                         break
                     more = self._examine(network, noise, n, structural=False)
                     seen = more if seen is None else seen + more
                     n_wrong = int(_wrong_drawn(seen).sum())
-                    if n_wrong > MOST_FAILURES:
+                    if n_wrong > self.standard.failures:
                         break
         except LimitReachedError:
             pass
@@ -235,8 +231,8 @@ class CertifyingJob(Job):
         if n_new:
             self.earlier.append(seen)
         others = [e.only(~e.is_drawn | _wrong_drawn(e)).sought() for e in held]
-        enough = n_new >= FACTOR * self.checks
-        certificate = certify(sum(others, start=seen), given, allows_failures=enough)
+        enough = n_new >= self.standard.more * self.checks
+        certificate = certify(sum(others, start=seen), given, self.standard, allows_failures=enough)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             status = self._too_few()
