@@ -5,9 +5,11 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from revelu.adapters import named_network
 from revelu.errors import InputError
-from revelu.network import Network, to_log_ratios
+from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
@@ -122,9 +124,10 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
-    warnings: tuple[str, ...] = ()
+    warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if oracle.takes_log_ratios:
-        warnings = ("the answers are probabilities: logits are compared up to a common shift",)
+        said = "the answers are probabilities: logits are compared up to a common shift"
+        warnings = (*warnings, said)
     found = replace(
         given,
         status=verdict.status,
@@ -140,3 +143,21 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         return found
     inner = network_in_coordinates(network, oracle.domain)
     return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
+
+
+def _unread(network: Network, domain: Domain | None) -> tuple[str, ...]:
+    """Name columns that a network does not read, which may have been held where it was found."""
+    if isinstance(network, LayeredNetwork) or not network.n_hidden:
+        return ()
+    read = (network.weights[0] != 0).any(axis=0)
+    if network.skip is not None:
+        read |= (network.skip[0] != 0).any(axis=0)
+    unread = np.flatnonzero(~read).tolist()
+    if not unread or not read.any():
+        return ()
+    names = () if domain is None else domain.names
+    said = ", ".join(names[j] if j < len(names) else str(j) for j in unread[:8])
+    are, they = ("is", "it was") if len(unread) == 1 else ("are", "they were")
+    columns = f"column{'s' * (len(unread) > 1)} {said} {are} not read by the network"
+    more = f"it may have been recovered where {they} held, and says nothing of other values"
+    return (f"{columns}: {more}",)
