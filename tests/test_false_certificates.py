@@ -211,7 +211,7 @@ def test_a_network_that_overflows_where_the_target_does_not_is_not_certified(out
     assert 0.5 < certificate.fraction_within < 1.0
 
 
-def test_a_certificate_that_fails_far_out_only_says_so():
+def test_a_certificate_of_what_is_wrong_far_out_only_says_so():
     network = zoo.random_network([6, 8, 1], seed=2)
     (W, A), (b, c) = network.weights, network.biases
     far = np.vstack([W, [30.0, 0, 0, 0, 0, 0]])
@@ -219,8 +219,12 @@ def test_a_certificate_that_fails_far_out_only_says_so():
     certificate = certificate_of(network, target)
     assert certificate.fraction_within == 1.0
     assert certificate.structural_within < 1.0
-    assert not certificate.passed
-    assert "in the tails differ by more than their tolerance" in certificate.statement
+    assert certificate.passed  # of N(0, I), and it says where it is wrong
+    beyond = certificate.beyond
+    assert beyond.n_wrong == round((1.0 - certificate.structural_within) * beyond.n_inputs)
+    assert beyond.distance > 2.0
+    assert beyond.share < 1e-4 < certificate.share_wrong
+    assert "tails) differ by more than their tolerance" in certificate.statement
 
 
 def test_more_checks_than_memory_holds_are_cut_to_the_budget_first():

@@ -18,6 +18,7 @@ from revelu.status import Status
 from revelu.types import BoolArray, FloatArray
 
 __all__ = [
+    "Beyond",
     "Certificate",
     "Fidelity",
     "HalfspaceRecovery",
@@ -46,12 +47,46 @@ class Fidelity:
     labels_equal : float or None
         Fraction of the inputs whose largest output is the same one; None of one output, and of
         a target that is known for a regressor.
+    source : str
+        What the inputs are called.
+    pattern : str
+        What those at which it differs have in common, where a column shows it.
     """
 
     n_inputs: int
     max_abs_error: float
     fraction_within: float
     labels_equal: float | None
+    source: str = "inputs given"
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Where a network is known to differ, at inputs that were sought and not drawn.
+
+    Attributes
+    ----------
+    n_inputs, n_wrong : int
+        That were sought, and at which it differs; 0 where the search that found the network knows
+        of some and has not counted them.
+    max_abs_error : float
+        Of those.
+    distance : float or None
+        Of the nearest from the middle of N(0, I), as a multiple of a typical input's; None where
+        it is not known, or there is a box.
+    share : float
+        Of the inputs that the certificate speaks of lie so far out, or differ: at most so many.
+    words : str
+        All of it in a sentence.
+    """
+
+    n_inputs: int
+    n_wrong: int
+    max_abs_error: float
+    distance: float | None
+    share: float
+    words: str
 
 
 class Examined(Shown):
@@ -99,8 +134,16 @@ class Certificate(Examined):
     structural_within : float
         Fraction of those that agree.
     passed : bool
+        Whether the statement is one on agreement: inputs of which fewer differ than it says.
     fidelity : Fidelity or None
-        On the inputs given, where there were any; they must all agree for it to pass.
+        On the inputs given, and the rows of the data that a domain is like, where there were any;
+        they must all agree for it to pass.
+    n_requests : int
+        That carried the ``n_checks``, at least; 0 where nothing was asked.
+    share_wrong : float
+        Of the inputs it speaks of differ at most so many, at its confidence.
+    beyond : Beyond or None
+        Where it is known to differ nevertheless.
     """
 
     n_checks: int
@@ -115,6 +158,9 @@ class Certificate(Examined):
     structural_within: float = 1.0
     passed: bool = False
     fidelity: Fidelity | None = None
+    n_requests: int = 0
+    share_wrong: float = 1.0
+    beyond: Beyond | None = None
 
     told_by: ClassVar[str] = "verify"
 
@@ -205,6 +251,9 @@ class Recovery(Result):
         ``W`` (k, d) and ``b`` (k,) of an exact first layer where the rest was not found.
     domain : str
         Where the target was asked, in words that follow "inputs".
+    held : mapping
+        Columns that were held where it was asked, by name or number, and their values: what
+        another value changes was not seen.
     classes : tuple of float
         Of a network from labels: what its outputs stand for, or, of a single output, what a number
         that is not positive and one that is do.
@@ -217,6 +266,7 @@ class Recovery(Result):
     is_classifier: bool = False
     first_layer: tuple[FloatArray, FloatArray] | None = None
     domain: str = "of N(0, I)"
+    held: Mapping[str, float] = field(default_factory=dict)
     classes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -238,6 +288,7 @@ class Recovery(Result):
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.is_classifier,
             "domain": self.domain,
+            "held": dict(self.held),
             "classes": list(self.classes),
             "answers": self.answers,
         }

@@ -17,6 +17,7 @@ from revelu.adapters.estimators import EstimatorTarget, is_estimator
 from revelu.adapters.files import SUFFIXES, is_file_of_a_model, open_file
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.adapters.pace import requests_within
 from revelu.adapters.ports import Ports, image_of_row, image_shape
 from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
@@ -164,6 +165,9 @@ def open_oracle(
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),
         **options,
+    )
+    oracle.check_requests = requests_within(
+        endpoint.rate if rate is None and endpoint is not None else rate, oracle.check_requests
     )
     if journal is not None:
         oracle.keep(Journal(journal), target=name, **_facts_of(opened))

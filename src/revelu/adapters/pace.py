@@ -61,6 +61,18 @@ class Pace:
         time.sleep(mine - now)
 
 
+def requests_within(rate: str | None, most: int, seconds: float = 60.0) -> int:
+    """Return how many requests a rate allows for something that may take so many seconds.
+
+    Examples
+    --------
+    >>> [requests_within(rate, 400) for rate in (None, "50/s", "60/min", "10/h")]
+    [400, 400, 60, 1]
+    """
+    interval = _interval(rate)
+    return most if interval * most <= seconds else max(int(seconds / interval), 1)
+
+
 def _interval(rate: str | None) -> float:
     """Seconds between two requests."""
     if rate is None:

@@ -1,6 +1,13 @@
 """Certificates, by fresh queries only."""
 
-from revelu.certify.certificate import certify
-from revelu.certify.examination import Examination, examine, examine_given
+from revelu.certify.certificate import Standard, certify
+from revelu.certify.examination import Examination, examine, examine_given, examine_rows
 
-__all__ = ["Examination", "certify", "examine", "examine_given"]
+__all__ = [
+    "Examination",
+    "Standard",
+    "certify",
+    "examine",
+    "examine_given",
+    "examine_rows",
+]

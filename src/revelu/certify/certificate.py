@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaincc
 
 from revelu.certify.examination import Examination
 from revelu.certify.given import fidelity_of, fidelity_statement
 from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
-from revelu.recovery import Certificate
+from revelu.recovery import Beyond, Certificate
 from revelu.types import BoolArray, FloatArray
 
 
@@ -28,12 +29,19 @@ class Standard:
         deviations of it may be noise alone, unless the network predicts it.
     sigmas : float
         Standard errors by which answers and predictions must correlate for that.
+    more, failures, confidence : int, int, float
+        Where a few inputs drawn may differ: so many times the checks, of which so many differ,
+        bound their share, at that confidence, as none of the checks does at 95%: 11.6 / 4 n is
+        less than 3.0 / n.
     """
 
     rms_factor: float = 2.5
     largest_share: float = 0.1
     above_noise: float = 1.5
     sigmas: float = 4.0
+    more: int = 4
+    failures: int = 4
+    confidence: float = 0.99
 
     def drowned(self, examination: Examination) -> BoolArray:
         """Tell which outputs vary by less than ten times their answers' own errors, shape (k,).
@@ -83,63 +91,100 @@ def certify(
     examination: Examination,
     given: Examination | None = None,
     standard: Standard = Standard(),
+    *,
+    allows_failures: bool = False,
 ) -> Certificate:
     """State what an examination proves.
+
+    The statement, and whether it is passed, are of inputs drawn.  What is seen at inputs that were
+    sought where few are is told beside it.
 
     Parameters
     ----------
     given : Examination, optional
         Of inputs that somebody cares about: the certificate fails where one of them does.
+    allows_failures : bool
+        Whether some inputs drawn may differ, as few as the statement tells.
     """
     compared = examination.is_compared
     gaussian = compared & examination.is_drawn
     structural = compared & ~examination.is_drawn
     within = examination.ratio <= 1.0
     n, n_structural = int(gaussian.sum()), int(structural.sum())
+    n_failures = int((gaussian & ~within).sum())
     errors = examination.errors[gaussian & examination.is_seen]
     applied = examination.tolerance[gaussian].max(axis=0, initial=0.0)
     spread = float(np.sqrt((examination.spread**2).mean()))
     own = float(np.sqrt((examination.own_errors**2).mean()))
     rms = float(np.sqrt((errors**2).mean())) if errors.size else 0.0
-    objections = [
-        *_disagreements(examination, structural & ~within),
-        *_objections(examination, standard),
-    ]
-    sentences = [*objections, _statement(examination, gaussian, within, applied)]
+    objections = [*_foreign(examination), *_objections(examination, standard)]
     fidelity = None if given is None else fidelity_of(given)
-    if fidelity is not None:
-        sentences.append(fidelity_statement(fidelity))
     failed = given is not None and bool((given.ratio > 1.0).any())
+    agrees = n_failures <= (standard.failures if allows_failures else 0)
+    confidence = standard.confidence if n_failures and agrees else CONFIDENCE
+    bound = upper_bound(n_failures, n, confidence) if n else 1.0
+    beyond = _beyond(examination, structural & ~within, bound)
+    sentences = [
+        *objections,
+        _statement(
+            examination, gaussian, n_failures, applied, bound if agrees else None, confidence
+        ),
+        *([] if beyond is None else [beyond.words]),
+        *([] if fidelity is None else [fidelity_statement(fidelity)]),
+        *_remarks(examination, standard),
+    ]
     return Certificate(
         n_checks=n,
         max_abs_error=float(np.abs(errors).max(initial=0.0)),
         nrmse=rms / spread if spread > standard.above_noise * own else rms,
-        fraction_within=float(within[gaussian].mean()) if n else 0.0,
+        fraction_within=1.0 - n_failures / n if n else 0.0,
         tolerance=float(applied.max(initial=0.0)),
-        confidence=CONFIDENCE,
-        statement="; ".join([*sentences, *_remarks(examination, standard)]),
+        confidence=confidence,
+        statement="; ".join(sentences),
         n_structural=n_structural,
         structural_within=float(within[structural].mean()) if n_structural else 1.0,
-        passed=examination.passed and n > 0 and not objections and not failed,
+        passed=n > 0 and agrees and not objections and not failed,
         fidelity=fidelity,
+        n_requests=examination.n_requests,
+        share_wrong=bound,
+        beyond=beyond,
     )
 
 
-def _disagreements(examination: Examination, structural: BoolArray) -> list[str]:
-    """Checks that fail other than by an error at an input drawn."""
-    found = []
-    if (n := int(examination.is_foreign.sum())) > 0:
-        numbers = examination.noise.numbers
-        what = "probabilities " if examination.noise.of_log_ratios else ""
-        found.append(f"{n:,} answers are not {what}{numbers}, as the first ones were")
-    if (n := int(structural.sum())) > 0:
-        n_all = int((examination.is_compared & ~examination.is_drawn).sum())
-        differ, their = ("differs", "its") if n == 1 else ("differ", "their")
-        found.append(
-            f"{n:,} of {n_all:,} checks at hyperplanes and in the "
-            f"{_far(examination)} {differ} by more than {their} tolerance"
-        )
-    return found
+def _foreign(examination: Examination) -> list[str]:
+    """Answers that are no numbers of the kind that the first ones were."""
+    n = int(examination.is_foreign.sum())
+    if not n:
+        return []
+    what = "probabilities " if examination.noise.of_log_ratios else ""
+    return [f"{n:,} answers are not {what}{examination.noise.numbers}, as the first ones were"]
+
+
+def _beyond(examination: Examination, wrong: BoolArray, bound: float) -> Beyond | None:
+    """Inputs that were sought and differ: how many, by how much, and how far out they begin."""
+    n = int(wrong.sum())
+    if not n:
+        return None
+    n_all = int((examination.is_compared & ~examination.is_drawn).sum())
+    errors = np.abs(examination.errors[wrong & examination.is_seen])
+    largest = float(errors.max(initial=0.0))
+    differ, their = ("differs", "its") if n == 1 else ("differ", "their")
+    words = (
+        f"{n:,} of {n_all:,} other inputs (hyperplanes, {_far(examination)}) {differ} by more than "
+        f"{their} tolerance, by up to {largest:.2g}"
+    )
+    if examination.box is not None:
+        return Beyond(n_all, n, largest, None, bound, words)
+    # |x|^2 of N(0, I) has the chi-squared law of d degrees of freedom.
+    d = examination.X.shape[1]
+    nearest = float((examination.X[wrong] ** 2).sum(axis=1).min())
+    distance, share = float(np.sqrt(nearest / d)), float(gammaincc(d / 2, nearest / 2))
+    if share >= bound:
+        return Beyond(n_all, n, largest, distance, bound, words)
+    times = "times as far from the middle as a typical input"
+    so_few = f"{_percent(share)} of" if share > 1e-12 else "hardly any"
+    words += f", the nearest {distance:.2g} {times}: {so_few} inputs lie farther out"
+    return Beyond(n_all, n, largest, distance, share, words)
 
 
 def _objections(examination: Examination, standard: Standard) -> list[str]:
@@ -163,25 +208,45 @@ def _objections(examination: Examination, standard: Standard) -> list[str]:
 
 
 def _statement(
-    examination: Examination, gaussian: BoolArray, within: BoolArray, applied: FloatArray
+    examination: Examination,
+    gaussian: BoolArray,
+    n_failures: int,
+    applied: FloatArray,
+    bound: float | None,
+    confidence: float,
 ) -> str:
-    """The sentence on the inputs drawn: ``applied`` are the largest tolerances used, by output."""
+    """The sentence on the inputs drawn.
+
+    Parameters
+    ----------
+    applied : ndarray, shape (k,)
+        The largest tolerances used, by output.
+    bound, confidence : float or None, float
+        On the share of inputs that differ; None where more differ than may.
+    """
     n = int(gaussian.sum())
     if not n:
         return "nothing was verified: no fresh query was left"
-    n_failures = int((gaussian & ~within).sum())
     limit = f"{applied.max():.2g}{examination.agreement.in_units(examination.noise)}"
     if applied.min() < applied.max() / 10.0:  # else they are spoken of as one, the largest
         limit = f"{applied.min():.2g} to {limit}, by output"
-    if n_failures:
-        text = f"{_percent(n_failures / n)} of {examination.inputs} differ by more than {limit}"
+    inputs = examination.inputs
+    if bound is None:
+        text = f"{_percent(n_failures / n)} of {inputs} differ by more than {limit}"
     else:
-        bound = upper_bound(n_failures, n, CONFIDENCE)
         text = (
-            f"at {CONFIDENCE:.0%} confidence less than {_percent(bound)} of {examination.inputs} "
+            f"at {confidence:.0%} confidence less than {_percent(bound)} of {inputs} "
             f"differ by more than {limit}"
         )
     text += " (1 fresh check" if n == 1 else f" ({n:,} fresh checks"
+    if examination.is_remote:
+        n_requests = examination.n_requests
+        # Rows that travel together are answered together: they are one trial of who answers.
+        other = _percent(upper_bound(0, n_requests, CONFIDENCE))
+        text += f" in {n_requests:,} request{'s' * (n_requests != 1)}"
+        text += f", less than {other} of which another model answers" if bound is not None else ""
+    if n_failures and bound is not None:
+        text += f", of which {n_failures} differ{'s' * (n_failures == 1)}"
     n_structural = int((examination.is_compared & ~examination.is_drawn).sum())
     if n_structural:
         text += f", and {n_structural:,} more at hyperplanes and in the {_far(examination)}"

@@ -16,7 +16,7 @@ from revelu.certify.checks import (
 from revelu.certify.tolerances import Agreement
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle, log_ratios, softmax
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,16 @@ class Examination:
         How far a prediction may be off.
     has_classes : bool
         Whether the largest output may be a choice: of a regressor it is not.
+    requests : ndarray of int, shape (n,), optional
+        Which request has carried each row; of a remote target they are counted in the statement.
+    is_remote : bool
+        Whether the target is elsewhere, where another may answer in its place.
+    rows : ndarray, shape (n, m), optional
+        The target's inputs, where these were given.
+    source : str
+        What those are called.
+    names : tuple of str
+        What their columns are called.
     """
 
     X: FloatArray
@@ -58,6 +68,18 @@ class Examination:
     words: str = ""
     agreement: Agreement = Agreement()  # noqa: RUF009 - frozen
     has_classes: bool = True
+    requests: IntArray | None = None
+    is_remote: bool = False
+    rows: FloatArray | None = None
+    source: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def n_requests(self) -> int:
+        """Requests that carried the inputs drawn; where they are not known, one."""
+        if self.requests is None:
+            return int(self.is_drawn.any())
+        return len(np.unique(self.requests[self.is_drawn]))
 
     @property
     def inputs(self) -> str:
@@ -181,14 +203,39 @@ class Examination:
         is_softmax = self.predicted.shape[1] == n > network.dim_out
         return replace(self, predicted=_probabilities(predicted) if is_softmax else predicted)
 
-    def __add__(self, other: "Examination") -> "Examination":
+    def only(self, chosen: BoolArray) -> "Examination":
+        """Return the rows chosen."""
         return replace(
             self,
+            X=self.X[chosen],
+            answered=self.answered[chosen],
+            predicted=self.predicted[chosen],
+            is_drawn=self.is_drawn[chosen],
+            requests=None if self.requests is None else self.requests[chosen],
+            rows=None if self.rows is None else self.rows[chosen],
+        )
+
+    def sought(self) -> "Examination":
+        """Return the same rows as such that were not drawn."""
+        return replace(self, is_drawn=np.zeros(len(self.X), dtype=bool), n_skipped=0)
+
+    def __add__(self, other: "Examination") -> "Examination":
+        requests = None
+        if self.requests is not None and other.requests is not None:
+            later = other.requests + self.requests.max(initial=-1) + 1
+            requests = np.concatenate([self.requests, later])
+        return replace(
+            self,
+            requests=requests,
             X=np.vstack([self.X, other.X]),
             answered=np.vstack([self.answered, other.answered]),
             predicted=np.vstack([self.predicted, other.predicted]),
             is_drawn=np.concatenate([self.is_drawn, other.is_drawn]),
             n_skipped=self.n_skipped + other.n_skipped,
+            rows=None
+            if self.rows is None or other.rows is None
+            else np.vstack([self.rows, other.rows]),
+            source=" and ".join(dict.fromkeys(filter(None, [self.source, other.source]))),
         )
 
 
@@ -233,7 +280,7 @@ def examine(
 def examine_given(
     X: FloatArray, network: Network, oracle: Oracle, noise: NoiseFloor
 ) -> Examination:
-    """Compare a network with its target on given inputs ``X (n, d)``, as :func:`examine` does.
+    """Compare a network with its target on given queries ``X (n, d)``, as :func:`examine` does.
 
     Raises
     ------
@@ -245,6 +292,54 @@ def examine_given(
         X = oracle.in_float32(X)
     with oracle.phase("verify"), oracle.as_answered():
         answered = oracle(X)
+    return _compared(X, answered, network, oracle, noise)
+
+
+def examine_rows(
+    rows: FloatArray,
+    network: Network,
+    oracle: Oracle,
+    noise: NoiseFloor,
+    source: str = "inputs given",
+) -> Examination:
+    """Compare a network with its target on rows that somebody has, to their last bits.
+
+    A target that tells a column's values apart by equality is another one beside them.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, m)
+        The target's inputs, whatever the domain, none outside of it.
+    network : Network
+        In the domain's coordinates, as of :func:`examine`.
+    source : str
+        What they are called.
+
+    Raises
+    ------
+    LimitReachedError
+        If the budget does not allow it.
+    """
+    domain = oracle.domain
+    if not noise.is_exact:
+        near = rows.astype(np.float32).astype(np.float64)
+        if domain is not None:
+            near = np.where(domain.is_held, rows, near)
+            near = near if domain.bounds is None else np.clip(near, *domain.bounds)
+        rows = near if oracle.box is None or domain is not None else np.clip(near, *oracle.box)
+    with oracle.phase("verify"), oracle.as_answered():
+        answered = oracle.at(rows)
+    X = rows if domain is None else domain.to_coordinates(rows)
+    seen = _compared(X, answered, network, oracle, noise)
+    names = () if domain is None else domain.names
+    return replace(seen, rows=rows, source=source, names=names)
+
+
+def _compared(
+    X: FloatArray, answered: FloatArray, network: Network, oracle: Oracle, noise: NoiseFloor
+) -> Examination:
+    """Answers to queries ``X (n, d)`` beside predictions, none of them drawn yet."""
+    sizes = oracle.request_sizes(len(X))
     return Examination(
         X,
         answered,
@@ -255,6 +350,8 @@ def examine_given(
         box=oracle.box,
         words="" if oracle.domain is None else oracle.domain.words,
         has_classes=not getattr(oracle.target, "is_regressor", False),
+        requests=np.repeat(np.arange(len(sizes)), sizes),
+        is_remote=oracle.is_remote,
     )
 
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.certify.given import fidelity_statement, pattern_of
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
 from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
 from revelu.oracle import Oracle
-from revelu.recovery import Certificate
+from revelu.recovery import Certificate, Fidelity
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -112,6 +113,26 @@ def examine_labels(
     )
 
 
+def fidelity_of_labels(
+    labels: FloatArray,
+    predicted: FloatArray,
+    rows: FloatArray,
+    names: Sequence[str] = (),
+    source: str = "inputs given",
+) -> Fidelity:
+    """Say at how many inputs given the labels are the same.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, m)
+        The target's inputs, and ``names`` of their columns.
+    """
+    wrong = labels != predicted
+    share = float(1.0 - wrong.mean())
+    pattern = pattern_of(rows, wrong, names)
+    return Fidelity(len(rows), float(wrong.any()), share, share, source, pattern)
+
+
 def _both_sides(
     network: Network,
     classes: FloatArray,
@@ -165,13 +186,22 @@ def _lead(network: Network, X: FloatArray) -> FloatArray:
     return np.asarray(two[:, 1] - two[:, 0])
 
 
-def certify_labels(examination: LabelExamination, words: str = "") -> Certificate:
+def certify_labels(
+    examination: LabelExamination,
+    words: str = "",
+    fidelity: Fidelity | None = None,
+    n_requests: int = 0,
+) -> Certificate:
     """State what an examination of labels proves.
 
     Parameters
     ----------
     words : str
         What a domain is called, of which the inputs are coordinates.
+    fidelity : Fidelity, optional
+        On inputs that were given, which must get the same labels.
+    n_requests : int
+        That carried the inputs drawn, of a target that is elsewhere.
     """
     same, drawn = examination.labels == examination.predicted, examination.is_drawn
     n, n_sides = int(drawn.sum()), int((~drawn).sum())
@@ -186,12 +216,15 @@ def certify_labels(examination: LabelExamination, words: str = "") -> Certificat
             "another label"
         )
     said += f" ({n:,} fresh checks"
+    said += f" in {n_requests:,} requests" if n_requests else ""
     if n_sides:
         said += f", and {n_sides:,} more within {examination.beside:g} of a border"
         said += f", {n_bad_sides:,} of which differ" if n_bad_sides else ""
     said += ")"
     if examination.n_skipped:
         said += f"; the budget left out {examination.n_skipped:,} checks"
+    if fidelity is not None:
+        said += f"; {fidelity_statement(fidelity)}"
     return Certificate(
         n_checks=n,
         max_abs_error=float(n_bad > 0),
@@ -202,5 +235,11 @@ def certify_labels(examination: LabelExamination, words: str = "") -> Certificat
         statement=said,
         n_structural=n_sides,
         structural_within=1.0 - n_bad_sides / max(n_sides, 1),
-        passed=n > 0 and not n_bad and not n_bad_sides,
+        passed=n > 0
+        and not n_bad
+        and not n_bad_sides
+        and (fidelity is None or fidelity.fraction_within == 1.0),
+        fidelity=fidelity,
+        n_requests=n_requests,
+        share_wrong=bound,
     )

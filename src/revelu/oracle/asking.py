@@ -12,6 +12,38 @@ from revelu.types import FloatArray
 Answer = Callable[[], Any]
 
 
+def request_sizes(n: int, most: int, mean: int | None = None) -> list[int]:
+    """Return how many rows of a round each request carries, in turn.
+
+    Neither the number of workers nor the clock decides: a run that is resumed asks for the same
+    requests again.
+
+    Parameters
+    ----------
+    n : int
+        Rows of the round.
+    most : int
+        Rows of the largest request.
+    mean : int, optional
+        Rows of a request on average, which has from 1 to 2 mean - 1: a service that routes
+        requests, or whose answers depend on their size, is met in all sizes.
+
+    Examples
+    --------
+    >>> request_sizes(2500, 1024)
+    [1024, 1024, 452]
+    >>> request_sizes(20, 1024, mean=3)
+    [3, 2, 4, 1, 5, 3, 2]
+    """
+    middle = most if mean is None else min(mean, most)
+    offsets = [0] if mean is None else [0, *(s * k for k in range(1, middle) for s in (-1, 1))]
+    sizes, left = list[int](), n
+    while left > 0:
+        sizes.append(min(middle + offsets[len(sizes) % len(offsets)], most, left))
+        left -= sizes[-1]
+    return sizes
+
+
 def ask_batches(
     ask: Callable[[FloatArray], Any],
     batches: Sequence[FloatArray],

@@ -43,6 +43,11 @@ class Domain:
         What was seen in the data.
     names : tuple of str
         What the columns are called; empty where they have no names.
+    rows : ndarray, shape (n, d), optional
+        Of the data that it is like, those that have what it holds: inputs of the target, to the
+        last bit, a sample of many, in random order.
+    source : str
+        What the data are called.
     """
 
     center: FloatArray
@@ -52,6 +57,8 @@ class Domain:
     words: str = ""
     notes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    rows: FloatArray | None = None
+    source: str = ""
 
     @classmethod
     def gaussian(cls, mean: ArrayLike = 0.0, std: ArrayLike = 1.0) -> "Domain":
@@ -108,6 +115,7 @@ class Domain:
         keep_discrete: bool = False,
         rows_for_covariance: int = 10,
         most_values: int = 10,
+        most_rows: int = 3000,
     ) -> "Domain":
         """Inputs drawn like data: normal, with their mean and covariance.
 
@@ -125,6 +133,8 @@ class Domain:
             do; with fewer the columns are taken one by one.
         most_values : int
             Columns of no more values, and with a tenth of the rows at most, count as discrete.
+        most_rows : int
+            Rows that are kept, to be asked; of more, some that are drawn.
 
         Raises
         ------
@@ -159,8 +169,13 @@ class Domain:
         if n >= rows_for_covariance * len(free) and len(free) > 1:
             root, words = _shrunk_root((X[:, free] - center[free]) / std)
         moved[:, free] = root * std
+        if held.any():
+            words += f"; {_listed_values(held, center, called)}"
         said = f"drawn like {name} (normal with its {words})"
-        return cls(center, moved, words=said, notes=tuple(notes), names=tuple(own))
+        rows = X[(X[:, held] == center[held]).all(axis=1)]
+        rows = rows[np.random.default_rng(0).permutation(len(rows))[:most_rows]]
+        domain = cls(center, moved, words=said, notes=tuple(notes), names=tuple(own))
+        return replace(domain, rows=rows, source=name)
 
     def within(self, lo: ArrayLike, hi: ArrayLike) -> "Domain":
         """Return the part of a Gaussian that lies between bounds, asked as a box is.
@@ -186,9 +201,13 @@ class Domain:
             raise InputError("the Gaussian lies outside the box, by four standard deviations")
         if not inside.all():
             raise InputError("a column that is held has no place in a box: leave it out")
-        cut = Domain.box(low, high)
+        cut, rows = Domain.box(low, high), self.rows
         said = "uniform in the box given, where the data are"
-        return replace(cut, notes=self.notes, names=self.names, words=said)
+        if rows is not None:
+            rows = rows[((low <= rows) & (rows <= high)).all(axis=1)]
+        return replace(
+            cut, notes=self.notes, names=self.names, words=said, rows=rows, source=self.source
+        )
 
     def of(self, dim_in: int, name: str = "the target") -> "Domain":
         """Return the domain with every column written out.
@@ -236,7 +255,8 @@ class Domain:
         names = tuple(self.names[j] for j in order)
         bounds = self.bounds and (self.bounds[0][order], self.bounds[1][order])
         center, spread = self.center[order], self.spread[..., order]
-        return replace(self, center=center, spread=spread, bounds=bounds, names=names)
+        rows = None if self.rows is None else self.rows[:, order]
+        return replace(self, center=center, spread=spread, bounds=bounds, names=names, rows=rows)
 
     @property
     def dim_target(self) -> int | None:
@@ -291,6 +311,12 @@ class Domain:
     def is_held(self) -> BoolArray:
         """Columns that do not vary, shape (d,)."""
         return np.asarray((self.matrix == 0).all(axis=0))
+
+    @property
+    def held(self) -> dict[str, float]:
+        """Columns that do not vary, by name or number, and the values that they are held at."""
+        called = self.names or [str(j) for j in range(len(self.center))]
+        return {called[j]: float(self.center[j]) for j in np.flatnonzero(self.is_held)}
 
     @property
     def condition(self) -> float:
@@ -378,6 +404,14 @@ def _columns(chosen: BoolArray, name: str, names: Sequence[str]) -> str:
     return f"columns {shown} of {name} are"
 
 
+def _listed_values(held: BoolArray, values: FloatArray, names: Sequence[str], n: int = 4) -> str:
+    """Columns that are held, and at which values; of many the first."""
+    columns = np.flatnonzero(held).tolist()
+    listed = ", ".join(f"{names[j]} at {values[j]:g}" for j in columns[:n])
+    more = len(columns) - n
+    return f"held: {listed}" + (f" and {more} more" if more > 0 else "")
+
+
 def _deviations(name: str, X: FloatArray, free: np.ndarray) -> FloatArray:
     """Standard deviations of the columns that vary."""
     with np.errstate(over="ignore", under="ignore"):
@@ -415,8 +449,10 @@ def _shrunk_root(
     seen = np.linalg.eigvalsh(S)
     values, vectors = np.linalg.eigh((1.0 - share) * S + share * np.eye(d))
     words, floor = "mean and covariance", least * float(values[-1])
-    if share > much:
-        words += f", {share:.0%} of that of independent columns"
+    if share > 1.0 - much:
+        words = "mean and standard deviations"
+    elif share > much:
+        words += f", its correlations {share:.0%} weaker for want of rows"
     if seen[0] < max(values[0], floor) / widened**2:
         words += ", but wider where columns are all but collinear"
     # The symmetric root: coordinates stay near the columns that they are named by.

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
-from revelu.oracle.asking import Answer, ask_batches, naming_failures
+from revelu.oracle.asking import Answer, ask_batches, naming_failures, request_sizes
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
@@ -55,7 +56,7 @@ class Oracle:
     executor : concurrent.futures.Executor, optional
         Where batches run; ``ask`` must be picklable if it is made of processes.
     batch_rows : int
-        Most rows of one request.
+        Most rows of one request; ``sys.maxsize`` where another oracle is asked, which cuts rounds.
     max_seconds : float, optional
         No batch is begun later than this after the first question.
     clock : callable, () -> float
@@ -78,6 +79,11 @@ class Oracle:
         counts too, were sent.
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
+    check_requests : int
+        Requests that a certificate's checks may take; fewer where the pace allows few.  A second
+        model that answers one in a hundred is missed by 400 once in fifty times: 0.99^390 < 0.02.
+    rows_a_request : int or None
+        On average, of a round that is :meth:`spread_out`.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
 
@@ -86,6 +92,8 @@ class Oracle:
     InputError
         If an argument makes no sense.
     """
+
+    check_requests: int = 400
 
     def __init__(
         self,
@@ -142,6 +150,7 @@ class Oracle:
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
         self.client = client
+        self.rows_a_request: int | None = None
         self._image: tuple[int, int, int] | None = None
         if image is not None:
             self.take_for_images(image)
@@ -331,9 +340,33 @@ class Oracle:
             self._joined, self._in_round = before, False
 
     @contextmanager
-    def overtime(self) -> Iterator[None]:
-        """Let a few more answers be asked for after the seconds allowed: what a result is worth."""
+    def spread_out(self, rows_a_request: int | None) -> Iterator[None]:
+        """Send the rounds asked inside in requests of so many rows on average, of all sizes."""
+        before, self.rows_a_request = self.rows_a_request, rows_a_request
+        try:
+            yield
+        finally:
+            self.rows_a_request = before
+
+    def request_sizes(self, n: int) -> list[int]:
+        """Return how many of ``n`` rows each request carries."""
+        if self.batch_rows == sys.maxsize:  # another oracle cuts what this one asks
+            return [n]
+        return request_sizes(n, self.batch_rows, self.rows_a_request)
+
+    @contextmanager
+    def overtime(self, share: float | None = None) -> Iterator[None]:
+        """Let a few more answers be asked for after the seconds allowed: what a result is worth.
+
+        Parameters
+        ----------
+        share : float, optional
+            Of the seconds allowed, from now on, where they are over; without it there is no limit.
+        """
         before, self.max_seconds = self.max_seconds, None
+        if before is not None and share is not None:
+            spent = 0.0 if self._started is None else self._clock() - self._started
+            self.max_seconds = max(before, spent + share * before)
         try:
             yield
         finally:
@@ -374,11 +407,30 @@ class Oracle:
         Where log-ratios are taken, a probability that has underflowed gives an
         infinite answer: the target is *saturated* there and says nothing.
         """
-        X = self._placed(checked_inputs(X, self.dim_in, self.box, "queries"))
+        return self._answers(self._placed(checked_inputs(X, self.dim_in, self.box, "queries")))
+
+    def at(self, X: ArrayLike) -> FloatArray:
+        """Ask one round at the target's own inputs, whatever the domain.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, dim_target)
+
+        Raises
+        ------
+        InputError, LimitReachedError, TargetError
+            As of a call.
+        """
+        box = self.box if self.domain is None else None
+        return self._answers(checked_inputs(X, self.dim_target, box, "inputs"))
+
+    def _answers(self, X: FloatArray) -> FloatArray:
+        """Answers to a round of the target's own inputs."""
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
-        batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
+        ends = np.cumsum(self.request_sizes(len(X)))
+        batches = np.split(X, ends[:-1])
         known = self.journal
         answers = [None if known is None else known.find(batch) for batch in batches]
         fresh = [i for i, answer in enumerate(answers) if answer is None]
@@ -477,7 +529,8 @@ class Oracle:
             place, missing = fresh[i], missing - 1
             with self._booked_as_sent():
                 raw = answer()
-            answers[place] = self._taken(raw, batches[place], place)
+            first = sum(map(len, batches[:place]))
+            answers[place] = self._taken(raw, batches[place], first)
             if missing and self.executor is not None:
                 self.check_time()
 
@@ -494,9 +547,12 @@ class Oracle:
         finally:
             self.is_waiting = False
 
-    def _taken(self, raw: Any, batch: FloatArray, place: int) -> FloatArray:
-        """Check an answer and write it down; nonsense is written down as such."""
-        where = (place * self.batch_rows, self._n_rounds)
+    def _taken(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
+        """Check the answer to a batch that begins at row ``first``, and write it down.
+
+        Nonsense is written down as such.
+        """
+        where = (first, self._n_rounds)
         self.n_answered += len(batch)
         try:
             Y = checked_answer(self.name, raw, batch, self._dim_out, where)

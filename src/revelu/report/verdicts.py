@@ -77,7 +77,8 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
     if status == "not_deterministic" and (account.get("answers") or {}).get("law") == "by batch":
         return Verdict("a row's answer depends on its batch", "bad")
     if command == "verify":
-        return Verdict(*VERIFIED.get(status, (words, tone)))
+        words, tone = VERIFIED.get(status, (words, tone))
+        return _with_exceptions(Verdict(words, tone), account)
     if command == "obfuscate":
         return _of_obfuscation(account, tone)
     if "rank" in account:
@@ -92,7 +93,47 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
         words = words.replace("fresh queries", "samples kept apart")
         if status == "unverified" and certificate and certificate["fraction_within"] == 1.0:
             words = "NOT certified"
+    return _with_exceptions(Verdict(words, tone), account)
+
+
+def _with_exceptions(said: Verdict, account: Mapping[str, Any]) -> Verdict:
+    """A verdict with what a certificate leaves out, or which inputs speak against it."""
+    certificate, status = account.get("certificate") or {}, account["status"]
+    fidelity = certificate.get("fidelity") or {}
+    if status == "unverified" and certificate.get("fraction_within") == 1.0 and fidelity:
+        n, pattern = fidelity["n_inputs"], fidelity.get("pattern")
+        n_wrong = round((1.0 - fidelity["fraction_within"]) * n)
+        if n_wrong:
+            which = f"{n_wrong:,} of the {n:,} {fidelity['source']} disagree"
+            words = said.words.replace("fresh queries disagree", which)
+            return Verdict(f"{words}, {pattern}" if pattern else words, said.tone)
+    if status != "recovered" or not certificate.get("passed"):
+        return said
+    words, tone = said
+    if held := account.get("held"):
+        words += f" where {_values(held)}"
+    n = certificate.get("n_checks") or 0
+    if n_wrong := round((1.0 - certificate.get("fraction_within", 1.0)) * n):
+        words, tone = f"{words}; {n_wrong:,} of {n:,} inputs differ", "warn"
+    if beyond := certificate.get("beyond"):
+        words, tone = f"{words}; {_elsewhere(beyond)}", "warn"
     return Verdict(words, tone)
+
+
+def _values(held: Mapping[str, float], most: int = 3) -> str:
+    """Columns and the values that they were held at, or how many there are."""
+    if len(held) > most:
+        return f"{len(held)} columns are as in the data"
+    return " and ".join(f"{name} = {value:g}" for name, value in held.items())
+
+
+def _elsewhere(beyond: Mapping[str, Any]) -> str:
+    """Where a certified network is known to differ."""
+    n, n_wrong, distance = beyond["n_inputs"], beyond["n_wrong"], beyond["distance"]
+    if not n_wrong:
+        return "it differs at inputs that the search has met"
+    far = f"{distance:.2g} times as far out as most and farther" if (distance or 0.0) > 1.5 else ""
+    return f"{n_wrong:,} of {n:,} {far or 'that were sought'} differ"
 
 
 def _of_part(words: str, account: Mapping[str, Any], tone: str) -> Verdict:

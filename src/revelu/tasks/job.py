@@ -102,12 +102,23 @@ def given_inputs(inputs: Any, oracle: Oracle) -> FloatArray | None:
     InputError
         If they are no rows that the oracle takes.
     """
+    rows = given_rows(inputs, oracle)
+    return rows if rows is None or oracle.domain is None else oracle.domain.to_coordinates(rows)
+
+
+def given_rows(inputs: Any, oracle: Oracle) -> FloatArray | None:
+    """Return the inputs that matter to a user as the target reads them, (n, m), or None.
+
+    Raises
+    ------
+    InputError
+        If they are no rows that the oracle takes, or lie outside its domain.
+    """
     if inputs is None:
         return None
-    if oracle.domain is None:
-        rows = rows_for(inputs, oracle, oracle.box)
-    else:
-        rows = oracle.domain.to_coordinates(rows_for(inputs, oracle, None))
+    rows = rows_for(inputs, oracle, oracle.box if oracle.domain is None else None)
+    if oracle.domain is not None:
+        oracle.domain.to_coordinates(rows)
     if not len(rows):
         raise InputError("inputs has no row")
     return rows

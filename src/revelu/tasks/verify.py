@@ -5,15 +5,17 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from revelu.adapters import named_network
 from revelu.errors import InputError
-from revelu.network import Network, to_log_ratios
+from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.precision import refusal
-from revelu.tasks.job import Refusal, given_inputs, open_target
+from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates, within_rounding
 
@@ -94,7 +96,7 @@ def verify(
     if oracle.dim_target != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
     # The checks of an extraction's own certificate must not be asked again: another stream.
-    rows = given_inputs(inputs, oracle)
+    rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
         return job.finished(_verified(job, network))
@@ -119,12 +121,15 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     compared = network_in_coordinates(network, oracle.domain)
     compared = to_log_ratios(compared) if oracle.takes_log_ratios else compared
     verdict = job.verify(compared, noise)
-    evidence = (verdict.limit,) if verdict.limit else ()
+    if verdict.status is Status.UNVERIFIED:
+        verdict = job.settle(compared, noise) or verdict
+    evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
-    warnings: tuple[str, ...] = ()
+    warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if oracle.takes_log_ratios:
-        warnings = ("the answers are probabilities: logits are compared up to a common shift",)
+        said = "the answers are probabilities: logits are compared up to a common shift"
+        warnings = (*warnings, said)
     found = replace(
         given,
         status=verdict.status,
@@ -134,8 +139,27 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         is_classifier=oracle.takes_log_ratios,
         details={"probabilities": oracle.takes_log_ratios},
         domain=oracle.where,
+        held={} if oracle.domain is None else oracle.domain.held,
     )
     if oracle.domain is None:
         return found
     inner = network_in_coordinates(network, oracle.domain)
-    return within_rounding(found, network, inner, oracle.domain, job.rng, job.inputs)
+    return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
+
+
+def _unread(network: Network, domain: Domain | None) -> tuple[str, ...]:
+    """Name columns that a network does not read, which may have been held where it was found."""
+    if isinstance(network, LayeredNetwork) or not network.n_hidden:
+        return ()
+    read = (network.weights[0] != 0).any(axis=0)
+    if network.skip is not None:
+        read |= (network.skip[0] != 0).any(axis=0)
+    unread = np.flatnonzero(~read).tolist()
+    if not unread or not read.any():
+        return ()
+    names = () if domain is None else domain.names
+    said = ", ".join(names[j] if j < len(names) else str(j) for j in unread[:8])
+    are, they = ("is", "it was") if len(unread) == 1 else ("are", "they were")
+    columns = f"column{'s' * (len(unread) > 1)} {said} {are} not read by the network"
+    more = f"it may have been recovered where {they} held, and says nothing of other values"
+    return (f"{columns}: {more}",)

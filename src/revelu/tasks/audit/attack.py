@@ -234,9 +234,19 @@ class _Attack:
         self.notes: list[str] = []
 
     def find_network(self, limits: Limits, *, labels: bool = False) -> Recovery | None:
+        domain, rows = self.base.domain, None
+        if domain is not None and domain.rows is not None and len(domain.rows):
+            # What is wrong at rows of the data that the domain is like is no copy there.
+            rows = domain.to_coordinates(domain.rows[: self.checks])
+
         def search(oracle: Oracle) -> Recovery:
             return extract(
-                oracle, seed=self.seed, checks=self.checks, progress=self.progress, labels=labels
+                oracle,
+                seed=self.seed,
+                checks=self.checks,
+                progress=self.progress,
+                labels=labels,
+                inputs=rows,
             )
 
         found = self._searched(limits, search)
@@ -288,7 +298,8 @@ class _Attack:
         def ask(X: FloatArray) -> FloatArray:
             if time.monotonic() - self.began > self.patience * self.limits.seconds:
                 raise LimitReachedError(f"the {limits.seconds:.0f} seconds allowed are over")
-            with self.base.phase(outer.current_phase):
+            spread = self.base.spread_out(outer.rows_a_request)
+            with self.base.phase(outer.current_phase), spread:
                 return self.ask(X)
 
         outer = Oracle(
@@ -300,6 +311,7 @@ class _Attack:
             max_seconds=round(limits.seconds, 1),
             clock=limits.clock,
         )
+        outer.check_requests = self.base.check_requests
         return outer
 
     def _account(self, outer: Oracle, status: Status) -> None:

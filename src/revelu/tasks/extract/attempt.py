@@ -12,7 +12,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Why
 from revelu.recover.paid import NOTHING, Paid
-from revelu.recovery import Certificate, Status
+from revelu.recovery import Beyond, Certificate, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.l2_bound import with_l2_bound
 
@@ -52,6 +52,14 @@ class Attempt:
         return 0.0 if self.certificate is None else self.certificate.fraction_within
 
     @property
+    def differs_at_rows_alone(self) -> bool:
+        """Whether all inputs drawn and sought agree, and some that were given do not."""
+        said = self.certificate
+        if said is None or said.fidelity is None:
+            return False
+        return said.fidelity.fraction_within < 1.0 == said.fraction_within * said.structural_within
+
+    @property
     def evidence(self) -> tuple[str, ...]:
         """What was seen, in sentences."""
         said = self.candidate
@@ -89,6 +97,9 @@ def attempt(
         if certificate is None or seen is None:
             candidate = replace(candidate, obstacles=(*candidate.obstacles, verdict.limit))
             return Attempt(method, candidate, Status.BUDGET_EXHAUSTED, n_before=n_before)
+        if verdict.status is Status.NOT_DETERMINISTIC:
+            candidate = replace(candidate, obstacles=(verdict.limit, *candidate.obstacles))
+            return Attempt(method, candidate, verdict.status, certificate, n_before)
         if candidate.merged_l2 is not None:
             certificate = with_l2_bound(certificate, candidate, seen)
         status = _verified(candidate, certificate, verdict.status)
@@ -102,6 +113,39 @@ def attempt(
         if repaired is None:
             return tried
         candidate = repaired
+
+
+def settled(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> Attempt | None:
+    """Certify what repairs have left, where checks drawn from the domain allow it; else None.
+
+    Errors that were seen elsewhere do not take the certificate away; it tells them.
+    """
+    candidate = tried.candidate
+    if candidate.network is None or job.oracle.was_ended or job.oracle.tally.are_labels:
+        return None
+    with job.oracle.overtime(share=0.25):
+        verdict = job.settle(candidate.network, noise)
+    if verdict is None or verdict.certificate is None or verdict.seen is None:
+        return None
+    if verdict.status is not Status.RECOVERED:
+        return None
+    certificate = _with_errors_of_search(verdict.certificate, candidate)
+    if candidate.merged_l2 is not None:
+        certificate = with_l2_bound(certificate, candidate, verdict.seen)
+    return replace(tried, status=verdict.status, certificate=certificate)
+
+
+def _with_errors_of_search(certificate: Certificate, candidate: Candidate) -> Certificate:
+    """Say what the search saw and could not explain, where no check has met it."""
+    worst = candidate.worst_error
+    if worst <= certificate.tolerance or certificate.beyond is not None:
+        return certificate
+    words = f"the search has met inputs at which it differs by up to {worst:.2g}"
+    return replace(
+        certificate,
+        statement=f"{certificate.statement}; {words}",
+        beyond=Beyond(0, 0, worst, None, certificate.share_wrong, words),
+    )
 
 
 def _unverified(candidate: Candidate, noise: NoiseFloor) -> Status:

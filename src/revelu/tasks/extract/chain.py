@@ -13,13 +13,14 @@ from revelu.recover.method import Candidate, Law, Method, Why
 from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.attempt import Attempt, attempt
+from revelu.tasks.extract.attempt import Attempt, attempt, settled
 from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.units import layer_in_units
 
 log = logging.getLogger(__name__)
 
+_OPEN = {Status.UNVERIFIED, Status.PARTIAL, Status.BUDGET_EXHAUSTED}
 _NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS}
 
 
@@ -65,7 +66,7 @@ def recover(
         ended = _reported(attempts).status not in {Status.UNVERIFIED, Status.PARTIAL}
         in_vain = any(a.why in {Why.REFUTED, Why.NEARLY} for a in chain)
         in_vain = in_vain or _is_off_in_tails(chain[-1])
-        in_vain = in_vain or job.oracle.tally.are_labels
+        in_vain = in_vain or job.oracle.tally.are_labels or chain[-1].differs_at_rows_alone
         is_last = start >= min(a.method.max_starts for a in chain)
         is_long = Law.of(noise) is Law.FLOAT32
         is_long &= worked > min(a.method.most_work for a in chain)
@@ -74,6 +75,9 @@ def recover(
             break
         log.info("start %d: %s; starting afresh", start, chain[-1].status.value)
         phase, start = "repair", start + 1
+    if _reported(attempts).status in _OPEN:
+        holds = settled(job, noise, _reported(attempts))
+        attempts += [] if holds is None else [holds]
     recovery = _recovery(job, noise, attempts, chain)
     if unsure and recovery.status is Status.NOT_IN_CLASS:
         recovery = replace(
@@ -95,7 +99,9 @@ def _run(
         attempts.append(tried)
         paid = tried.candidate.paid | paid
         # Answers that have turned out to be labels have no slopes to go by.
-        method = None if job.oracle.tally.are_labels else _next(known, tried)
+        is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
+        is_over |= tried.status is Status.NOT_DETERMINISTIC
+        method = None if is_over else _next(known, tried)
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts
@@ -125,7 +131,9 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     last = attempts[-1]
     # Another start has resolved what this one took for curved: deep networks bend so often.
     resolved = (a.method == last.method and a.why not in _NO_PIECES for a in attempts)
-    if last.status is Status.RECOVERED or (last.why in _NO_PIECES and not any(resolved)):
+    if last.status in {Status.RECOVERED, Status.NOT_DETERMINISTIC} or (
+        last.why in _NO_PIECES and not any(resolved)
+    ):
         return last
     found = [a for a in attempts if a.candidate.network is not None]
     if found:

@@ -36,7 +36,7 @@ from revelu.tasks.extract.precision import (
 from revelu.tasks.extract.slopes import in_own_slopes
 from revelu.tasks.extract.where import run_where_it_bends
 from revelu.tasks.images import found_image, in_words
-from revelu.tasks.job import Refusal, given_inputs, open_target
+from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import in_units
 
@@ -168,7 +168,7 @@ def extract(
     if data is not None:
         if domain is not None or inputs is not None:
             raise InputError("data stands for a domain and for inputs: give it alone")
-        domain, inputs = Domain.like(data), data
+        domain, inputs = replace(Domain.like(data), rows=None), data
     oracle = open_target(
         target,
         seed,
@@ -191,7 +191,7 @@ def extract(
     if oracle.box is not None and method != "auto":
         named_method(method, box=True)
     checks = whole_number("checks", checks, 1)
-    rows = given_inputs(inputs, oracle)
+    rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
     recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
     if oracle.takes_log_ratios and recovery.method != FromLabels.name:
@@ -202,7 +202,9 @@ def extract(
         recovery = replace(recovery, evidence=kept)
     advice = [] if oracle.was_ended else _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
-    return in_units(replace(recovery, domain=oracle.where), oracle.domain, job.rng, job.inputs)
+    held = {} if oracle.domain is None else oracle.domain.held
+    recovery = replace(recovery, domain=oracle.where, held=held)
+    return in_units(recovery, oracle.domain, job.rng, job.rows)
 
 
 def _run(
@@ -327,6 +329,8 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
             ]
         case Status.PARTIAL if recovery.method == FromLabels.name:
             return [_ANOTHER]
+        case Status.UNVERIFIED if (rows := _rows_that_differ(recovery)) is not None:
+            return [rows]
         case Status.UNVERIFIED if recovery.certificate is not None:
             return ["fresh queries disagree with the network: do not rely on it", _ANOTHER]
         case Status.PARTIAL:
@@ -344,6 +348,21 @@ def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
         case Status.NOT_IN_CLASS:
             return ["only networks of ReLU layers are recovered"]
     return []
+
+
+def _rows_that_differ(recovery: Recovery) -> str | None:
+    """What to do where inputs drawn agree and inputs at hand do not."""
+    said = recovery.certificate
+    if said is None or said.fidelity is None or said.fraction_within < 1.0:
+        return None
+    if said.fidelity.fraction_within == 1.0:
+        return None
+    how = ": the target is no network in that column" if said.fidelity.pattern else ""
+    return (
+        f"the network is right at inputs drawn, and not at {said.fidelity.source}{how}: do not "
+        "rely on it there; --keep-discrete, of data of one value of such columns, asks where they "
+        "are held"
+    )
 
 
 def _as_classifier(recovery: Recovery) -> Recovery:

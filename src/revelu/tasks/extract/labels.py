@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from revelu.certify.labels import LabelExamination, certify_labels, examine_labels
+from revelu.certify.labels import (
+    LabelExamination,
+    certify_labels,
+    examine_labels,
+    fidelity_of_labels,
+    predict_labels,
+)
 from revelu.errors import LimitReachedError
+from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.numbers import Numbers
@@ -15,7 +22,7 @@ from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
 from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
-from revelu.recovery import Recovery, Status
+from revelu.recovery import Fidelity, Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
 from revelu.tasks.job import Refusal
 from revelu.tasks.units import layer_in_units
@@ -135,7 +142,8 @@ class _Labelled(Oracle):
         self._inner = inner
 
     def _ask(self, X: FloatArray) -> FloatArray:
-        with self._inner.as_answered(), self._inner.phase(self.current_phase):
+        spread = self._inner.spread_out(self.rows_a_request)
+        with self._inner.as_answered(), self._inner.phase(self.current_phase), spread:
             return as_labels(self._inner(X))
 
     @property
@@ -173,7 +181,10 @@ def _certified(
     if network is None:  # pragma: no cover - the caller has looked
         raise TypeError
     try:
-        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
+        with oracle.spread_out(job.rows_a_request):
+            seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
+            agrees = not len(seen[-1].wrong)
+            fidelity = _on_rows(job, network, classes) if agrees else None
     except LimitReachedError as error:
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))
@@ -182,7 +193,9 @@ def _certified(
     earlier = [of.by(network, classes) for of in seen[:-1]]
     agrees = not any(len(of.wrong) for of in earlier)
     examined = seen[-1] if agrees else LabelExamination.joined([*earlier, seen[-1]])
-    certificate = certify_labels(examined, "" if domain is None else domain.words)
+    n_requests = -(-job.checks // job.rows_a_request) if job.oracle.is_remote else 0
+    words = "" if domain is None else domain.words
+    certificate = certify_labels(examined, words, fidelity, n_requests)
     status = Status.UNVERIFIED
     if certificate.passed:
         status = Status.RECOVERED if candidate.why is Why.EXPLAINED else Status.PARTIAL
@@ -199,6 +212,24 @@ def _certified(
         classes=tuple(classes.tolist()),
         details=dict(candidate.figures),
     )
+
+
+def _on_rows(job: CertifyingJob, network: Network, classes: FloatArray) -> Fidelity | None:
+    """Compare labels of the inputs given, and of rows of the data that the domain is like."""
+    found = None
+    for rows, source in job.rows_given():
+        if not len(rows):
+            continue
+        with job.oracle.phase("verify"), job.oracle.as_answered():
+            labels = as_labels(job.oracle.at(rows))[:, 0]
+        domain = job.oracle.domain
+        X = rows if domain is None else domain.to_coordinates(rows)
+        names = () if domain is None else domain.names
+        predicted = predict_labels(network, classes, X)
+        said = fidelity_of_labels(labels, predicted, rows, names, source)
+        if found is None or said.fraction_within < found.fraction_within:
+            found = said
+    return found
 
 
 def _disagreement(examined: LabelExamination, most: int = 16) -> Disagreement:
