@@ -204,6 +204,8 @@ class Recovery(Result):
     classes : tuple of float
         Of a network from labels: what its outputs stand for, or, of a single output, what a number
         that is not positive and one that is do.
+    class_names : tuple of str
+        Their names, where the target answers names.
     """
 
     status: Status
@@ -214,6 +216,7 @@ class Recovery(Result):
     first_layer: tuple[FloatArray, FloatArray] | None = None
     domain: str = "of N(0, I)"
     classes: tuple[float, ...] = ()
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Have the network say, wherever it goes, whether it is certified."""
@@ -234,7 +237,7 @@ class Recovery(Result):
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.is_classifier,
             "domain": self.domain,
-            "classes": list(self.classes),
+            "classes": list(self.class_names or self.classes),
         }
 
 

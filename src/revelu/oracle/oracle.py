@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, Self
@@ -17,7 +17,7 @@ from revelu.oracle.asking import Answer, ask_batches, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
-from revelu.oracle.labels import LabelTally
+from revelu.oracle.labels import ClassNames, LabelTally, are_texts
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
@@ -68,6 +68,8 @@ class Oracle:
         time is over.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
+    classes : sequence of str
+        Names of classes that are answered, in their order.
 
     Attributes
     ----------
@@ -78,6 +80,8 @@ class Oracle:
         counts too, were sent.
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
+    names : ClassNames
+        Of classes, where those are answered: their numbers stand for them.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
 
@@ -103,6 +107,7 @@ class Oracle:
         is_remote: bool = False,
         client: Any = None,
         image: tuple[int, int, int] | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -130,7 +135,7 @@ class Oracle:
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
-        self.tally = LabelTally()
+        self.tally, self.names = LabelTally(), ClassNames(classes)
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = self.n_answered = 0
         self._phase = "recover"
@@ -185,6 +190,7 @@ class Oracle:
             journal.close()
             raise
         self.journal, self._watched = journal, True
+        self.names.learn(journal.names())
         # The target may have changed since the earlier run: it is looked at before it is asked.
         self._n_unwatched = np.inf if journal.n_queries else 0
         for phase, n in journal.kept_apart().items():
@@ -378,6 +384,7 @@ class Oracle:
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
+        self.names.check()
         batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
         known = self.journal
         answers = [None if known is None else known.find(batch) for batch in batches]
@@ -394,6 +401,7 @@ class Oracle:
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
+        Y = self.names.numbers(Y)
         self.tally.add(Y)
         Y = nearest_float32(Y) if self.takes_float32 else Y
         return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
@@ -442,11 +450,20 @@ class Oracle:
         with self._booked_as_sent():
             pool = self.executor
             raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
-        Y = checked_answer(self.name, raw, X, None)
+        Y = checked_answer(self.name, self._coded(raw, len(X)), X, None)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
         self.n_answered += len(X)
-        sentinels.check(self.name, Y)
+        sentinels.check(self.name, self.names.numbers(Y))
+
+    def _coded(self, raw: Any, n: int) -> Any:
+        """An answer to n rows as it is, or the codes of texts, whose names a journal keeps."""
+        if not are_texts(raw, n):
+            return raw
+        codes, new = self.names.codes(np.asarray(raw))
+        if new and self.journal is not None:
+            self.journal.note_names(new)
+        return codes
 
     def _ask_fresh(
         self, batches: list[FloatArray], fresh: list[int], answers: list[FloatArray | None]
@@ -490,7 +507,7 @@ class Oracle:
         where = (place * self.batch_rows, self._n_rounds)
         self.n_answered += len(batch)
         try:
-            Y = checked_answer(self.name, raw, batch, self._dim_out, where)
+            Y = checked_answer(self.name, self._coded(raw, len(batch)), batch, self._dim_out, where)
         except TargetError:
             if self.journal is not None:
                 self.journal.add(batch, self._phase, np.empty((len(batch), 0)), replayed=False)

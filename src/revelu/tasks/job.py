@@ -9,6 +9,7 @@ import numpy as np
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
+from revelu.oracle.labels import TextsError
 from revelu.oracle.column_names import NamedRows, in_order_of
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
@@ -182,7 +183,7 @@ class Job:
         """Measure the noise floor of the target, or say why that is not possible."""
         self.tell("measuring the noise floor")
         try:
-            return measure_noise(self.oracle, seed)
+            return self._measured(seed)
         except LimitReachedError as error:
             # Time may be over, too, which is said without a number of queries.
             least, budget = Stencils().n_queries, self.oracle.budget
@@ -191,6 +192,31 @@ class Job:
             return Refusal(Status.BUDGET_EXHAUSTED, f"{error}{more}")
         except SaturatedError as error:
             return Refusal(Status.UNVERIFIED, f"{error}", saturated=True)
+
+    def _measured(self, seed: np.random.SeedSequence) -> NoiseFloor:
+        """The noise floor; of names of classes too, as long as enough of them repeat.
+
+        Raises
+        ------
+        TextsError
+            If more texts differ than labels do.
+        """
+        try:
+            return measure_noise(self.oracle, seed)
+        except TextsError:
+            names = self.oracle.names
+            names.are_expected = True
+            rng = np.random.default_rng(seed.spawn(1)[0])
+            with self.oracle.phase("noise"):
+                self.oracle(self._drawn(rng, names.n_missing))
+            if names.n_seen > names.most:
+                raise TextsError(names.refusal) from None
+            return measure_noise(self.oracle, seed)
+
+    def _drawn(self, rng: np.random.Generator, n: int) -> FloatArray:
+        if self.oracle.box is not None:
+            return np.asarray(rng.uniform(*self.oracle.box, (n, self.oracle.dim_in)))
+        return rng.standard_normal((n, self.oracle.dim_in))
 
     def finished(self, result: R, *advice: str) -> R:
         """Attach the final ledger, what the journal has to say, and advice.

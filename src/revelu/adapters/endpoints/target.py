@@ -81,11 +81,6 @@ class EndpointTarget:
             self.batch_rows = endpoint.batch
         self.facts = {**_facts(endpoint), **self.client.address.facts}
 
-    @property
-    def answers_names(self) -> bool:
-        """Whether it has answered class names, which its numbers stand for."""
-        return self._answers.are_names
-
     def __call__(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)``, shape (n, k).
 
@@ -94,6 +89,14 @@ class EndpointTarget:
         TargetError
             If there is no answer, or one to something else.
         """
+        try:
+            # Texts are read once all of them are there: one does not tell what they are.
+            return self._answers.numbers(self._in_requests(X))
+        except AnswerError as error:
+            raise TargetError(f"{self.url} {error}") from None
+
+    def _in_requests(self, X: FloatArray) -> np.ndarray:
+        """Ask for the rows of ``X (n, d)`` in as many requests as it takes."""
         if self._template.one_by_one:
             return self._one_by_one(X)
         if self._has_answered or len(X) == 1:
@@ -101,13 +104,13 @@ class EndpointTarget:
         # The first request has one row: a template that does not fit costs no more.
         return joined(in_turn(partial(self._portions.ask, self.ask), [X[:1], X[1:]]))
 
-    def _one_by_one(self, X: FloatArray) -> FloatArray:
+    def _one_by_one(self, X: FloatArray) -> np.ndarray:
         """Ask for one row a request, and for none after one that is no answer."""
-        first: list[FloatArray] = []
+        first: list[np.ndarray] = []
 
-        def ask(x: FloatArray) -> FloatArray:
+        def ask(x: FloatArray) -> np.ndarray:
             y = self.ask(x)
-            if not np.isfinite(y).all():
+            if y.dtype == np.float64 and not np.isfinite(y).all():
                 wrong = y[~np.isfinite(y)][0]
                 raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
             first.append(y[:0])
@@ -116,7 +119,7 @@ class EndpointTarget:
 
         return joined(in_turn(ask, [X[i : i + 1] for i in range(len(X))]))
 
-    def ask(self, X: FloatArray) -> FloatArray:
+    def ask(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)`` in one request, shape (n, k).
 
         Raises
@@ -141,7 +144,8 @@ class EndpointTarget:
                 reason = f"{error_of(reply.content)}{self._what_to_look_at(reply.status)}"
                 raise TargetError(f"{self.url} answers {reply.status}: {reason}")
             try:
-                Y = self._answers.read(reply.content, len(X))
+                kind = reply.headers.get("content-type", "")
+                Y = self._answers.read(reply.content, len(X), kind)
             except AnswerError as error:
                 may_pass = error.passing or self._has_answered
                 if attempt == self._attempts or not may_pass:
