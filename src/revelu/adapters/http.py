@@ -23,7 +23,7 @@ from revelu.adapters.open_inference import (
     read_object,
 )
 from revelu.adapters.portions import Portions
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
@@ -148,11 +148,14 @@ class HttpTarget:
                 "POST", f"{self.url}/infer", body.content, body.headers, n_rows=len(X)
             )
             if reply.status >= 400:
-                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply.content)}")
+                said = f"{self.url} answers {reply.status}: {error_of(reply.content)}"
+                raise (UnansweredError if reply.status in {400, 422} else TargetError)(said)
             try:
                 json_length = reply.headers.get(JSON_LENGTH.lower())
                 document, tensors = decode("outputs", reply.content, json_length)
-                break
+                # What is not finite is asked for again, and then for the oracle to name.
+                if attempt == self._attempts or all(_is_finite(t) for t in tensors):
+                    break
             except ProtocolError as error:
                 if attempt == self._attempts:
                     raise TargetError(f"{self.url} answered nonsense: {shown(error)}") from None
@@ -204,6 +207,11 @@ class HttpTarget:
         if reply.status >= 400 or not isinstance(extensions, list):
             return False
         return BINARY_EXTENSION in extensions
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    values = tensor.values
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def _input(

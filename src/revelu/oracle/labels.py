@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import TargetError
+from revelu.oracle.journal import Journal
 from revelu.types import FloatArray
 
 
@@ -62,14 +63,22 @@ class ClassNames:
         """Answers that it takes to tell, besides those that are there."""
         return max(self.first - self._n, 0)
 
-    def codes(self, texts: "np.ndarray[Any, Any]") -> tuple[FloatArray, dict[float, str]]:
-        """Return the codes of texts (n, 1), and the names that are new, by code."""
+    def coded(self, raw: Any, n: int, journal: Journal | None = None) -> Any:
+        """Return an answer to n rows as it is, or the codes of texts, one a row.
+
+        A journal has the names of codes that are new before it has those.
+        """
+        texts = np.asarray(raw) if isinstance(raw, np.ndarray | list) else np.empty(0)
+        if texts.dtype.kind != "U" or texts.shape not in {(n,), (n, 1)}:
+            return raw
         names, places = np.unique(texts, return_inverse=True)
         codes = [_code(f"{name}") for name in names]
         known = dict(zip(codes, map(str, names), strict=True))
         new = {code: name for code, name in known.items() if code not in self._names}
+        if new and journal is not None:
+            journal.note_names(new)
         self._names |= new
-        return np.array(codes)[places].reshape(-1, 1), new
+        return np.array(codes)[places].reshape(-1, 1)
 
     def learn(self, names: Mapping[float, str]) -> None:
         """Know names by their codes."""
@@ -108,12 +117,6 @@ class ClassNames:
         """The name that a number stands for; the number, where it is none."""
         names = [self._names[code] for code in self._places]
         return names[int(number)] if 0 <= number < len(names) else f"{number:g}"
-
-
-def are_texts(raw: Any, n: int) -> bool:
-    """Whether an answer to n rows is a text a row."""
-    found = np.asarray(raw) if isinstance(raw, np.ndarray | list) else np.empty(0)
-    return found.dtype.kind == "U" and found.shape in {(n,), (n, 1)}
 
 
 def _code(name: str) -> float:

@@ -11,14 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
+from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
-from revelu.oracle.labels import ClassNames, LabelTally, are_texts
+from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.limits import advice
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
@@ -135,6 +136,7 @@ class Oracle:
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
+        self._inside: FloatArray | None = None
         self.tally, self.names = LabelTally(), ClassNames(classes)
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = self.n_answered = 0
@@ -397,7 +399,10 @@ class Oracle:
                 self._dim_out = answer.shape[1]
                 self._book(len(batch))
         if fresh:
-            self._ask_fresh(batches, fresh, answers)
+            try:
+                self._ask_fresh(batches, fresh, answers)
+            except UnansweredError as error:
+                raise self._with_limits(error) from None
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
@@ -450,20 +455,11 @@ class Oracle:
         with self._booked_as_sent():
             pool = self.executor
             raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
-        Y = checked_answer(self.name, self._coded(raw, len(X)), X, None)
+        Y = checked_answer(self.name, self.names.coded(raw, len(X), self.journal), X, None)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
         self.n_answered += len(X)
         sentinels.check(self.name, self.names.numbers(Y))
-
-    def _coded(self, raw: Any, n: int) -> Any:
-        """An answer to n rows as it is, or the codes of texts, whose names a journal keeps."""
-        if not are_texts(raw, n):
-            return raw
-        codes, new = self.names.codes(np.asarray(raw))
-        if new and self.journal is not None:
-            self.journal.note_names(new)
-        return codes
 
     def _ask_fresh(
         self, batches: list[FloatArray], fresh: list[int], answers: list[FloatArray | None]
@@ -483,9 +479,13 @@ class Oracle:
         def take(i: int, answer: Answer) -> None:
             nonlocal missing
             place, missing = fresh[i], missing - 1
-            with self._booked_as_sent():
-                raw = answer()
-            answers[place] = self._taken(raw, batches[place], place)
+            try:
+                with self._booked_as_sent():
+                    raw = answer()
+                answers[place] = self._taken(raw, batches[place], place)
+            except UnansweredError as error:
+                error.asked = batches[place]
+                raise
             if missing and self.executor is not None:
                 self.check_time()
 
@@ -507,18 +507,46 @@ class Oracle:
         where = (place * self.batch_rows, self._n_rounds)
         self.n_answered += len(batch)
         try:
-            Y = checked_answer(self.name, self._coded(raw, len(batch)), batch, self._dim_out, where)
+            Y = checked_answer(
+                self.name,
+                self.names.coded(raw, len(batch), self.journal),
+                batch,
+                self._dim_out,
+                where,
+            )
         except TargetError:
             if self.journal is not None:
                 self.journal.add(batch, self._phase, np.empty((len(batch), 0)), replayed=False)
             raise
-        self._dim_out = Y.shape[1]
+        self._dim_out, self._inside = Y.shape[1], batch[0]
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
         self._n_unwatched += len(batch)
         if self.listener is not None:
             self.listener(self, self._phase)
         return Y
+
+    def _with_limits(self, error: UnansweredError, most: int = 80) -> TargetError:
+        """Say with an error where the target answers; of one that is elsewhere by asking it."""
+        if error.asked is None or not self.is_remote:
+            return TargetError(f"{error}; if it answers only inside limits, say so: --box, --like")
+        affords = min(most, most if self.remaining is None else self.remaining)
+        try:
+            said = advice(self._answers, error, self._inside, affords)
+        except ReveluError:  # which is not about this row
+            said = ""
+        return TargetError(f"{error}; {said}" if said else f"{error}")
+
+    def _answers(self, x: FloatArray) -> bool:
+        """Whether a row (d,) is answered."""
+        self.check_time()
+        self._counts[self._phase] += 1
+        try:
+            with self._booked_as_sent():
+                self._taken(self._ask(x[None].copy()), x[None], 0)
+        except UnansweredError:
+            return False
+        return True
 
     @contextmanager
     def _booked_as_sent(self) -> Iterator[None]:

@@ -9,8 +9,8 @@ import numpy as np
 from revelu.adapters import open_oracle
 from revelu.errors import InputError, LimitReachedError, SaturatedError
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
-from revelu.oracle.labels import TextsError
 from revelu.oracle.column_names import NamedRows, in_order_of
+from revelu.oracle.labels import TextsError
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener

@@ -17,6 +17,10 @@ from revelu.errors import InputError, ReveluError
 from revelu.extras import import_extra
 from revelu.types import FloatArray
 
+# What is said of a job that goes on.
+_UNFINISHED = {"accepted", "in_progress", "pending", "processing", "queued", "running", "submitted"}
+ASKED_FOR_LATER = "say in a profile where it is asked for (poll) and when it is done (done)"
+
 # A text as an item or a member of an answer; other members are not to be looked at for any.
 _MAY_HAVE_TEXTS = re.compile(rb'[:\[,]\s*"')
 
@@ -65,7 +69,7 @@ class Answers:
         self, path: str | None, classes: Sequence[str] = (), *, one_by_one: bool = False
     ) -> None:
         self.path, self.one_by_one, self.classes = path, one_by_one, tuple(classes)
-        self._query = None if path is None else _compiled(path)
+        self._query = None if path is None else compiled(path)
         self._cells = Cells()
         self._member: str | None = None
         # The names in a row that is an object, or has objects.
@@ -177,6 +181,10 @@ class Answers:
             inner = within[sent[0]]
             return self._only(inner, inner, n)
         if len(within) != 1:
+            if _UNFINISHED & {str(part).lower() for part in within.values()}:
+                raise AnswerError(
+                    f"answers a job that is not finished, {_short(document)}: {ASKED_FOR_LATER}"
+                )
             first = next(iter(within), "prediction")
             path = next(iter(places_of_numbers(within)), f"$.{first}")
             raise AnswerError(
@@ -208,13 +216,22 @@ class Answers:
         return cells
 
 
-def _compiled(path: str) -> Any:
+def compiled(path: str, what: str = "answer") -> Any:
+    """Return a JSONPath as a query.
+
+    Raises
+    ------
+    InputError
+        If it is none; the message calls it ``what``.
+    MissingExtraError
+        If python-jsonpath is not installed.
+    """
     jsonpath = import_extra("jsonpath", "answers of endpoints need python-jsonpath", "http")
     try:
         return jsonpath.compile(path)
     except Exception as error:  # noqa: BLE001 - whatever the library has for what is none
         reason = next(iter(f"{error}".splitlines()), "")
-        raise InputError(f"answer {shown(path)!r} is no JSONPath: {shown(reason)}") from None
+        raise InputError(f"{what} {shown(path)!r} is no JSONPath: {shown(reason)}") from None
 
 
 def _document(content: bytes, kind: str, n: int) -> Any:

@@ -159,7 +159,9 @@ class Cells:
         ]
         if any(named) and (len(columns) > 1 or len(texts[0]) < len(columns[0])):
             row = [column[0] for column in columns]
-            raise CellError(f"answers numbers and text together: {_quoted(row)}; name one by answer")
+            raise CellError(
+                f"answers numbers and text together: {_quoted(row)}; name one by answer"
+            )
         self.are_texts = any(texts)
         self.are_names, self._shown = any(named), [column[0] for column in columns]
         self._forms = [form for form in forms if form is not None]

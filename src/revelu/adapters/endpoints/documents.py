@@ -32,7 +32,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
     """
     text = content.decode("utf-8-sig", errors="replace").strip()
     if _LINES.search(kind):
-        return [read_document(line) for line in _lines(text)]
+        return [read_document(line.encode()) for line in _lines(text)]
     if "csv" in kind.lower() and text[:1] not in {"", "{", "[", "<"}:
         return _table(text, n)
     try:
@@ -42,7 +42,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
         # Lines of JSON are sent as JSON, too, and as text.
         if len(lines) > 1 and (len(lines) == n or lines[0][:1] in {"{", "["}):
             try:
-                return [read_document(line) for line in lines]
+                return [read_document(line.encode()) for line in lines]
             except ValueError:
                 pass
         if "text/plain" not in kind.lower() or len(lines) != n:
@@ -50,7 +50,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
         return lines[0] if n == 1 else lines
 
 
-def _lines(text: str) -> list[bytes | str]:
+def _lines(text: str) -> list[str]:
     # Records of application/json-seq begin with a control character.
     return [line.strip("\x1e \t\r") for line in text.split("\n") if line.strip("\x1e \t\r")]
 

@@ -1,23 +1,33 @@
 """A model behind an address, asked by a template."""
 
 import hashlib
+import re
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters.endpoints.answers import AnswerError, Answers
+from revelu.adapters.endpoints.answers import ASKED_FOR_LATER, AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
+from revelu.adapters.endpoints.jobs import Jobs
 from revelu.adapters.error_pages import error_of
-from revelu.adapters.http_client import Client, FailingError
+from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
 from revelu.adapters.portions import Portions, in_turn, joined
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
 # Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
 # check of fields says itself what is wrong.
 _NOT_OF_ROWS = {401, 403, 405, 408, 413, 422, 429, 502, 503, 504}
+
+# Of a request with too many rows; "the input exceeds" is of one of its numbers.
+_TOO_MANY = re.compile(
+    r"(?=.*\b(at most|max(imum)?|limit(ed)?|too (many|large|long)|exceed(s|ed)?|more than|up to)\b)"
+    r".*\b(rows?|instances?|items?|batch(es)?|records?|examples?|samples?|entries|elements)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_WHOLE = re.compile(r"\b(int(eger)?s?|int(32|64)|long|whole numbers?|fractional)\b", re.IGNORECASE)
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
@@ -36,6 +46,8 @@ class EndpointTarget:
         Times that a request is sent whose answer is not understood, once another one was.
     one_by_one_rows : int
         Rows of a batch, where each is a request: so many answers may be lost with a connection.
+    job_rows : int
+        Rows of a batch that is a job, which takes seconds however few they are.
 
     Attributes
     ----------
@@ -60,6 +72,7 @@ class EndpointTarget:
         rate: str | None = None,
         attempts: int = 5,
         one_by_one_rows: int = 32,
+        job_rows: int = 16_384,
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
         rate = endpoint.rate if rate is None else rate
@@ -77,6 +90,10 @@ class EndpointTarget:
             last = self._template.n_least - 1
             raise InputError(f"the request has $row[{last}], and there are {self.dim_in} inputs")
         self.batch_rows = one_by_one_rows if self._template.one_by_one else None
+        self._jobs: Jobs | None = None
+        if endpoint.poll is not None and endpoint.done is not None:
+            timeout, self.batch_rows = endpoint.timeout, self.batch_rows or job_rows
+            self._jobs = Jobs(self.client, self.url, endpoint.poll, endpoint.done, timeout)
         if endpoint.batch is not None:
             self.batch_rows = endpoint.batch
         self.facts = {**_facts(endpoint), **self.client.address.facts}
@@ -112,7 +129,8 @@ class EndpointTarget:
             y = self.ask(x)
             if y.dtype == np.float64 and not np.isfinite(y).all():
                 wrong = y[~np.isfinite(y)][0]
-                raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
+                said = f"{self.url} answers {wrong} in one of {y.shape[1]} outputs"
+                raise UnansweredError(said, 0)
             first.append(y[:0])
             joined([first[0], y])  # of another number of outputs, too
             return y
@@ -141,19 +159,48 @@ class EndpointTarget:
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                reason = f"{error_of(reply.content)}{self._what_to_look_at(reply.status)}"
-                raise TargetError(f"{self.url} answers {reply.status}: {reason}")
+                raise self._refused(reply, len(X))
             try:
-                kind = reply.headers.get("content-type", "")
-                Y = self._answers.read(reply.content, len(X), kind)
+                Y = self._answer(reply, len(X))
             except AnswerError as error:
                 may_pass = error.passing or self._has_answered
                 if attempt == self._attempts or not may_pass:
-                    raise TargetError(f"{self.url} {error}") from None
+                    raise self._failed(error) from None
             else:
-                self._has_answered = True
+                # What is not finite is asked for again, and then for the oracle to name.
+                is_whole = Y.dtype != np.float64 or bool(np.isfinite(Y).all())
+                if not is_whole and self._has_answered and attempt < self._attempts:
+                    continue
+                self._has_answered |= is_whole
                 return Y
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    def _answer(self, reply: Reply, n: int) -> np.ndarray:
+        """What was answered to n rows, by the reply or by the job that it tells of."""
+        if self._jobs is not None:
+            reply = self._jobs.finished(reply)
+        elif reply.status == 202:
+            raise TargetError(f"{self.url} answers 202, a job: {ASKED_FOR_LATER}")
+        return self._answers.read(reply.content, n, reply.headers.get("content-type", ""))
+
+    def _failed(self, error: AnswerError) -> TargetError:
+        said = f"{self.url} {error}"
+        return TargetError(said) if error.row is None else UnansweredError(said, error.row)
+
+    def _refused(self, reply: Reply, n: int) -> TargetError:
+        """What is raised for a reply of another status than that of success."""
+        said = error_of(reply.content)
+        is_of_rows = reply.status in {400, 422}
+        if is_of_rows and n > 1 and self._has_answered and _TOO_MANY.search(said):
+            return TooLargeError(f"{self.url} answers {reply.status}: {said}")
+        hint = self._what_to_look_at(reply.status)
+        if is_of_rows and _WHOLE.search(said):
+            hint = (
+                "; a column of whole numbers stays at one, a number in the place of $row[I], or "
+                "$objects(age=40, income)"
+            )
+        message = f"{self.url} answers {reply.status}: {said}{hint}"
+        return UnansweredError(message) if is_of_rows else TargetError(message)
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""
