@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.errors import UnansweredError
+from revelu.errors import ReveluError, TargetError, UnansweredError
 from revelu.types import FloatArray
 
 _NUMBER = r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _AT_MOST = re.compile(
-    rf"(?:<=?|\u2264|at most|less than(?: or equal to)?|below|under|up to|max\w*(?: \w+)?[:=]?|"
-    rf"exceeds?|no (?:more|larger|greater) than|not (?:exceed|be greater than))\s*{_NUMBER}",
+    rf"(?:<=?|\u2264|at most|(?<!no )(?<!not )less than(?: or equal to)?|up to|"
+    rf"max(?:imum)?(?: \w+)?[:=]?|exceeds?|no (?:more|larger|greater) than|"
+    rf"not be (?:greater|larger|more) than)\s*{_NUMBER}",
     re.IGNORECASE,
 )
 _AT_LEAST = re.compile(
-    rf"(?:>=?|\u2265|at least|(?<!be )greater than(?: or equal to)?|above|over|"
-    rf"min\w*(?: \w+)?[:=]?|no (?:less|smaller) than)\s*{_NUMBER}",
+    rf"(?:>=?|\u2265|at least|(?<!no )(?<!not be )greater than(?: or equal to)?|"
+    rf"min(?:imum)?(?: \w+)?[:=]?|no (?:less|smaller) than)\s*{_NUMBER}",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(
@@ -25,6 +26,9 @@ _BETWEEN = re.compile(
     rf"\[\s*{_NUMBER}\s*,)\s*{_NUMBER}",
     re.IGNORECASE,
 )
+
+# Rows that are tried for one that is answered, or is not.
+_MOST_ROWS = 4
 
 Answers = Callable[[FloatArray], bool]
 
@@ -149,25 +153,40 @@ class _EnoughError(Exception):
     """So many rows were asked that no more are."""
 
 
-def advice(ask: Answers, error: UnansweredError, inside: FloatArray | None, most: int) -> str:
-    """Say inside which limits a target answers, and the option that keeps queries there.
+def with_advice(
+    error: UnansweredError,
+    ask: Answers,
+    inside: FloatArray | None,
+    affords: int | None,
+    most: int = 80,
+) -> TargetError:
+    """Say with an error inside which limits a target answers, and the option that stays there.
 
     Parameters
     ----------
-    ask : callable, (d,) -> bool
-        Whether a row is answered.
     error : UnansweredError
         With what was asked, and what the target says.
+    ask : callable, (d,) -> bool
+        Whether a row is answered.
     inside : ndarray, shape (d,), or None
         A row that was answered.
+    affords : int or None
+        Rows that may be asked; None for any number.
     most : int
-        Rows that may be asked.
-
-    Returns
-    -------
-    str
-        Nothing, where the rows are answered after all.
+        So many are: bisection takes some 12 for the column, 20 for the limit, 4 a box.
     """
+    most = most if affords is None else min(most, affords)
+    if not most or error.asked is None:
+        return TargetError(f"{error}; if it answers only inside limits, say so: --box, --like")
+    try:
+        said = _advice(error, ask, inside, most)
+    except ReveluError:  # which is not about this row
+        said = ""
+    return TargetError(f"{error}; {said}" if said else f"{error}")
+
+
+def _advice(error: UnansweredError, ask: Answers, inside: FloatArray | None, most: int) -> str:
+    """The advice; nothing, where the rows are answered after all."""
     X, n_asked = np.asarray(error.asked), 0
 
     def answers(x: FloatArray) -> bool:
@@ -180,13 +199,15 @@ def advice(ask: Answers, error: UnansweredError, inside: FloatArray | None, most
     limits = limits_said(f"{error}")
     words = "it answers only inside limits"
     try:
-        if not limits and inside is not None:
-            refused = (x for x in extreme_first(X, error.row) if not answers(x))
-            outside = next(refused, None)
+        if not limits:
+            far = _extreme_first(X, error.row)
+            outside = next((x for x in far if not answers(x)), None)
             if outside is None:
                 return ""
-            limits = [find_limit(answers, inside, outside)]
-            (limit,) = limits
+            near = _extreme_first(X, None, len(X))[: -_MOST_ROWS - 1 : -1]
+            inside = next((x for x in near if answers(x)), None) if inside is None else inside
+            limits = [] if inside is None else [find_limit(answers, inside, outside)]
+        for limit in limits:
             if limit.column is not None:
                 side = "at most" if limit.is_upper else "at least"
                 words += f", input {limit.column} {side} {limit.at:g}"
@@ -198,7 +219,7 @@ def advice(ask: Answers, error: UnansweredError, inside: FloatArray | None, most
     return f"{words}: ask it there, {chosen}"
 
 
-def extreme_first(X: FloatArray, given: int | None, most: int = 4) -> FloatArray:
+def _extreme_first(X: FloatArray, given: int | None, most: int = _MOST_ROWS) -> FloatArray:
     """The rows of ``X (n, d)`` that are the likeliest outside: the one named, those far out."""
     order = np.argsort(-np.abs(X).max(axis=1), kind="stable").tolist()
     places = dict.fromkeys([*([] if given is None else [given]), *order])

@@ -19,7 +19,7 @@ from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
-from revelu.oracle.limits import advice
+from revelu.oracle.limits import with_advice
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
@@ -402,7 +402,8 @@ class Oracle:
             try:
                 self._ask_fresh(batches, fresh, answers)
             except UnansweredError as error:
-                raise self._with_limits(error) from None
+                most = 0 if not self.is_remote else self.remaining
+                raise with_advice(error, self._answers, self._inside, most) from None
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
@@ -525,17 +526,6 @@ class Oracle:
         if self.listener is not None:
             self.listener(self, self._phase)
         return Y
-
-    def _with_limits(self, error: UnansweredError, most: int = 80) -> TargetError:
-        """Say with an error where the target answers; of one that is elsewhere by asking it."""
-        if error.asked is None or not self.is_remote:
-            return TargetError(f"{error}; if it answers only inside limits, say so: --box, --like")
-        affords = min(most, most if self.remaining is None else self.remaining)
-        try:
-            said = advice(self._answers, error, self._inside, affords)
-        except ReveluError:  # which is not about this row
-            said = ""
-        return TargetError(f"{error}; {said}" if said else f"{error}")
 
     def _answers(self, x: FloatArray) -> bool:
         """Whether a row (d,) is answered."""

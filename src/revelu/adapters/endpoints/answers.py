@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.credentials import shown
-from revelu.adapters.endpoints.cells import CellError, Cells, is_plain
+from revelu.adapters.endpoints.cells import CellError, Cells, is_plain, is_word
 from revelu.adapters.endpoints.documents import document_of
 from revelu.adapters.endpoints.places import hint, places_of_numbers
 from revelu.adapters.endpoints.shapes import opened, rows_of_columns
@@ -157,6 +157,8 @@ class Answers:
             raise AnswerError(f"cannot be searched for {self.path}: {shown(error)}") from None
         if not matches:
             said = f"; {hint(self.path or '', within)}".removesuffix("; ")
+            if within != document and not _lacks(self._query, document):
+                said = "; scores that are sorted by size are taken by label: end the path before"
             raise AnswerError(f"has nothing at {self.path}; it answers {_short(document)}{said}")
         return matches
 
@@ -170,6 +172,8 @@ class Answers:
         """
         if not isinstance(within, dict) or rows_of_columns(within, n) is not None:
             return within
+        if isinstance(document, list):
+            return within  # scores by label
         document = document if isinstance(document, dict) else within
         texts = [name for name, part in document.items() if part != within[name]]
         sent = [name for name in texts if isinstance(document[name], str)]
@@ -210,6 +214,9 @@ class Answers:
             if self._names not in {None, names}:
                 raise AnswerError(f"answers other names from row to row: {_short(rows)}")
             self._names = names
+        words = [cell for cell in read[0] if isinstance(cell, str) and is_word(cell)]
+        if words and widths != [1]:
+            raise AnswerError(f"answers numbers and text together: {_short(rows[0])}; name one")
         cells = np.empty((len(read), widths[0]), dtype=object)
         for i, row in enumerate(read):
             cells[i] = row
@@ -232,6 +239,13 @@ def compiled(path: str, what: str = "answer") -> Any:
     except Exception as error:  # noqa: BLE001 - whatever the library has for what is none
         reason = next(iter(f"{error}".splitlines()), "")
         raise InputError(f"{what} {shown(path)!r} is no JSONPath: {shown(reason)}") from None
+
+
+def _lacks(query: Any, document: Any) -> bool:
+    try:
+        return not query.findall(document)
+    except Exception:  # noqa: BLE001 - a library's, on whatever arrives
+        return True
 
 
 def _document(content: bytes, kind: str, n: int) -> Any:

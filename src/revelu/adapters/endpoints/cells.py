@@ -42,6 +42,14 @@ def is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text.strip()) is not None
 
 
+def is_word(text: str) -> bool:
+    """Whether a text is no number, whatever the others are: a name, or one that is numbered."""
+    if is_plain(text) or not any(char.isdecimal() for char in text):
+        return not is_plain(text)
+    form = Form.of([text])
+    return form is not None and form.is_numbered and _is_whole(form, text)
+
+
 @dataclass(frozen=True)
 class Form:
     """What stands around the number of a text.
@@ -226,10 +234,10 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         sign, text = "-", text[1:]  # -$12.5
     around, found, end = [], [], 0
     for numeral in _NUMERAL.finditer(text):
-        around.append(text[end : numeral.start()])
+        around.append(text[end : numeral.start()].strip())
         found.append(numeral[0])
         end = numeral.end()
-    around.append(text[end:])
+    around.append(text[end:].strip())
     if found:
         found[0] = sign + found[0]
     else:

@@ -1,0 +1,498 @@
+"""Answers as services write them: texts, shapes, jobs, limits; each by a server of its own."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from json_serving import JsonServer, Refused, running
+from typer.testing import CliRunner
+
+import revelu
+from conftest import one_object
+from revelu.adapters.endpoints.cells import CellError, Cells
+from revelu.adapters.endpoints.template import Template
+from revelu.cli.app import app
+from revelu.errors import InputError, TargetError
+from revelu.oracle import softmax
+
+NETWORK = revelu.zoo.random_network([5, 3, 2], seed=4)
+OF_THREE = revelu.zoo.random_network([5, 3, 3], seed=4)
+X = np.random.default_rng(0).standard_normal((40, 5))
+ROWS, ROW = '{"features": $rows}', '{"features": $row}'
+ONE = {"status": revelu.Status.RECOVERED, "architecture": (5, 3, 2)}
+
+
+def opened(server, request=ROWS, answer=None, **options):
+    return revelu.open_oracle(revelu.Endpoint(server.url, request, answer, dim_in=5, **options))
+
+
+def recovered(server, request=ROWS, answer=None, **options):
+    endpoint = revelu.Endpoint(server.url, request, answer, dim_in=5, **options)
+    return revelu.extract(endpoint, seed=1, checks=200)
+
+
+# -- numbers in texts --------------------------------------------------------------------
+
+
+def german(y):
+    return f"{y:,.4f}".translate(str.maketrans(",.", ".,"))
+
+
+NUMBERS = {
+    "a unit": lambda y: f"{y:.4f} EUR",
+    "a sign of currency": lambda y: f"-${-y:,.4f}" if y < 0 else f"${y:,.4f}",
+    "decimals after a comma": lambda y: f"{y:.4f}".replace(".", ","),
+    "German": lambda y: f"{german(1e4 * y)} €",
+    "French": lambda y: german(1e4 * y).replace(".", "\u202f").replace("-", "\u2212"),
+    "Swiss": lambda y: f"{1e4 * y:,.2f} CHF".replace(",", "\u2019"),
+    "Indian": lambda y: f"₹{'-' * (y < 0)}12,34,5{abs(y) % 90 + 10:.4f}",
+    "Arabic": lambda y: f"{y:.4f}".translate(str.maketrans("0123456789.", "٠١٢٣٤٥٦٧٨٩٫")),
+    "a percentage": lambda y: f"{100 * y:.2f}%",
+    "a power of ten": lambda y: f"{y:.8e} V",
+    "a sentence": lambda y: f"score: {y:.6f} of 100",
+    "thousands of whole ones": lambda y: f"{1e6 * y:,.0f} kWh",
+}
+SCALES = {"German": 1e4, "French": 1e4, "Swiss": 1e4, "thousands of whole ones": 1e6}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("request_", [ROWS, ROW])
+def test_one_number_in_constant_text_is_a_number(name, request_):
+    form = NUMBERS[name]
+    with running(JsonServer(NETWORK)) as server:
+        server.write = lambda Y: {"y": [[form(y) for y in row] for row in Y.tolist()]}
+        found = opened(server, request_)(X)
+    if name == "Indian":
+        known = np.sign(NETWORK(X)) * (1234500 + np.abs(NETWORK(X)) % 90 + 10)
+    else:
+        known = NETWORK(X) * SCALES.get(name, 1.0)
+    np.testing.assert_allclose(found, known, rtol=1e-6, atol=1.0 if known.max() > 1e5 else 6e-3)
+
+
+def test_a_network_comes_back_from_amounts():
+    with running(JsonServer(NETWORK)) as server:
+        server.write = lambda Y: {"y": [[f"{100 * y:,.9f} EUR" for y in row] for row in Y.tolist()]}
+        found = recovered(server)
+    assert found.status is revelu.Status.RECOVERED
+    assert found.network.architecture == (5, 3, 2)
+
+
+def read(*texts):
+    return Cells().numbers([[text] for text in texts]).ravel()
+
+
+def test_share_is_the_nearest_number():
+    np.testing.assert_array_equal(read("83.12%", "5%", "0.07 %"), [0.8312, 0.05, 0.0007])
+    np.testing.assert_array_equal(read("12‰", "5‰"), [0.012, 0.005])
+
+
+def test_sign_of_decimals_shows_itself_among_three():
+    np.testing.assert_array_equal(read("1,234", "12,345", "0,8312"), [1.234, 12.345, 0.8312])
+    np.testing.assert_array_equal(read("1.234 €", "12.345 €", "1.234,5 €"), [1234, 12345, 1234.5])
+
+
+def test_whole_thousands_are_told_by_the_lack_of_places():
+    texts = [f"{1000 + 37 * i:,} kWh" for i in range(29)]
+    assert read(*texts, "7 kWh")[0] == 1000.0
+    with pytest.raises(CellError, match="whether thousands or decimals follow the sign ,"):
+        read(*texts)
+    with pytest.raises(CellError, match="--batch"):
+        read(*texts[:9], "7 kWh")
+
+
+def test_numbers_of_another_form_than_the_first_are_refused():
+    cells = Cells()
+    cells.numbers([["12.5 EUR"], ["1,200.25 EUR"]])
+    for text in ("n/a", "12.5 USD", "12,5 EUR"):
+        with pytest.raises(CellError, match="where numbers were such as"):
+            cells.numbers([[text]])
+    names = Cells()
+    names.numbers([["cat"], ["dog"]])
+    with pytest.raises(CellError, match="numbers after class names"):
+        names.numbers([[1.0]])
+
+
+@pytest.mark.parametrize("texts", [("class 0", "class 1"), ("cat", "dog"), ("9f8a", "77bc")])
+def test_names_are_no_numbers(texts):
+    assert read(*texts).tolist() == list(texts)
+
+
+# -- names of classes --------------------------------------------------------------------
+
+FLOWERS = ("setosa", "virginica", "versicolor")
+
+
+def naming(names):
+    return lambda Y: {"label": [names[i] for i in Y.argmax(axis=1)]}
+
+
+def test_names_are_classes_in_the_order_seen():
+    with running(JsonServer(OF_THREE, write=naming(FLOWERS))) as server:
+        labels = opened(server)(X).ravel()
+        seen = list(dict.fromkeys(FLOWERS[i] for i in OF_THREE(X).argmax(axis=1)))
+        assert [seen[int(i)] for i in labels] == [FLOWERS[i] for i in OF_THREE(X).argmax(axis=1)]
+        given = opened(server, classes=FLOWERS)(X).ravel()
+        np.testing.assert_array_equal(given, OF_THREE(X).argmax(axis=1))
+
+
+@pytest.mark.slow
+def test_result_has_classes_by_name():
+    network = revelu.zoo.random_network([2, 3, 3], seed=1)
+    with running(JsonServer(network, write=naming(FLOWERS))) as server:
+        endpoint = revelu.Endpoint(server.url, ROWS, dim_in=2)
+        found = revelu.extract(endpoint, seed=1)
+        assert found.status is revelu.Status.RECOVERED
+        assert set(found.class_names) <= set(FLOWERS)
+        assert found.to_dict()["classes"] == list(found.class_names)
+        fresh = np.random.default_rng(3).standard_normal((500, 2))
+        Y = found.network(fresh)
+        named = [found.class_names[i] for i in Y.argmax(axis=1)]
+        known = [FLOWERS[i] for i in network(fresh).argmax(axis=1)]
+        assert np.mean([a == b for a, b in zip(named, known, strict=True)]) > 0.99
+
+
+@pytest.mark.parametrize("n", [3, 10, 100])
+def test_words_are_taken_for_labels(tmp_path, n):
+    network = revelu.zoo.random_network([5, 8, n], seed=2)
+    words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(n)]
+    with running(JsonServer(network, write=naming(words))) as server:
+        endpoint = revelu.Endpoint(server.url, ROWS, dim_in=5)
+        for budget in (400, 500):  # a journal knows the names, too
+            journal = tmp_path / "run.db"
+            with revelu.open_oracle(endpoint, budget=budget, journal=journal) as oracle:
+                found = revelu.extract(oracle, seed=1)
+                assert found.method == "labels"
+                assert {oracle.names.name(i) for i in range(oracle.names.n_seen)} <= set(words)
+        assert found.status is revelu.Status.BUDGET_EXHAUSTED
+
+
+@pytest.mark.parametrize("command", ["extract", "span", "diagnose"])
+def test_texts_that_never_repeat_are_no_labels(command, invoke):
+    rng = np.random.default_rng(0)
+    with running(JsonServer(NETWORK, write=lambda Y: [rng.bytes(6).hex() for _ in Y])) as server:
+        done = invoke(command, server.url, "--request", ROWS, "--dim-in", 5)
+        assert server.n_rows <= 100
+    assert done.exit_code == 4
+    assert done.stderr.count("\n") == 1
+    assert "72 different ones among 72" in done.stderr
+    assert "--labels" in done.stderr
+
+
+# -- shapes ------------------------------------------------------------------------------
+
+
+def by_score(p):
+    listed = [{"label": f"L{i}", "score": v} for i, v in enumerate(p)]
+    return sorted(listed, key=lambda item: -item["score"])
+
+
+def all_by_score(Y):
+    return [by_score(p) for p in softmax(Y).tolist()]
+
+
+def beside(Y):
+    rows = [(["a", "b", "c"], p) for p in softmax(Y).tolist()]
+    ordered = [sorted(zip(p, names, strict=True), reverse=True) for names, p in rows]
+    return [{"labels": [n for _, n in row], "scores": [p for p, _ in row]} for row in ordered]
+
+
+def numbered(column):
+    return {f"{i}": y for i, y in enumerate(column.tolist())}
+
+
+def as_csv(Y):
+    return "\n".join(",".join(map(repr, row)) for row in Y.tolist()).encode()
+
+
+def with_header(Y):
+    return b"low;top\n" + as_csv(Y).replace(b",", b";")
+
+
+def as_lines(Y):
+    return "\n".join(json.dumps({"y": row}) for row in Y.tolist()).encode()
+
+
+# What is answered, by which Content-Type, at which path, and of which network.
+SHAPES = {
+    "JSON in a string": (
+        lambda Y: {"statusCode": 200, "body": json.dumps({"prediction": Y.tolist()})},
+        "",
+        None,
+    ),
+    "a path into a string": (
+        lambda Y: {"statusCode": 200, "body": json.dumps({"p": Y.tolist(), "took": 3})},
+        "",
+        "$.body.p",
+    ),
+    "columns": (lambda Y: {"low": Y[:, 0].tolist(), "top": Y[:, 1].tolist()}, "", None),
+    "columns of a table": (lambda Y: {"a": numbered(Y[:, 0]), "b": numbered(Y[:, 1])}, "", None),
+    "CSV": (as_csv, "text/csv; charset=utf-8", None),
+    "CSV with a header": (with_header, "text/csv", None),
+    "lines of JSON": (as_lines, "application/x-ndjson", None),
+    "lines of JSON, by a path": (as_lines, "application/jsonl", "$[*].y"),
+    "lines of JSON, sent as JSON": (as_lines, "application/json", None),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_are_understood(name):
+    write, kind, answer = SHAPES[name]
+    with running(JsonServer(NETWORK, write=write, kind=kind)) as server:
+        found = recovered(server, answer=answer)
+        assert server.n_rows == found.ledger.n_queries
+    assert found.status is revelu.Status.RECOVERED
+    assert found.network.architecture == (5, 3, 2)
+    np.testing.assert_allclose(found.network(X), NETWORK(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("write", "request_", "answer"),
+    [
+        (all_by_score, ROWS, None),
+        (lambda Y: all_by_score(Y)[0], ROW, None),
+        (lambda Y: {"result": all_by_score(Y), "took": 3}, ROWS, "$.result"),
+        (beside, ROWS, "$[*].scores"),
+        (lambda Y: beside(Y)[0], ROW, "$.scores"),
+    ],
+    ids=["batches", "a row", "beside other things", "two lists", "two lists of a row"],
+)
+def test_scores_are_taken_by_label_however_sorted(write, request_, answer):
+    with running(JsonServer(OF_THREE, write=write)) as server:
+        Y = opened(server, request_, answer)(X)
+        np.testing.assert_allclose(Y, softmax(OF_THREE(X)), atol=1e-14)
+
+
+@pytest.mark.parametrize("answer", ["$[*][*].score", "$[0][*].score", "$[*][0].score"])
+def test_sorted_scores_alone_are_refused(answer):
+    with running(JsonServer(OF_THREE, write=all_by_score)) as server:
+        with pytest.raises(TargetError, match="sorted by size are taken by label"):
+            opened(server, answer=answer)(X)
+        assert server.n_rows == 1
+
+
+def test_the_best_label_alone_is_no_number():
+    with running(JsonServer(OF_THREE, write=lambda Y: [p[0] for p in all_by_score(Y)])) as server:
+        with pytest.raises(TargetError, match=r'numbers and text together: \{"label"'):
+            opened(server)(X)
+        assert server.n_rows == 1
+        labels = opened(server, answer="$[*].label")(X)
+    assert len(np.unique(labels)) > 1
+
+
+def test_labels_that_are_not_all_there_are_refused():
+    server = JsonServer(OF_THREE, write=lambda Y: [p[:2] for p in all_by_score(Y)])
+    with running(server), pytest.raises(TargetError, match="other names from row to row"):
+        opened(server)(X)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("$objects(a, b)", [{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 4.0}]),
+        ('$objects("a (cm)",b)', [{"a (cm)": 1.0, "b": 2.0}, {"a (cm)": 3.0, "b": 4.0}]),
+        (
+            '$objects(a, n=40, s="x, y", b)',
+            [{"a": x, "n": 40, "s": "x, y", "b": y} for x, y in ((1.0, 2.0), (3.0, 4.0))],
+        ),
+    ],
+)
+def test_rows_go_as_objects(text, sent):
+    template = Template(f'{{"instances": {text}}}')
+    assert template.n_columns == 2
+    assert not template.one_by_one
+    _, content = template.filled(np.array([[1.0, 2], [3, 4]]))
+    assert json.loads(content) == {"instances": sent}
+
+
+@pytest.mark.parametrize(
+    "text", ["$objects()", "$objects(a b=)", "$objects(a, a)", "$objects(n=4)"]
+)
+def test_objects_that_are_none_are_refused(text):
+    with pytest.raises(InputError, match=r"\$objects|no JSON"):
+        Template(f'{{"instances": {text}}}')
+
+
+def test_objects_are_asked_in_batches():
+    names = "abcde"
+    pick = lambda asked: [[row[name] for name in names] for row in asked["rows"]]  # noqa: E731
+    with running(JsonServer(NETWORK, read=pick)) as server:
+        endpoint = revelu.Endpoint(server.url, '{"rows": $objects(a, b, c, d, e)}')
+        np.testing.assert_allclose(revelu.open_oracle(endpoint)(X), NETWORK(X), atol=1e-14)
+        assert server.n_requests == 2
+
+
+# -- jobs --------------------------------------------------------------------------------
+
+
+class JobServer(JsonServer):
+    """Takes rows, and answers at another address at the second look."""
+
+    def __init__(self, end="done"):
+        super().__init__(NETWORK)
+        self.jobs, self.looks, self.end = [], 0, end
+
+    def answer(self, asked):
+        if "features" in asked:
+            self.jobs.append([0, super().answer(asked)])
+            return json.dumps({"id": len(self.jobs), "state": "queued"}).encode()
+        job = self.jobs[int(self.paths[-1].rpartition("/")[2]) - 1]
+        job[0] += 1
+        self.looks += 1
+        if job[0] < 2:
+            return b'{"state": "running"}'
+        return json.dumps({"state": self.end, "result": json.loads(job[1])}).encode()
+
+
+JOB = {"poll": "/jobs/{$.id}", "answer": "$.result.prediction"}
+
+
+@pytest.mark.parametrize("done", ["$.result", "$.state == done"])
+def test_jobs_are_followed_to_their_end(done):
+    with running(JobServer()) as server:
+        found = recovered(server, done=done, **JOB)
+        assert found.status is revelu.Status.RECOVERED
+        assert server.looks == 2 * len(server.jobs)
+        # A job for the first row, and few a round.
+        assert len(server.jobs) <= 2 * found.ledger.n_rounds
+        assert opened(server, done=done, **JOB).batch_rows > 10_000
+
+
+def test_jobs_that_fail_or_are_not_known_are_named():
+    with running(JobServer("failed")) as server:
+        with pytest.raises(TargetError, match=r'a job failed: \{"state": "failed"'):
+            opened(server, done="$.state == done", **JOB)(X)
+        with pytest.raises(TargetError, match=r"a job that is not finished.*\(poll\).*\(done\)"):
+            opened(server)(X)
+        with pytest.raises(TargetError, match=r"not done within 0.3 s"):
+            opened(server, done="$.none", timeout=0.3, **JOB)(X)
+        with pytest.raises(TargetError, match="names no job at"):
+            opened(server, poll="$.url", done="$.result")(X)
+    for fields in ({"poll": "$.id"}, {"poll": "/jobs", "done": "$.a"}, {"poll": "$.", "done": "$"}):
+        with pytest.raises(InputError, match="poll"):
+            revelu.open_oracle(revelu.Endpoint("http://127.0.0.1:1/p", ROWS, dim_in=5, **fields))
+
+
+# -- what a server takes, and where it answers -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        '{"detail": "at most 100 rows"}',
+        '{"detail": [{"loc": ["body", "rows"], "msg": "List should have at most 100 items"}]}',
+        "Too many instances: the limit is 100",
+    ],
+)
+def test_requests_with_too_many_rows_are_halved(words):
+    def limited(Y):
+        if len(Y) > 100:
+            raise Refused(400, words.encode())
+        return Y.tolist()
+
+    rows = np.random.default_rng(1).standard_normal((300, 5))
+    with running(JsonServer(NETWORK, write=limited)) as server:
+        oracle = opened(server)
+        np.testing.assert_allclose(oracle(rows), NETWORK(rows), atol=1e-14)
+        assert oracle.n_queries == 300
+
+
+class LimitedServer(JsonServer):
+    """Answers rows whose numbers are all between two limits."""
+
+    def __init__(self, low, high, refuse):
+        super().__init__(NETWORK)
+        self.low, self.high, self.refuse = low, high, refuse
+
+    def answer(self, asked):
+        rows = np.atleast_2d(asked["features"])
+        is_out = ((rows < self.low) | (rows > self.high)).any(axis=1)
+        if is_out.any() and isinstance(self.refuse, bytes):
+            raise Refused(422, self.refuse)
+        document = json.loads(super().answer(asked))
+        for i in np.flatnonzero(is_out):
+            document["prediction"][i] = [self.refuse] * 2
+        return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "refuse", "words"),
+    [
+        (-4.0, 4.0, None, "--box -4 4"),
+        (-4.0, 4.0, float("nan"), "--box -4 4"),
+        (-4.0, 4.0, b'{"detail": "out of range"}', "--box -4 4"),
+        (-np.inf, 4.0, b'{"detail": "must be <= 4"}', "--box -4 4"),
+        (0.0, 10.0, b'{"detail": "x must be between 0 and 10"}', "--box 0 10"),
+        (0.0, 50.0, b'{"detail": "Input should be greater than or equal to 0"}', "--box 0 10"),
+    ],
+    ids=["null", "NaN", "refusal", "a limit said", "both said", "at least"],
+)
+def test_limits_are_found_and_the_option_is_named(low, high, refuse, words, invoke):
+    with running(LimitedServer(low, high, refuse)) as server:
+        done = invoke("extract", server.url, "--request", ROWS, "--dim-in", 5)
+        assert done.exit_code == 4
+        assert "only inside limits" in done.stderr
+        assert done.stderr.rstrip(")\n").count("\n") == 0
+        (found,) = re.findall(r"--box \S+ [-\d.]+", done.stderr)
+        assert found == words
+        box = tuple(map(float, found.split()[1:]))
+        oracle = revelu.open_oracle(revelu.Endpoint(server.url, ROWS, dim_in=5), box=box)
+        assert oracle(np.clip(X, *box)).shape == (40, 2)
+
+
+@pytest.mark.parametrize("request_", [ROWS, ROW])
+@pytest.mark.parametrize("fault", ["nan", "truncated", "json {}", 'json {"error": "busy"}'])
+def test_one_answer_that_is_none_is_asked_again(request_, fault):
+    with running(JsonServer(NETWORK)) as server:
+        oracle = opened(server, request_)
+        oracle(X[:2])
+        server.script = [None, fault] if request_ == ROW else [fault]
+        np.testing.assert_allclose(oracle(X), NETWORK(X), atol=1e-14)
+        assert oracle.n_queries == 42
+
+
+def test_columns_of_whole_numbers_are_named():
+    names = "abcde"
+
+    def pick(asked):
+        if any(type(row["b"]) is float for row in asked["rows"]):
+            text = "Incompatible input types for column b. Can not safely convert float64 to int64."
+            raise Refused(400, json.dumps({"message": text}).encode())
+        return [[row[name] for name in names] for row in asked["rows"]]
+
+    with running(JsonServer(NETWORK, read=pick)) as server:
+        asked = '{"rows": $objects(a, b, c, d, e)}'
+        with pytest.raises(TargetError, match=r"\$objects\(age=40, income\)"):
+            revelu.open_oracle(revelu.Endpoint(server.url, asked))(X)
+        held = revelu.Endpoint(server.url, '{"rows": $objects(a, b=40, c, d, e)}')
+        rows = np.insert(X[:, :4], 1, 40.0, axis=1)
+        found = revelu.open_oracle(held)(X[:, :4])
+        np.testing.assert_allclose(found, NETWORK(rows), rtol=1e-12)
+
+
+# -- probe -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "numbers in texts", "names", "scores"])
+def test_probe_shows_what_it_takes(name, invoke):
+    own = {
+        "numbers in texts": (lambda Y: [[f"{y:.4f} EUR" for y in row] for row in Y], "", None),
+        "names": (naming(FLOWERS), "", None),
+        "scores": (all_by_score, "", None),
+    }
+    write, kind, answer = {**SHAPES, **own}[name]
+    network = OF_THREE if name in {"names", "scores"} else NETWORK
+    more = ["--answer", answer] if answer else []
+    with running(JsonServer(network, write=write, kind=kind)) as server:
+        done = invoke("probe", server.url, "--request", ROWS, "--dim-in", 5, "--json", *more)
+    assert done.exit_code == 0, done.stderr
+    found = one_object(done.stdout)
+    assert np.shape(found["taken"]) == (3, {"names": 1, "scores": 3}.get(name, 2))
+    if name == "names":
+        assert any(flower in found["precision"] for flower in FLOWERS)
