@@ -169,14 +169,11 @@ def named(Y):
     return {"label": [f"class {int(i)}" for i in Y.argmax(axis=1)]}
 
 
-def test_class_names_are_numbers_that_all_runs_agree_on():
+def test_class_names_are_answered_as_such():
     with running(JsonServer(NETWORK, write=named)) as server:
-        labels = opened(server)(X).ravel()
-        assert len(set(labels.tolist())) == 2
-        again = opened(server)(X[::-1]).ravel()[::-1]
-        np.testing.assert_array_equal(labels, again)
-        given = opened(server, classes=("class 0", "class 1"))(X).ravel()
-        np.testing.assert_array_equal(given, NETWORK(X).argmax(axis=1))
+        known = [f"class {i}" for i in NETWORK(X).argmax(axis=1)]
+        assert opened(server)(X).ravel().tolist() == known
+        assert opened(server, classes=("class 1", "class 0"))(X).ravel().tolist() == known
         with pytest.raises(TargetError, match='"class 1", which is none of the classes class 0'):
             opened(server, classes=("class 0",))(X)
 

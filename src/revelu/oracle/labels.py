@@ -68,7 +68,8 @@ class ClassNames:
 
         A journal has the names of codes that are new before it has those.
         """
-        texts = np.asarray(raw) if isinstance(raw, np.ndarray | list) else np.empty(0)
+        is_listed = isinstance(raw, list) and all(isinstance(one, str) for one in raw)
+        texts = np.asarray(raw) if is_listed or isinstance(raw, np.ndarray) else np.empty(0)
         if texts.dtype.kind != "U" or texts.shape not in {(n,), (n, 1)}:
             return raw
         names, places = np.unique(texts, return_inverse=True)

@@ -27,9 +27,6 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 
-# Rows that are tried for one that is answered, or is not.
-_MOST_ROWS = 4
-
 Answers = Callable[[FloatArray], bool]
 
 
@@ -185,8 +182,20 @@ def with_advice(
     return TargetError(f"{error}; {said}" if said else f"{error}")
 
 
-def _advice(error: UnansweredError, ask: Answers, inside: FloatArray | None, most: int) -> str:
-    """The advice; nothing, where the rows are answered after all."""
+def _advice(
+    error: UnansweredError,
+    ask: Answers,
+    inside: FloatArray | None,
+    most: int,
+    n_tried: int = 4,
+) -> str:
+    """The advice; nothing, where the rows are answered after all.
+
+    Parameters
+    ----------
+    n_tried : int
+        Rows that are tried for one that is answered, and for one that is not.
+    """
     X, n_asked = np.asarray(error.asked), 0
 
     def answers(x: FloatArray) -> bool:
@@ -200,11 +209,11 @@ def _advice(error: UnansweredError, ask: Answers, inside: FloatArray | None, mos
     words = "it answers only inside limits"
     try:
         if not limits:
-            far = _extreme_first(X, error.row)
+            far = _extreme_first(X, error.row, n_tried)
             outside = next((x for x in far if not answers(x)), None)
             if outside is None:
                 return ""
-            near = _extreme_first(X, None, len(X))[: -_MOST_ROWS - 1 : -1]
+            near = _extreme_first(X, None, len(X))[: -n_tried - 1 : -1]
             inside = next((x for x in near if answers(x)), None) if inside is None else inside
             limits = [] if inside is None else [find_limit(answers, inside, outside)]
         for limit in limits:
@@ -219,7 +228,7 @@ def _advice(error: UnansweredError, ask: Answers, inside: FloatArray | None, mos
     return f"{words}: ask it there, {chosen}"
 
 
-def _extreme_first(X: FloatArray, given: int | None, most: int = _MOST_ROWS) -> FloatArray:
+def _extreme_first(X: FloatArray, given: int | None, most: int) -> FloatArray:
     """The rows of ``X (n, d)`` that are the likeliest outside: the one named, those far out."""
     order = np.argsort(-np.abs(X).max(axis=1), kind="stable").tolist()
     places = dict.fromkeys([*([] if given is None else [given]), *order])

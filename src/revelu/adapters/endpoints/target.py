@@ -10,23 +10,18 @@ import numpy as np
 from revelu.adapters.endpoints.answers import ASKED_FOR_LATER, AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
 from revelu.adapters.endpoints.jobs import Jobs
-from revelu.adapters.error_pages import error_of
+from revelu.adapters.error_pages import error_of, says_too_many
 from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
 from revelu.adapters.portions import Portions, in_turn, joined
 from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
+from revelu.oracle.limits import limits_said
 from revelu.types import FloatArray
 
 # Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
 # check of fields says itself what is wrong.
 _NOT_OF_ROWS = {401, 403, 405, 408, 413, 422, 429, 502, 503, 504}
 
-# Of a request with too many rows; "the input exceeds" is of one of its numbers.
-_TOO_MANY = re.compile(
-    r"(?=.*\b(at most|max(imum)?|limit(ed)?|too (many|large|long)|exceed(s|ed)?|more than|up to)\b)"
-    r".*\b(rows?|instances?|items?|batch(es)?|records?|examples?|samples?|entries|elements)\b",
-    re.IGNORECASE | re.DOTALL,
-)
 _WHOLE = re.compile(r"\b(int(eger)?s?|int(32|64)|long|whole numbers?|fractional)\b", re.IGNORECASE)
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -191,7 +186,7 @@ class EndpointTarget:
         """What is raised for a reply of another status than that of success."""
         said = error_of(reply.content)
         is_of_rows = reply.status in {400, 422}
-        if is_of_rows and n > 1 and self._has_answered and _TOO_MANY.search(said):
+        if is_of_rows and n > 1 and self._has_answered and says_too_many(said):
             return TooLargeError(f"{self.url} answers {reply.status}: {said}")
         hint = self._what_to_look_at(reply.status)
         if is_of_rows and _WHOLE.search(said):
@@ -200,7 +195,9 @@ class EndpointTarget:
                 "$objects(age=40, income)"
             )
         message = f"{self.url} answers {reply.status}: {said}{hint}"
-        return UnansweredError(message) if is_of_rows else TargetError(message)
+        # Before anything is answered, only a limit that is said tells it from a wrong request.
+        is_limit = is_of_rows and (self._has_answered or bool(limits_said(said)))
+        return UnansweredError(message) if is_limit else TargetError(message)
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""
