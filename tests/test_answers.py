@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from json_serving import JsonServer, Refused, running
+from json_serving import JobServer, JsonServer, Refused, running
 from typer.testing import CliRunner
 
 import revelu
@@ -15,12 +15,12 @@ from revelu.adapters.endpoints.template import Template
 from revelu.cli.app import app
 from revelu.errors import InputError, TargetError
 from revelu.oracle import softmax
+from revelu.oracle.limits import boxes, find_limit, is_answered, limits_said
 
 NETWORK = revelu.zoo.random_network([5, 3, 2], seed=4)
 OF_THREE = revelu.zoo.random_network([5, 3, 3], seed=4)
 X = np.random.default_rng(0).standard_normal((40, 5))
 ROWS, ROW = '{"features": $rows}', '{"features": $row}'
-ONE = {"status": revelu.Status.RECOVERED, "architecture": (5, 3, 2)}
 
 
 def opened(server, request=ROWS, answer=None, **options):
@@ -325,41 +325,22 @@ def test_objects_are_asked_in_batches():
 # -- jobs --------------------------------------------------------------------------------
 
 
-class JobServer(JsonServer):
-    """Takes rows, and answers at another address at the second look."""
-
-    def __init__(self, end="done"):
-        super().__init__(NETWORK)
-        self.jobs, self.looks, self.end = [], 0, end
-
-    def answer(self, asked):
-        if "features" in asked:
-            self.jobs.append([0, super().answer(asked)])
-            return json.dumps({"id": len(self.jobs), "state": "queued"}).encode()
-        job = self.jobs[int(self.paths[-1].rpartition("/")[2]) - 1]
-        job[0] += 1
-        self.looks += 1
-        if job[0] < 2:
-            return b'{"state": "running"}'
-        return json.dumps({"state": self.end, "result": json.loads(job[1])}).encode()
-
-
 JOB = {"poll": "/jobs/{$.id}", "answer": "$.result.prediction"}
 
 
 @pytest.mark.parametrize("done", ["$.result", "$.state == done"])
 def test_jobs_are_followed_to_their_end(done):
-    with running(JobServer()) as server:
+    with running(JobServer(NETWORK)) as server:
         found = recovered(server, done=done, **JOB)
         assert found.status is revelu.Status.RECOVERED
-        assert server.looks == 2 * len(server.jobs)
+        assert len(server.looks) == 2 * len(server.jobs)
         # A job for the first row, and few a round.
         assert len(server.jobs) <= 2 * found.ledger.n_rounds
         assert opened(server, done=done, **JOB).batch_rows > 10_000
 
 
 def test_jobs_that_fail_or_are_not_known_are_named():
-    with running(JobServer("failed")) as server:
+    with running(JobServer(NETWORK, "failed")) as server:
         with pytest.raises(TargetError, match=r'a job failed: \{"state": "failed"'):
             opened(server, done="$.state == done", **JOB)(X)
         with pytest.raises(TargetError, match=r"a job that is not finished.*\(poll\).*\(done\)"):
@@ -449,6 +430,51 @@ def test_one_answer_that_is_none_is_asked_again(request_, fault):
         server.script = [None, fault] if request_ == ROW else [fault]
         np.testing.assert_allclose(oracle(X), NETWORK(X), atol=1e-14)
         assert oracle.n_queries == 42
+
+
+def test_callable_elsewhere_is_asked_again():
+    calls = []
+
+    def f(x):
+        calls.append(len(x))
+        return NETWORK(x) if len(calls) != 2 else np.full((len(x), 2), np.nan)
+
+    oracle = revelu.open_oracle(f, dim_in=5, remote=True)
+    for _ in range(2):
+        np.testing.assert_array_equal(oracle(X), NETWORK(X))
+    assert calls == [40, 40, 40]
+    assert oracle.n_queries == 80
+
+
+@pytest.mark.parametrize(
+    ("said", "limits"),
+    [
+        ("must be <= 10", [(10.0, True)]),
+        ("Input should be less than or equal to 10", [(10.0, True)]),
+        ("Input should be greater than or equal to -2.5", [(-2.5, False)]),
+        ("must not be greater than 1e3", [(1000.0, True)]),
+        ("no less than 3", [(3.0, False)]),
+        ("age must be between 0 and 120", [(0.0, False), (120.0, True)]),
+        ("value out of range [-1, 1]", [(-1.0, False), (1.0, True)]),
+        ("body.rows.0: List should have at most 4 items after validation, not 6", []),
+        ("expected shape (?, 4), got at most 6", []),
+        ("not now", []),
+    ],
+)
+def test_limits_are_read(said, limits):
+    assert [(limit.at, limit.is_upper) for limit in limits_said(said)] == limits
+
+
+def norm_under(size):
+    return lambda x: bool(np.linalg.norm(x) <= size)
+
+
+def test_limit_of_several_inputs_together_is_found():
+    limit = find_limit(norm_under(4.0), np.zeros(16), np.full(16, 3.0))
+    assert limit.column is None
+    assert limit.at == pytest.approx(1.0, rel=0.05)
+    box = next(b for b in boxes([limit]) if is_answered(norm_under(4.0), b, 16))
+    assert box[0] == -box[1]
 
 
 def test_columns_of_whole_numbers_are_named():

@@ -101,8 +101,8 @@ class ClassNames:
         ------
         TextsError
         """
-        few = self._n_given or self.are_expected or self._n < self.fewest
-        if not few and self.n_seen * self.first > self.most * self._n:
+        is_open = not (self._n_given or self.are_expected) and self._n >= self.fewest
+        if is_open and self.n_seen * self.first > self.most * self._n:
             raise TextsError(self.refusal)
 
     @property

@@ -27,6 +27,13 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 
+# Limits of other things than numbers.
+_OF_SHAPES = re.compile(
+    rf"{_NUMBER}\s*(items?|elements?|rows?|columns?|features?|characters?|dimensions?)\b|"
+    r"\b(length|shape)\b",
+    re.IGNORECASE,
+)
+
 Answers = Callable[[FloatArray], bool]
 
 
@@ -51,6 +58,8 @@ class Limit:
 
 def limits_said(text: str) -> list[Limit]:
     """Limits that a refusal names: "must be <= 10", "between 0 and 1"."""
+    if _OF_SHAPES.search(text):
+        return []
     if (found := _BETWEEN.search(text)) is not None:
         lo, hi = (float(number) for number in found.groups() if number is not None)
         return [Limit(None, lo, is_upper=False), Limit(None, hi, is_upper=True)]

@@ -155,7 +155,8 @@ class Cells:
     def take_numbers(self, k: int) -> None:
         """Know that cells are numbers of JSON, k of a row."""
         if self.are_names is None:
-            self.are_names, self._forms, self._shown = False, [Form()] * k, [0.0]
+            self._forms, self._shown = [Form()] * k, [0.0]
+            self.are_names = False
 
     def _learn(self, columns: Sequence[Sequence[Any]]) -> None:
         """See what the cells are."""
@@ -170,9 +171,10 @@ class Cells:
             raise CellError(
                 f"answers numbers and text together: {_quoted(row)}; name one by answer"
             )
-        self.are_texts = any(texts)
-        self.are_names, self._shown = any(named), [column[0] for column in columns]
         self._forms = [form for form in forms if form is not None]
+        self._shown = [column[0] for column in columns]
+        # Other threads read cells once it is known what they are.
+        self.are_texts, self.are_names = any(texts), any(named)
 
     def _numerals(self, column: Sequence[Any], form: Form) -> list[Any]:
         """The cells of a column: numbers, and numerals where they are texts."""
