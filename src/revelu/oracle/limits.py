@@ -198,7 +198,7 @@ def _advice(
     most: int,
     n_tried: int = 4,
 ) -> str:
-    """The advice; nothing, where the rows are answered after all.
+    """The advice; nothing, where the rows are answered after all, or none is.
 
     Parameters
     ----------
@@ -223,14 +223,16 @@ def _advice(
             if outside is None:
                 return ""
             near = _extreme_first(X, None, len(X))[: -n_tried - 1 : -1]
-            inside = next((x for x in near if answers(x)), None) if inside is None else inside
-            limits = [] if inside is None else [find_limit(answers, inside, outside)]
+            known = near if inside is None else inside[None]
+            inside = next((x for x in known if answers(x)), None)
+            if inside is None:  # it answers nothing any more
+                return ""
+            limits = [find_limit(answers, inside, outside)]
         for limit in limits:
             if limit.column is not None:
                 side = "at most" if limit.is_upper else "at least"
                 words += f", input {limit.column} {side} {limit.at:g}"
-        tried = boxes(limits) if limits else iter(())
-        box = next((box for box in tried if is_answered(answers, box, X.shape[1])), None)
+        box = next((box for box in boxes(limits) if is_answered(answers, box, X.shape[1])), None)
     except _EnoughError:
         box = None
     chosen = "--box LO HI, or --like DATA" if box is None else f"--box {box[0]:g} {box[1]:g}"

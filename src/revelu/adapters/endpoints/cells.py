@@ -142,7 +142,9 @@ class Cells:
                 raise CellError(f"answers numbers after class names: {_quoted(rows[0])}; {_GIVE}")
             return np.array(rows)
         if len(columns) != len(self._forms):
-            raise CellError(f"answers {len(columns)} cells after {len(self._forms)}")
+            is_named = any(type(cell) is str and is_word(cell) for cell in rows[0])
+            kinds = ("class names", "numbers") if is_named else (len(columns), len(self._forms))
+            raise CellError(f"answers {kinds[0]} after {kinds[1]}: {_quoted(rows[0])}; {_GIVE}")
         numerals = [self._numerals(*both) for both in zip(columns, self._forms, strict=True)]
         self._look([one for column in numerals for one in column if type(one) is str])
         return np.array(

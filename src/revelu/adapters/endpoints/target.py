@@ -39,6 +39,8 @@ class EndpointTarget:
         Most requests, in place of the endpoint's.
     attempts : int
         Times that a request is sent whose answer is not understood, once another one was.
+    finite_attempts : int
+        Times that it is sent where an answer is not finite, which a model may mean.
     one_by_one_rows : int
         Rows of a batch, where each is a request: so many answers may be lost with a connection.
     job_rows : int
@@ -66,6 +68,7 @@ class EndpointTarget:
         *,
         rate: str | None = None,
         attempts: int = 5,
+        finite_attempts: int = 3,
         one_by_one_rows: int = 32,
         job_rows: int = 16_384,
     ) -> None:
@@ -73,6 +76,7 @@ class EndpointTarget:
         rate = endpoint.rate if rate is None else rate
         self.client = Client(endpoint.url, rate, endpoint.timeout, endpoint.connection)
         self.url, self._attempts = self.client.address.base, attempts
+        self._finite_attempts = finite_attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
         self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
@@ -164,7 +168,7 @@ class EndpointTarget:
             else:
                 # What is not finite is asked for again, and then for the oracle to name.
                 is_whole = Y.dtype != np.float64 or bool(np.isfinite(Y).all())
-                if not is_whole and self._has_answered and attempt < self._attempts:
+                if not is_whole and self._has_answered and attempt < self._finite_attempts:
                     continue
                 self._has_answered |= is_whole
                 return Y
