@@ -109,7 +109,7 @@ class JobServer(JsonServer):
         if "features" in asked:
             self.jobs.append(super().answer(asked))
             return json.dumps({"id": len(self.jobs), "state": "queued"}).encode()
-        number = int(self.paths[-1].rpartition("/")[2])
+        number = int(urlsplit(self.paths[-1]).path.rpartition("/")[2])
         self.looks.append(number)
         if self.looks.count(number) < 2:
             return b'{"state": "running"}'

@@ -263,6 +263,41 @@ def test_scores_are_taken_by_label_however_sorted(write, request_, answer):
         np.testing.assert_allclose(Y, softmax(OF_THREE(X)), atol=1e-14)
 
 
+def test_scores_of_rows_that_have_names_are_those_of_rows():
+    def write(Y):
+        return {
+            "out": [{"rows": [{"id": f"r{i}", "y": y} for i, y in enumerate(Y[:, 0].tolist())]}]
+        }
+
+    with running(JsonServer(NETWORK, write=write)) as server:
+        Y = opened(server, answer="$.out[0].rows[*].y")(X)
+    np.testing.assert_allclose(Y, NETWORK(X)[:, :1], atol=1e-14)
+
+
+def test_text_beside_answers_is_no_envelope():
+    about = '{"version": 3}'
+    with running(JsonServer(NETWORK, write=lambda Y: {"y": Y.tolist(), "about": about})) as server:
+        with pytest.raises(TargetError, match=r"several things, .* such as answer '\$.y'"):
+            opened(server)(X)
+        np.testing.assert_allclose(opened(server, answer="$.y")(X), NETWORK(X), atol=1e-14)
+
+
+def test_error_in_an_envelope_is_one():
+    sent = {"statusCode": 500, "body": '{"prediction": [[1, 2]]}'}
+    server = JsonServer(NETWORK, write=lambda _: sent)
+    with running(server), pytest.raises(TargetError, match="answers an error"):
+        opened(server)(X[:1])
+
+
+def test_plain_text_is_a_number_a_line():
+    def write(Y):
+        return "\n".join(f"{y:.6f} kWh" for y in Y[:, 0]).encode()
+
+    for request_ in (ROWS, ROW):
+        with running(JsonServer(NETWORK, write=write, kind="text/plain")) as server:
+            np.testing.assert_allclose(opened(server, request_)(X), NETWORK(X)[:, :1], atol=1e-6)
+
+
 @pytest.mark.parametrize("answer", ["$[*][*].score", "$[0][*].score", "$[*][0].score"])
 def test_sorted_scores_alone_are_refused(answer):
     with running(JsonServer(OF_THREE, write=all_by_score)) as server:
@@ -337,6 +372,9 @@ def test_jobs_are_followed_to_their_end(done):
         # A job for the first row, and few a round.
         assert len(server.jobs) <= 2 * found.ledger.n_rounds
         assert opened(server, done=done, **JOB).batch_rows > 10_000
+        signed = JOB | {"poll": "/jobs/{$.id}?signed=yes"}
+        np.testing.assert_allclose(opened(server, done=done, **signed)(X), NETWORK(X), atol=1e-14)
+        assert server.paths[-1].endswith("?signed=yes")
 
 
 def test_jobs_that_fail_or_are_not_known_are_named():

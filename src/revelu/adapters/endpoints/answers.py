@@ -11,7 +11,7 @@ from revelu.adapters.credentials import shown
 from revelu.adapters.endpoints.cells import CellError, Cells, is_plain, is_word
 from revelu.adapters.endpoints.documents import document_of
 from revelu.adapters.endpoints.places import hint, places_of_numbers
-from revelu.adapters.endpoints.shapes import opened, rows_of_columns
+from revelu.adapters.endpoints.shapes import has_numbers, opened, rows_of_columns
 from revelu.adapters.error_pages import page_title
 from revelu.errors import InputError, ReveluError
 from revelu.extras import import_extra
@@ -177,7 +177,8 @@ class Answers:
         document = document if isinstance(document, dict) else within
         texts = [name for name, part in document.items() if part != within[name]]
         sent = [name for name in texts if isinstance(document[name], str)]
-        if len(within) > 1 and len(sent) == 1:
+        around = {name: part for name, part in within.items() if name not in sent}
+        if around and len(sent) == 1 and not has_numbers(around):
             # An envelope: what is sent is in a string, and the rest is about it.
             status = next((v for k, v in document.items() if k.lower() == "statuscode"), 200)
             if isinstance(status, int) and status >= 400:

@@ -78,10 +78,10 @@ class Jobs:
         LimitReachedError
             If it takes too long.
         """
-        address = self._address(reply)
+        address, _, query = self._address(reply).partition("?")
         began, pause = time.monotonic(), self._shortest
         while True:
-            reply = self._client.request("GET", address)
+            reply = self._client.request("GET", address, query=query)
             if reply.status >= 400:
                 said = error_of(reply.content)
                 raise TargetError(f"{self._url}: its job answers {reply.status}: {said}")

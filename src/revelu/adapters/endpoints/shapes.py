@@ -15,9 +15,9 @@ def opened(value: Any, n: int, *, is_within: bool = False) -> Any:
     value : object
         As JSON is read.
     n : int
-        Rows that were asked for: so many labels that no list is around are one a row.
+        Rows that were asked for: so many labels are one a row, but within a row.
     is_within : bool
-        Whether a list is around it.
+        Whether it is within a list that is as long as there are rows.
     """
     if isinstance(value, str):
         inner = json_in(value)
@@ -27,7 +27,8 @@ def opened(value: Any, n: int, *, is_within: bool = False) -> Any:
             return value
         if (scores := by_label(value)) is not None and (is_within or len(value) != n):
             return scores
-        return [opened(part, n, is_within=True) for part in value]
+        is_within = is_within or len(value) == n
+        return [opened(part, n, is_within=is_within) for part in value]
     if isinstance(value, dict):
         found = {name: opened(part, n, is_within=is_within) for name, part in value.items()}
         return _beside_labels(found, 0 if is_within else n)
@@ -42,6 +43,15 @@ def json_in(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def has_numbers(value: Any) -> bool:
+    """Whether a value has a number that may be an answer: a fraction, or one in a list."""
+    if isinstance(value, dict):
+        return any(map(has_numbers, value.values()))
+    if isinstance(value, list):
+        return any(type(part) in {int, float} or has_numbers(part) for part in value)
+    return isinstance(value, float)
 
 
 def by_label(items: list[Any]) -> dict[str, float] | None:

@@ -22,9 +22,11 @@ from revelu.types import FloatArray
 # check of fields says itself what is wrong.
 _NOT_OF_ROWS = {401, 403, 405, 408, 413, 422, 429, 502, 503, 504}
 
-_WHOLE = re.compile(r"\b(int(eger)?s?|int(32|64)|long|whole numbers?|fractional)\b", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"\b(int(eger)?s?|int(32|64)|(?<!too )long|whole numbers?|fractional)\b", re.IGNORECASE
+)
 
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, */*;q=0.5"}
 
 
 class EndpointTarget:
