@@ -208,11 +208,12 @@ def test_numbers_that_never_change_are_said_to():
 
 
 @pytest.mark.slow
-def test_span_comes_from_class_names():
+@pytest.mark.parametrize("labels", [True, False])
+def test_span_comes_from_class_names(labels):
     network = revelu.zoo.random_network([5, 2, 3], seed=4)
     with running(JsonServer(network, write=named)) as server:
         endpoint = revelu.Endpoint(server.url, ROWS, dim_in=5)
-        found = revelu.recover_span(endpoint, labels=True, seed=1)
+        found = revelu.recover_span(endpoint, labels=labels, seed=1)
     assert found.status is revelu.Status.RECOVERED
     assert found.span.rank == 2
     rows = network.weights[0]
