@@ -44,10 +44,19 @@ def prediction(Y: FloatArray) -> Any:
     return {"prediction": Y.tolist()}
 
 
+class Refused(Exception):  # noqa: N818 - what a server does
+    """An answer of another status than that of success."""
+
+    def __init__(self, status: int, content: bytes) -> None:
+        super().__init__(status)
+        self.status, self.content = status, content
+
+
 class JsonServer(ThreadingHTTPServer):
     """Answers each path alike.
 
-    ``read`` takes rows from what was asked, ``write`` makes what is answered of (n, k) numbers.
+    ``read`` takes rows from what was asked, ``write`` makes what is answered of (n, k) numbers:
+    what JSON has, or bytes as they are, of the Content-Type ``kind``.
     ``script`` is a list of faults, one for each request, None for none; once it is over, nothing
     is spoilt.
     """
@@ -61,10 +70,11 @@ class JsonServer(ThreadingHTTPServer):
         write: Callable[[FloatArray], Any] = prediction,
         script: Sequence[str | None] = (),
         path: str = "/predict",
+        kind: str = "",
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.target, self.read, self.write = target, read, write
-        self.script, self.path = list(script), path
+        self.script, self.path, self.kind = list(script), path, kind
         self.url = f"http://127.0.0.1:{self.server_address[1]}{path}"
         self.n_requests = self.n_rows = 0
         self.asked: list[Any] = []
@@ -79,7 +89,31 @@ class JsonServer(ThreadingHTTPServer):
         self.asked.append(asked)
         X = np.atleast_2d(np.array(self.read(asked), dtype=np.float64))
         self.n_rows += len(X)
-        return json.dumps(self.write(self.target(X))).encode()
+        written = self.write(self.target(X))
+        return written if isinstance(written, bytes) else json.dumps(written).encode()
+
+
+class JobServer(JsonServer):
+    """Takes rows, ``{"features": [...]}``, and answers at another address, at the second look."""
+
+    def __init__(
+        self, target: Callable[[FloatArray], FloatArray], end: str = "done", path: str = "/predict"
+    ) -> None:
+        super().__init__(target, path=path)
+        self.jobs: list[bytes] = []
+        self.looks: list[int] = []
+        self.end = end
+
+    def answer(self, asked: Any) -> bytes:
+        """The number of a job, or how it is by now."""
+        if "features" in asked:
+            self.jobs.append(super().answer(asked))
+            return json.dumps({"id": len(self.jobs), "state": "queued"}).encode()
+        number = int(urlsplit(self.paths[-1]).path.rpartition("/")[2])
+        self.looks.append(number)
+        if self.looks.count(number) < 2:
+            return b'{"state": "running"}'
+        return json.dumps({"state": self.end, "result": json.loads(self.jobs[number - 1])}).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -107,7 +141,11 @@ class _Handler(BaseHTTPRequestHandler):
         server.paths.append(self.path)
         fault = server.script.pop(0) if server.script else None
         if fault is None:
-            self._send(200, server.answer(asked))
+            kind = (("Content-Type", server.kind),) if server.kind else ()
+            try:
+                self._send(200, server.answer(asked), *kind)
+            except Refused as refused:
+                self._send(refused.status, refused.content)
         else:
             name, *arguments = fault.split(" ", 1)
             getattr(self, f"fault_{name}")(asked, *arguments)

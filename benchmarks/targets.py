@@ -37,6 +37,7 @@ import program_serving as programs
 import targets_figures as figures
 import targets_made
 import targets_served
+import targets_shapes
 from page import keep, kept
 from targets_way import HOST, Made, Way
 
@@ -44,7 +45,7 @@ import revelu
 from revelu import Span
 from revelu.types import FloatArray
 
-WAYS = (*targets_made.WAYS, *targets_served.WAYS)
+WAYS = (*targets_made.WAYS, *targets_served.WAYS, *targets_shapes.WAYS)
 
 N_POINTS = 1_000
 LIMIT = 120.0

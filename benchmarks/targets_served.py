@@ -66,10 +66,11 @@ def answered(
     truth: Callable[[Network], Callable[[FloatArray], Any]] = lambda network: network,
     rounding: float = 0.0,
     d: int = D,
+    kind: str = "",
 ) -> Made:
-    """A network behind a server of JSON."""
+    """A network behind a server of JSON, or of what ``kind`` says."""
     network = small_network(rng, d)
-    server = JsonServer(network, read or (lambda asked: asked[member]), write, path=path)
+    server = JsonServer(network, read or (lambda asked: asked[member]), write, path=path, kind=kind)
     serve = held(server)
     return Made(command, truth(network), inputs=points(rng, d), rounding=rounding, serve=serve)
 

@@ -268,7 +268,8 @@ def test_lasting_faults_are_named(proxy, tmp_path, fault, words):
         with pytest.raises(TargetError, match=words) as caught:
             oracle(X)
         assert "\n" not in str(caught.value)
-        assert 20 - len(proxy.script) <= 6
+        # What is not finite may be outside of limits, which a few rows more would show.
+        assert 20 - len(proxy.script) <= (18 if fault == "nan" else 6)
         proxy.script = []
         np.testing.assert_array_equal(oracle(X), NETWORK(X))
 

@@ -5,6 +5,8 @@ A target that cannot be recovered is not an exception but a
 target that answers nonsense.  Every class derives from :class:`ReveluError`.
 """
 
+from typing import Any
+
 
 class ReveluError(Exception):
     """Base class of everything that revelu raises on purpose.
@@ -36,6 +38,26 @@ class MissingExtraError(ReveluError, ImportError):
 
 class TargetError(ReveluError):
     """The target is unreachable or answered nonsense (NaN, infinite, wrong shape)."""
+
+
+class UnansweredError(TargetError):
+    """A row that the target does not answer, or not by finite numbers, however often it is asked.
+
+    Parameters
+    ----------
+    row : int, optional
+        Its place in what was asked.
+
+    Attributes
+    ----------
+    asked : ndarray, shape (n, d), or None
+        What was asked, as far as that is known.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.asked: Any = None
 
 
 class ChangedError(TargetError):

@@ -257,6 +257,8 @@ class Recovery(Result):
     classes : tuple of float
         Of a network from labels: what its outputs stand for, or, of a single output, what a number
         that is not positive and one that is do.
+    class_names : tuple of str
+        Their names, where the target answers names.
     """
 
     status: Status
@@ -268,6 +270,7 @@ class Recovery(Result):
     domain: str = "of N(0, I)"
     held: Mapping[str, float] = field(default_factory=dict)
     classes: tuple[float, ...] = ()
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Have the network say, wherever it goes, whether it is certified."""
@@ -289,7 +292,7 @@ class Recovery(Result):
             "softmax": self.is_classifier,
             "domain": self.domain,
             "held": dict(self.held),
-            "classes": list(self.classes),
+            "classes": list(self.class_names or self.classes),
             "answers": self.answers,
         }
 

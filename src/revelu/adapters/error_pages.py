@@ -7,6 +7,18 @@ from typing import Any
 from revelu.adapters.credentials import shown
 from revelu.adapters.open_inference import ProtocolError, read_object
 
+# Of a request with too many rows; "the input exceeds" is of one of its numbers.
+_TOO_MANY = re.compile(
+    r"(?=.*\b(at most|max(imum)?|limit(ed)?|too (many|large|long)|exceed(s|ed)?|more than|up to)\b)"
+    r".*\b(rows?|instances?|items?|batch(es)?|records?|examples?|samples?|entries|elements)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def says_too_many(said: str) -> bool:
+    """Whether a refusal is of a request with too many rows."""
+    return _TOO_MANY.search(said) is not None
+
 
 def error_of(content: bytes) -> str:
     """Return what a server says went wrong, by the content of its answer."""

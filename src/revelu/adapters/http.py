@@ -11,8 +11,8 @@ import numpy as np
 
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import shown
-from revelu.adapters.error_pages import error_of
-from revelu.adapters.http_client import Client
+from revelu.adapters.error_pages import error_of, says_too_many
+from revelu.adapters.http_client import Client, TooLargeError
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
     JSON_LENGTH,
@@ -23,7 +23,7 @@ from revelu.adapters.open_inference import (
     read_object,
 )
 from revelu.adapters.portions import Portions
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
@@ -118,7 +118,7 @@ class HttpTarget:
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
         self._is_binary = self._takes_binary(f"{found['base']}/v2")
-        self._portions = Portions(self._input.n_rows)
+        self._portions, self._has_answered = Portions(self._input.n_rows), False
         self.dim_in = prod(self._input.row)
         self.facts = {
             "input": f"{self._input.name} {self._input.datatype} {list(self._input.row)}",
@@ -148,16 +148,24 @@ class HttpTarget:
                 "POST", f"{self.url}/infer", body.content, body.headers, n_rows=len(X)
             )
             if reply.status >= 400:
-                raise TargetError(f"{self.url} answers {reply.status}: {error_of(reply.content)}")
+                why = error_of(reply.content)
+                said = f"{self.url} answers {reply.status}: {why}"
+                if reply.status in {400, 422} and len(X) > 1 and says_too_many(why):
+                    raise TooLargeError(said)
+                is_of_rows = reply.status in {400, 422} and self._has_answered
+                raise (UnansweredError if is_of_rows else TargetError)(said)
             try:
                 json_length = reply.headers.get(JSON_LENGTH.lower())
                 document, tensors = decode("outputs", reply.content, json_length)
-                break
+                # What is not finite is asked for again, and then for the oracle to name.
+                if attempt == self._attempts or all(_is_finite(t) for t in tensors):
+                    break
             except ProtocolError as error:
                 if attempt == self._attempts:
                     raise TargetError(f"{self.url} answered nonsense: {shown(error)}") from None
         if document.get("id", number) not in (number, ""):
             raise TargetError(f"{self.url} answered another request than it was asked")
+        self._has_answered = True
         return self._rows_of(tensors, n)[: len(X)]
 
     def _fields(self, number: str) -> dict[str, Any]:
@@ -204,6 +212,11 @@ class HttpTarget:
         if reply.status >= 400 or not isinstance(extensions, list):
             return False
         return BINARY_EXTENSION in extensions
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    values = tensor.values
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def _input(

@@ -164,6 +164,7 @@ def open_oracle(
         is_remote=remote or endpoint is not None,
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),
+        classes=() if endpoint is None else endpoint.classes,
         **options,
     )
     oracle.check_requests = requests_within(

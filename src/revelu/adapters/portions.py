@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from revelu.adapters.http_client import TooLargeError
-from revelu.errors import ReveluError, TargetError
+from revelu.errors import ReveluError, TargetError, UnansweredError
 from revelu.types import FloatArray
 
 
@@ -62,6 +62,8 @@ def in_turn(
             answers.append(ask(part))
         except ReveluError as error:
             error.n_unsent += sum(len(later) for later in parts[i + 1 :])
+            if isinstance(error, UnansweredError) and error.row is not None:
+                error.row += sum(len(earlier) for earlier in parts[:i])
             raise
     return answers
 

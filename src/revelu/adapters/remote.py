@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from revelu.adapters.pace import Pace
 
 
@@ -14,10 +16,14 @@ class RemoteTarget:
     ask : callable, (n, d) -> (n,) or (n, k)
     rate : str, optional
         Most calls, such as ``"50/s"``.
+    attempts : int
+        Times that it is called where an answer is not finite.
     """
 
-    def __init__(self, ask: Callable[..., Any], rate: str | None = None) -> None:
-        self._ask, self._pace = ask, Pace(rate)
+    def __init__(
+        self, ask: Callable[..., Any], rate: str | None = None, *, attempts: int = 3
+    ) -> None:
+        self._ask, self._pace, self._attempts = ask, Pace(rate), attempts
 
     @property
     def column_names(self) -> list[str]:
@@ -26,5 +32,11 @@ class RemoteTarget:
 
     def __call__(self, X: Any) -> Any:
         """Ask it for the rows of ``X``."""
-        self._pace.wait()
-        return self._ask(X)
+        for _ in range(self._attempts):
+            self._pace.wait()
+            # It may write into what it is given.
+            Y = self._ask(X.copy())
+            found = np.asarray(Y) if isinstance(Y, np.ndarray) else np.zeros(1)
+            if found.dtype.kind != "f" or np.isfinite(found).all():
+                break
+        return Y

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.types import FloatArray
 
 
@@ -80,7 +80,8 @@ def checked_answer(
         row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
         x = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
         place = f"row {where[0] + row} of round {where[1]}, " if where else ""
-        raise TargetError(f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}")
+        message = f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}"
+        raise UnansweredError(message, row)
     return Y
 
 

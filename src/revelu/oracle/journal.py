@@ -29,6 +29,9 @@ from revelu.types import FloatArray
 SCHEMA = 1
 
 # "rvlu" tells journals from other databases.
+# Facts that are names of classes begin so, before the code.
+_NAME = "class "
+
 _APPLICATION = 0x7276_6C75
 
 _TABLES = """
@@ -154,6 +157,17 @@ class Journal:
         new = [(name, value) for name, value in given.items() if name not in known]
         with self._naming_failures(), self._transaction():
             self._db.executemany("INSERT INTO facts VALUES (?, ?)", new)
+
+    def note_names(self, names: Mapping[float, str]) -> None:
+        """Write down names of classes, which answers have by their codes."""
+        rows = [(f"{_NAME}{code:.0f}", name) for code, name in names.items()]
+        with self._naming_failures(), self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
+
+    def names(self) -> dict[float, str]:
+        """Return the names of classes by their codes."""
+        found = self.facts().items()
+        return {float(k.removeprefix(_NAME)): v for k, v in found if k.startswith(_NAME)}
 
     def facts(self) -> dict[str, str]:
         """Return what decides the questions, by name."""

@@ -4,7 +4,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, Self
@@ -12,14 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
+from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, naming_failures, request_sizes
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
-from revelu.oracle.labels import LabelTally
+from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
+from revelu.oracle.limits import with_advice
 from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
@@ -69,6 +70,8 @@ class Oracle:
         time is over.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
+    classes : sequence of str
+        Names of classes that are answered, in their order.
 
     Attributes
     ----------
@@ -84,6 +87,8 @@ class Oracle:
         model that answers one in a hundred is missed by 400 once in fifty times: 0.99^390 < 0.02.
     rows_a_request : int or None
         On average, of a round that is :meth:`spread_out`.
+    names : ClassNames
+        Of classes, where those are answered: their numbers stand for them.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
 
@@ -111,6 +116,7 @@ class Oracle:
         is_remote: bool = False,
         client: Any = None,
         image: tuple[int, int, int] | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -138,7 +144,8 @@ class Oracle:
         self.takes_log_ratios = False
         self.smallest_probability: FloatArray | float = SMALLEST
         self._dim_out: int | None = None
-        self.tally = LabelTally()
+        self._inside: FloatArray | None = None
+        self.tally, self.names = LabelTally(), ClassNames(classes)
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = self.n_answered = 0
         self._phase = "recover"
@@ -194,6 +201,7 @@ class Oracle:
             journal.close()
             raise
         self.journal, self._watched = journal, True
+        self.names.learn(journal.names())
         # The target may have changed since the earlier run: it is looked at before it is asked.
         self._n_unwatched = np.inf if journal.n_queries else 0
         for phase, n in journal.kept_apart().items():
@@ -429,6 +437,7 @@ class Oracle:
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
+        self.names.check()
         ends = np.cumsum(self.request_sizes(len(X)))
         batches = np.split(X, ends[:-1])
         known = self.journal
@@ -442,10 +451,15 @@ class Oracle:
                 self._dim_out = answer.shape[1]
                 self._book(len(batch))
         if fresh:
-            self._ask_fresh(batches, fresh, answers)
+            try:
+                self._ask_fresh(batches, fresh, answers)
+            except UnansweredError as error:
+                most = 0 if not self.is_remote else self.remaining
+                raise with_advice(error, self._answers, self._inside, most) from None
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
+        Y = self.names.numbers(Y)
         self.tally.add(Y)
         return self.as_taken(nearest_float32(Y) if self.takes_float32 else Y)
 
@@ -502,12 +516,13 @@ class Oracle:
                     if pool is None
                     else pool.submit(self._ask, batch).result()
                 )
+            raw = self.names.coded(raw, len(batch), self.journal)
             Ys.append(checked_answer(self.name, raw, batch, None))
         Y = np.concatenate(Ys)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
         self.n_answered += len(X)
-        sentinels.check(self.name, Y)
+        sentinels.check(self.name, self.names.numbers(Y))
 
     def _ask_fresh(
         self, batches: list[FloatArray], fresh: list[int], answers: list[FloatArray | None]
@@ -527,10 +542,14 @@ class Oracle:
         def take(i: int, answer: Answer) -> None:
             nonlocal missing
             place, missing = fresh[i], missing - 1
-            with self._booked_as_sent():
-                raw = answer()
-            first = sum(map(len, batches[:place]))
-            answers[place] = self._taken(raw, batches[place], first)
+            try:
+                with self._booked_as_sent():
+                    raw = answer()
+                first = sum(map(len, batches[:place]))
+                answers[place] = self._taken(raw, batches[place], first)
+            except UnansweredError as error:
+                error.asked = batches[place]
+                raise
             if missing and self.executor is not None:
                 self.check_time()
 
@@ -555,18 +574,35 @@ class Oracle:
         where = (first, self._n_rounds)
         self.n_answered += len(batch)
         try:
-            Y = checked_answer(self.name, raw, batch, self._dim_out, where)
+            Y = checked_answer(
+                self.name,
+                self.names.coded(raw, len(batch), self.journal),
+                batch,
+                self._dim_out,
+                where,
+            )
         except TargetError:
             if self.journal is not None:
                 self.journal.add(batch, self._phase, np.empty((len(batch), 0)), replayed=False)
             raise
-        self._dim_out = Y.shape[1]
+        self._dim_out, self._inside = Y.shape[1], batch[0]
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
         self._n_unwatched += len(batch)
         if self.listener is not None:
             self.listener(self, self._phase)
         return Y
+
+    def _answers(self, x: FloatArray) -> bool:
+        """Whether a row (d,) is answered."""
+        self.check_time()
+        self._counts[self._phase] += 1
+        try:
+            with self._booked_as_sent():
+                self._taken(self._ask(x[None].copy()), x[None], 0)
+        except UnansweredError:
+            return False
+        return True
 
     @contextmanager
     def _booked_as_sent(self) -> Iterator[None]:

@@ -83,7 +83,8 @@ def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     if certificate is not None:
         rows.append(("certificate", certificate.statement))
     if recovery.classes:
-        rows.append(("classes", ", ".join(f"{label:g}" for label in recovery.classes)))
+        names = recovery.class_names or tuple(f"{label:g}" for label in recovery.classes)
+        rows.append(("classes", ", ".join(names)))
     elif certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
         on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
         # Answers that lack digits err themselves.

@@ -17,6 +17,7 @@ from revelu.errors import (
 from revelu.oracle import Domain, NoiseFloor, Oracle, checked_inputs, measure_noise, whole_number
 from revelu.oracle.column_names import NamedRows, in_order_of
 from revelu.oracle.company import BY_BATCH
+from revelu.oracle.labels import TextsError
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener
@@ -203,7 +204,7 @@ class Job:
         """Measure the noise floor of the target, or say why that is not possible."""
         self.tell("measuring the noise floor")
         try:
-            return measure_noise(self.oracle, seed)
+            return self._measured(seed)
         except LimitReachedError as error:
             # Time may be over, too, which is said without a number of queries.
             least, budget = Stencils().n_queries, self.oracle.budget
@@ -215,6 +216,31 @@ class Job:
         except DependsOnBatchError as error:
             answers = {"law": BY_BATCH, "step": None, "sigma": None, "by_batch": error.apart}
             return Refusal(Status.NOT_DETERMINISTIC, f"{error}", answers=answers)
+
+    def _measured(self, seed: np.random.SeedSequence) -> NoiseFloor:
+        """The noise floor; of names of classes too, as long as enough of them repeat.
+
+        Raises
+        ------
+        TextsError
+            If more texts differ than labels do.
+        """
+        try:
+            return measure_noise(self.oracle, seed)
+        except TextsError:
+            names = self.oracle.names
+            names.are_expected = True
+            rng = np.random.default_rng(seed.spawn(1)[0])
+            with self.oracle.phase("noise"):
+                self.oracle(self._drawn(rng, names.n_missing))
+            if names.n_seen > names.most:
+                raise TextsError(names.refusal) from None
+            return measure_noise(self.oracle, seed)
+
+    def _drawn(self, rng: np.random.Generator, n: int) -> FloatArray:
+        if self.oracle.box is not None:
+            return np.asarray(rng.uniform(*self.oracle.box, (n, self.oracle.dim_in)))
+        return rng.standard_normal((n, self.oracle.dim_in))
 
     def finished(self, result: R, *advice: str) -> R:
         """Attach the final ledger, what the journal has to say, and advice.

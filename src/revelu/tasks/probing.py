@@ -112,7 +112,7 @@ def _account(
         dim_in=oracle.dim_target,
         asked=Z if oracle.domain is None else oracle.domain.to_target(Z),
         taken=taken,
-        precision="" if taken is None else precision_of(taken),
+        precision="" if taken is None else _seen(oracle, taken),
         request=None if last is None else shown(_request(last), most=2000),
         answer=None if last is None else shown(_answer(last), most=2000),
         headers={} if last is None else dict(last.headers),
@@ -120,6 +120,14 @@ def _account(
         seconds=seconds,
         error=error,
     )
+
+
+def _seen(oracle: Oracle, taken: FloatArray) -> str:
+    names = oracle.names
+    if not names:
+        return precision_of(taken)
+    found = ", ".join(dict.fromkeys(names.name(number) for number in taken.ravel().tolist()))
+    return f"names of classes, {found}: recovered as labels (revelu extract, or span --labels)"
 
 
 def _request(exchange: Any) -> str:

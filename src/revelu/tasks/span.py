@@ -129,6 +129,7 @@ class _Job(Job):
 
     def from_labels(self) -> SpanRecovery:
         """Algorithm 2, then fresh moves that must change no label."""
+        self.oracle.names.are_expected = True
 
         def ask(X: FloatArray) -> FloatArray:
             return _as_labels(self.oracle(X), self.oracle.name)
@@ -147,6 +148,8 @@ class _Job(Job):
     def from_numbers(self, method: str, neurons: int | None) -> SpanRecovery:
         """Algorithm 1, by the way that the noise allows, then fresh moves."""
         noise = self.measure_noise(self.for_noise)
+        if self.oracle.names:
+            return self.from_labels()
         if isinstance(noise, Refusal):
             return self._nothing(noise)
         # Smooth functions are welcome here.

@@ -21,8 +21,9 @@ class Endpoint:
     url : str
         ``http(s)://...``; ``$NAME`` in a parameter stands for an environment variable.
     request : str, optional
-        What is sent, in JSON: ``$rows`` stands for the rows of a batch, ``$row`` for one row a
-        request, ``$row[I]`` for one of its numbers.
+        What is sent, in JSON: ``$rows`` stands for the rows of a batch, ``$objects(A, B)`` for
+        them as objects with these names, ``$row`` for one row a request, ``$row[I]`` for one of
+        its numbers.
     answer : str, optional
         JSONPath of the answers; without one the whole answer is taken, or the only member of an
         object.
@@ -49,7 +50,11 @@ class Endpoint:
     batch : int, optional
         Most rows of one request.
     timeout : float
-        Seconds that a request may take in all.
+        Seconds that a request may take in all, and a job.
+    poll, done : str, optional
+        Of an endpoint that answers a job: its address, by a JSONPath such as ``$.url``, as in
+        ``"/jobs/{$.id}"``, or ``"Location"`` for that header; and a JSONPath that has something
+        once it is done, or ``"$.status == succeeded"``.
 
     Raises
     ------
@@ -79,6 +84,8 @@ class Endpoint:
     rate: str | None = None
     batch: int | None = None
     timeout: float = 60.0
+    poll: str | None = None
+    done: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str):
@@ -94,7 +101,9 @@ class Endpoint:
         is_text = all(isinstance(name, str) for name in self.classes)
         if isinstance(self.classes, str) or not is_text:
             raise InputError("classes must be a list of names")
-        for name in ("request", "answer"):
+        if (self.poll is None) != (self.done is None):
+            raise InputError("poll and done belong together: give both")
+        for name in ("request", "answer", "poll", "done"):
             if not isinstance(getattr(self, name), str | None):
                 raise InputError(f"{name} must be text")
         object.__setattr__(self, "headers", dict(self.headers))
@@ -140,7 +149,7 @@ class Endpoint:
         found = PRESETS[name]
         given: dict[str, Any] = {"preset": name}
         if name == "v2":
-            own = (self.request, self.answer, *self.classes)
+            own = (self.request, self.answer, self.poll, *self.classes)
             if self.method != "POST" or any(part is not None for part in own):
                 raise InputError("the preset v2 has a request and an answer of its own")
         elif self.request is None:

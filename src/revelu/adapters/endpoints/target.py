@@ -1,25 +1,32 @@
 """A model behind an address, asked by a template."""
 
 import hashlib
+import re
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from revelu.adapters.endpoints.answers import AnswerError, Answers
+from revelu.adapters.endpoints.answers import ASKED_FOR_LATER, AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
-from revelu.adapters.error_pages import error_of
-from revelu.adapters.http_client import Client, FailingError
+from revelu.adapters.endpoints.jobs import Jobs
+from revelu.adapters.error_pages import error_of, says_too_many
+from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
 from revelu.adapters.portions import Portions, in_turn, joined
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
+from revelu.oracle.limits import limits_said
 from revelu.types import FloatArray
 
 # Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
 # check of fields says itself what is wrong.
 _NOT_OF_ROWS = {401, 403, 405, 408, 413, 422, 429, 502, 503, 504}
 
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_WHOLE = re.compile(
+    r"\b(int(eger)?s?|int(32|64)|(?<!too )long|whole numbers?|fractional)\b", re.IGNORECASE
+)
+
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, */*;q=0.5"}
 
 
 class EndpointTarget:
@@ -34,8 +41,12 @@ class EndpointTarget:
         Most requests, in place of the endpoint's.
     attempts : int
         Times that a request is sent whose answer is not understood, once another one was.
+    finite_attempts : int
+        Times that it is sent where an answer is not finite, which a model may mean.
     one_by_one_rows : int
         Rows of a batch, where each is a request: so many answers may be lost with a connection.
+    job_rows : int
+        Rows of a batch that is a job, which takes seconds however few they are.
 
     Attributes
     ----------
@@ -59,12 +70,15 @@ class EndpointTarget:
         *,
         rate: str | None = None,
         attempts: int = 5,
+        finite_attempts: int = 3,
         one_by_one_rows: int = 32,
+        job_rows: int = 16_384,
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
         rate = endpoint.rate if rate is None else rate
         self.client = Client(endpoint.url, rate, endpoint.timeout, endpoint.connection)
         self.url, self._attempts = self.client.address.base, attempts
+        self._finite_attempts = finite_attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
         self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
@@ -77,14 +91,13 @@ class EndpointTarget:
             last = self._template.n_least - 1
             raise InputError(f"the request has $row[{last}], and there are {self.dim_in} inputs")
         self.batch_rows = one_by_one_rows if self._template.one_by_one else None
+        self._jobs: Jobs | None = None
+        if endpoint.poll is not None and endpoint.done is not None:
+            timeout, self.batch_rows = endpoint.timeout, self.batch_rows or job_rows
+            self._jobs = Jobs(self.client, self.url, endpoint.poll, endpoint.done, timeout)
         if endpoint.batch is not None:
             self.batch_rows = endpoint.batch
         self.facts = {**_facts(endpoint), **self.client.address.facts}
-
-    @property
-    def answers_names(self) -> bool:
-        """Whether it has answered class names, which its numbers stand for."""
-        return self._answers.are_names
 
     def __call__(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)``, shape (n, k).
@@ -94,6 +107,14 @@ class EndpointTarget:
         TargetError
             If there is no answer, or one to something else.
         """
+        try:
+            # Texts are read once all of them are there: one does not tell what they are.
+            return self._answers.numbers(self._in_requests(X))
+        except AnswerError as error:
+            raise TargetError(f"{self.url} {error}") from None
+
+    def _in_requests(self, X: FloatArray) -> np.ndarray:
+        """Ask for the rows of ``X (n, d)`` in as many requests as it takes."""
         if self._template.one_by_one:
             return self._one_by_one(X)
         if self._has_answered or len(X) == 1:
@@ -101,22 +122,23 @@ class EndpointTarget:
         # The first request has one row: a template that does not fit costs no more.
         return joined(in_turn(partial(self._portions.ask, self.ask), [X[:1], X[1:]]))
 
-    def _one_by_one(self, X: FloatArray) -> FloatArray:
+    def _one_by_one(self, X: FloatArray) -> np.ndarray:
         """Ask for one row a request, and for none after one that is no answer."""
-        first: list[FloatArray] = []
+        first: list[np.ndarray] = []
 
-        def ask(x: FloatArray) -> FloatArray:
+        def ask(x: FloatArray) -> np.ndarray:
             y = self.ask(x)
-            if not np.isfinite(y).all():
+            if y.dtype == np.float64 and not np.isfinite(y).all():
                 wrong = y[~np.isfinite(y)][0]
-                raise TargetError(f"{self.url} answers {wrong} in one of {y.shape[1]} outputs")
+                said = f"{self.url} answers {wrong} in one of {y.shape[1]} outputs"
+                raise UnansweredError(said, 0)
             first.append(y[:0])
             joined([first[0], y])  # of another number of outputs, too
             return y
 
         return joined(in_turn(ask, [X[i : i + 1] for i in range(len(X))]))
 
-    def ask(self, X: FloatArray) -> FloatArray:
+    def ask(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)`` in one request, shape (n, k).
 
         Raises
@@ -138,18 +160,50 @@ class EndpointTarget:
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                reason = f"{error_of(reply.content)}{self._what_to_look_at(reply.status)}"
-                raise TargetError(f"{self.url} answers {reply.status}: {reason}")
+                raise self._refused(reply, len(X))
             try:
-                Y = self._answers.read(reply.content, len(X))
+                Y = self._answer(reply, len(X))
             except AnswerError as error:
                 may_pass = error.passing or self._has_answered
                 if attempt == self._attempts or not may_pass:
-                    raise TargetError(f"{self.url} {error}") from None
+                    raise self._failed(error) from None
             else:
-                self._has_answered = True
+                # What is not finite is asked for again, and then for the oracle to name.
+                is_whole = Y.dtype != np.float64 or bool(np.isfinite(Y).all())
+                if not is_whole and self._has_answered and attempt < self._finite_attempts:
+                    continue
+                self._has_answered |= is_whole
                 return Y
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    def _answer(self, reply: Reply, n: int) -> np.ndarray:
+        """What was answered to n rows, by the reply or by the job that it tells of."""
+        if self._jobs is not None:
+            reply = self._jobs.finished(reply)
+        elif reply.status == 202:
+            raise TargetError(f"{self.url} answers 202, a job: {ASKED_FOR_LATER}")
+        return self._answers.read(reply.content, n, reply.headers.get("content-type", ""))
+
+    def _failed(self, error: AnswerError) -> TargetError:
+        said = f"{self.url} {error}"
+        return TargetError(said) if error.row is None else UnansweredError(said, error.row)
+
+    def _refused(self, reply: Reply, n: int) -> TargetError:
+        """What is raised for a reply of another status than that of success."""
+        said = error_of(reply.content)
+        is_of_rows = reply.status in {400, 422}
+        if is_of_rows and n > 1 and self._has_answered and says_too_many(said):
+            return TooLargeError(f"{self.url} answers {reply.status}: {said}")
+        hint = self._what_to_look_at(reply.status)
+        if is_of_rows and _WHOLE.search(said):
+            hint = (
+                "; a column of whole numbers stays at one, a number in the place of $row[I], or "
+                "$objects(age=40, income)"
+            )
+        message = f"{self.url} answers {reply.status}: {said}{hint}"
+        # Before anything is answered, only a limit that is said tells it from a wrong request.
+        is_limit = is_of_rows and (self._has_answered or bool(limits_said(said)))
+        return UnansweredError(message) if is_limit else TargetError(message)
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""

@@ -1,6 +1,8 @@
 """Templates: a request in JSON with places for rows.
 
 {"instances": $rows}                all rows of a batch, a list of lists
+{"instances": $objects(age, score)} all rows of a batch, a list of objects with these members
+{"rows": $objects(age=40, score)}   of which one stays what is said
 {"features": $row}                  one row a request, a list
 {"age": $row[0], "income": $row[1]} its numbers one by one
 {"features": "$row"}                a text: the numbers with commas between them
@@ -20,6 +22,10 @@ from revelu.types import FloatArray
 # A place for rows; in a string it has no quotes around it.
 _PLACE = re.compile(r"\$(?P<name>\w+)(?:\[(?P<column>\d{1,6})\])?")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_OBJECTS = re.compile(r'\$objects\(((?:[^()"]|"(?:[^"\\]|\\.)*")*)\)')
+_FIELD = re.compile(
+    r'\s*("(?:[^"\\]|\\.)*"|[^",=]+?)\s*(?:=\s*("(?:[^"\\]|\\.)*"|[^",]+?)\s*)?(?:,|$)'
+)
 
 _EXAMPLE = """'{"features": $rows}', or $row for one row a request"""
 
@@ -36,14 +42,24 @@ class Place:
         ``$row[I]``: the number of one column alone.
     is_text : bool
         Inside a string.
+    fields : tuple of (str, str or None)
+        ``$objects(A, B=1)``: members in JSON, and what those hold that stay what is said.
     """
 
     whole: bool
     column: int | None = None
     is_text: bool = False
+    fields: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def n_fields(self) -> int:
+        """Members that are columns."""
+        return sum(value is None for _, value in self.fields)
 
     def filled(self, X: FloatArray) -> str:
         """Return what stands here for rows (n, d): their numbers read back are the same."""
+        if self.fields:
+            return f"[{','.join(self._object(row) for row in X.tolist())}]"
         if self.whole:
             return write_numbers(X)
         (row,) = X
@@ -51,6 +67,11 @@ class Place:
             return repr(float(row[self.column]))
         numbers = write_numbers(row)
         return numbers[1:-1] if self.is_text else numbers
+
+    def _object(self, row: list[float]) -> str:
+        numbers = iter(row)
+        members = [f"{k}:{next(numbers)!r}" if v is None else f"{k}:{v}" for k, v in self.fields]
+        return f"{{{','.join(members)}}}"
 
 
 class Template:
@@ -88,15 +109,18 @@ class Template:
         self.one_by_one = not self.places[0].whole
         columns = {place.column for place in self.places}
         named = {column for column in columns if column is not None}
-        self.n_least = 1 + max(named, default=0)
-        self.n_columns = None if None in columns else self.n_least
+        sizes = {place.n_fields for place in self.places if place.fields}
+        if len(sizes) > 1 or 0 in sizes:
+            raise InputError("$objects needs names of columns, everywhere as many")
+        self.n_least = next(iter(sizes), 1 + max(named, default=0))
+        self.n_columns = self.n_least if sizes or None not in columns else None
         try:
             example = json.loads(self._text(np.zeros((1, self.n_least))))
         except ValueError as error:
             raise InputError(f"the request is no JSON once rows are in it: {error}") from None
         if method == "GET" and not isinstance(example, dict):
             raise InputError("a GET takes a JSON object: its members are the parameters")
-        if self.n_columns is not None and len(named) < self.n_columns:
+        if self.n_columns is not None and not sizes and len(named) < self.n_columns:
             left_out = next(i for i in range(self.n_columns) if i not in named)
             raise InputError(f"the request leaves out $row[{left_out}]")
 
@@ -120,11 +144,25 @@ def _parts(text: str) -> list[str | Place]:
     """Cut a template into what stays and the places for rows."""
     parts: list[str | Place] = []
     end = 0
-    for string in _STRING.finditer(text):
-        parts += _places(text[end : string.start()], is_text=False)
-        parts += _places(string[0], is_text=True)
-        end = string.end()
+    for found in re.finditer(f"{_OBJECTS.pattern}|{_STRING.pattern}", text):
+        parts += _places(text[end : found.start()], is_text=False)
+        is_text = found[1] is None
+        parts += _places(found[0], is_text=True) if is_text else [_objects(found[1])]
+        end = found.end()
     return [*parts, *_places(text[end:], is_text=False)]
+
+
+def _objects(text: str) -> Place:
+    """A place for rows as objects, by what is in its parentheses."""
+    fields: list[tuple[str, str | None]] = []
+    end = 0
+    while end < len(text) and (found := _FIELD.match(text, end)):
+        name = found[1] if found[1].startswith('"') else json.dumps(found[1])
+        fields.append((name, found[2]))
+        end = found.end()
+    if not fields or end < len(text) or len({name for name, _ in fields}) < len(fields):
+        raise InputError(f"$objects({text}) is no list of names: write $objects(age, income)")
+    return Place(whole=True, fields=tuple(fields))
 
 
 def _places(text: str, *, is_text: bool) -> list[str | Place]:
@@ -135,7 +173,9 @@ def _places(text: str, *, is_text: bool) -> list[str | Place]:
         if name not in {"row", "rows"}:
             if is_text:
                 continue
-            raise InputError(f"the request has a place ${name}: there are $rows, $row and $row[I]")
+            raise InputError(
+                f"the request has a place ${name}: there are $rows, $objects(A), $row and $row[I]"
+            )
         whole = name == "rows"
         if whole and (is_text or column):
             wrong = "in quotes" if is_text else "with a column"

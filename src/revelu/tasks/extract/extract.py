@@ -202,6 +202,9 @@ def extract(
         recovery = replace(recovery, evidence=kept)
     advice = [] if oracle.was_ended else _advice(recovery, method, in_box=oracle.box is not None)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
+    if oracle.names:
+        named = tuple(oracle.names.name(label) for label in recovery.classes)
+        recovery = replace(recovery, class_names=named)
     held = {} if oracle.domain is None else oracle.domain.held
     recovery = replace(recovery, domain=oracle.where, held=held)
     return in_units(recovery, oracle.domain, job.rng, job.rows)
@@ -222,14 +225,14 @@ def _run(
     def run(noise: NoiseFloor | Refusal) -> Recovery:
         if method == "auto" and answers_labels(job, noise):
             found = _from_labels(job)
-            if isinstance(noise, Refusal):
+            if isinstance(noise, Refusal) and not job.oracle.names:
                 found = replace(found, warnings=(*found.warnings, _CERTAIN))
             return found
         if isinstance(noise, Refusal):
             return in_view_of_steps(job, _refused(job, method, noise), noise)
         is_image = _found_image(job, noise) if method == "auto" else ""
         noise = _along_pixels(job, noise)
-        refused = text_refusal(job.oracle.target) or refusal(noise)
+        refused = text_refusal(job.oracle) or refusal(noise)
         if refused is not None:
             return _refused(job, method, refused)
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
@@ -240,7 +243,7 @@ def _run(
             # All answers at first were one label, which a constant gives as well.
             return _from_labels(job)
         # Answers of a journal do not tell what they were; those that are asked for later do.
-        if (refused := text_refusal(job.oracle.target)) is not None:
+        if (refused := text_refusal(job.oracle)) is not None:
             return _refused(job, method, refused)
         # A method that was named, and refuses what answers lack, asks for nothing.
         if method == "auto" or candidate.why is Why.DISCONTINUOUS:
@@ -266,7 +269,8 @@ def _from_labels(job: CertifyingJob) -> Recovery:
     found, labels = extract_labels(job), job.oracle.tally.labels
     if found.status is Status.RECOVERED:
         return found
-    listed = ", ".join(f"{label:g}" for label in labels[:6]) + (", ..." if len(labels) > 6 else "")
+    named = [job.oracle.names.name(label) for label in labels[:6]]
+    listed = ", ".join(named) + (", ..." if len(labels) > 6 else "")
     return replace(found, evidence=(_BY_THEMSELVES.format(labels=listed), *found.evidence))
 
 

@@ -61,6 +61,7 @@ def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
         ``(1 - 2p + 2p²)^n``.
     """
     oracle = _Labelled(job.oracle)
+    job.oracle.names.are_expected = True
     if oracle.dim_in == 1:
         return _recovery(job, Status.UNVERIFIED, _ONE_INPUT)
     try:
@@ -101,6 +102,8 @@ def answers_labels(job: CertifyingJob, noise: NoiseFloor | Refusal, n: int = 256
     well where they are certain, ``n`` more of them tell.
     """
     oracle = job.oracle
+    if oracle.names:
+        return oracle.names.n_seen > 1
     if oracle.box is not None:
         return not isinstance(noise, Refusal) and noise.of_labels
     if isinstance(noise, Refusal):

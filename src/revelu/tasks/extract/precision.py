@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from revelu.errors import TargetError
-from revelu.oracle import NoiseFloor
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.steps import Steps
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Why
@@ -69,13 +69,14 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
     return Refusal(Status.UNVERIFIED, reason)
 
 
-def text_refusal(target: object) -> Refusal | None:
+def text_refusal(oracle: Oracle) -> Refusal | None:
     """Text is no number, though numbers stand for it; one text alone is no network."""
-    if not getattr(target, "answers_names", False):
+    if not oracle.names:
         return None
+    said = f', "{oracle.names.name(0)}" each time' if oracle.names.n_seen == 1 else ""
     reason = (
-        "the answers are text, in which no weights show; class names that differ from input to "
-        "input show a network by their borders (revelu extract --labels)"
+        f"the answers are text{said}, in which no weights show; class names that differ from "
+        "input to input show a network by their borders (revelu extract --labels)"
     )
     return Refusal(Status.NOT_IN_CLASS, reason)
 
