@@ -455,7 +455,7 @@ class Oracle:
                 self._ask_fresh(batches, fresh, answers)
             except UnansweredError as error:
                 most = 0 if not self.is_remote else self.remaining
-                raise with_advice(error, self._answers, self._inside, most) from None
+                raise with_advice(error, self._is_answered, self._inside, most) from None
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
@@ -593,7 +593,7 @@ class Oracle:
             self.listener(self, self._phase)
         return Y
 
-    def _answers(self, x: FloatArray) -> bool:
+    def _is_answered(self, x: FloatArray) -> bool:
         """Whether a row (d,) is answered."""
         self.check_time()
         self._counts[self._phase] += 1

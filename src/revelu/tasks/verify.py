@@ -109,8 +109,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     given = Recovery(Status.UNVERIFIED, network, ledger=oracle.ledger(), method="verify")
     noise = job.measure_noise(job.new_seed())
     if isinstance(noise, Refusal):
-        evidence: tuple[str, ...] = (noise.reason,)
-        return replace(given, status=noise.status, evidence=evidence, answers=noise.answers)
+        said = (noise.reason,)
+        return replace(given, status=noise.status, evidence=said, answers=noise.answers)
     given = replace(given, answers=noise.answers)
     n_outputs = oracle.dim_out + oracle.takes_log_ratios
     if n_outputs != network.dim_out:
@@ -128,8 +128,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if oracle.takes_log_ratios:
-        said = "the answers are probabilities: logits are compared up to a common shift"
-        warnings = (*warnings, said)
+        note = "the answers are probabilities: logits are compared up to a common shift"
+        warnings = (*warnings, note)
     found = replace(
         given,
         status=verdict.status,
