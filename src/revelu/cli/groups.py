@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "batch", "workers", "dask"),
     "Output": (
-        *("output", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
+        *("output", "force", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (
