@@ -139,7 +139,7 @@ def outcome(script: list[str | None]) -> str:
     """How an extraction ends whose server does this."""
     network = revelu.zoo.random_network([6, 5, 2], seed=FIRST_SEED)
     with running(JsonServer(network, script=script)) as server:
-        endpoint = Endpoint(server.url, FEATURES, dim_in=6, batch=64, timeout=1.0)
+        endpoint = Endpoint(server.url, FEATURES, dim_in=6, batch=64, timeout=1.0, retry_for=3)
         try:
             found = revelu.extract(endpoint, seed=FIRST_SEED)
         except TargetError as error:

@@ -22,6 +22,7 @@ from revelu.adapters.open_inference import (
     encode,
     read_object,
 )
+from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
@@ -74,6 +75,9 @@ class HttpTarget:
         Headers and certificates.
     timeout : float
         Seconds that a request may take in all, from the first byte sent to the last one read.
+    retry_for : str or float, optional
+        Seconds that a service is waited for which is away, such as ``"60s"``; without it a minute,
+        once it has replied.
     attempts : int
         Times that a request is sent whose answers are cut short on the way.
 
@@ -105,10 +109,11 @@ class HttpTarget:
         rate: str | None = None,
         connection: Connection | None = None,
         timeout: float = 60.0,
+        retry_for: str | float | None = None,
         attempts: int = 3,
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
-        self.client = Client(url, rate, timeout, connection)
+        self.client = Client(url, rate, timeout, connection, patience=Patience(retry_for))
         self.url, self._attempts = self.client.address.base.rstrip("/"), attempts
         found = _MODEL.fullmatch(self.url)
         if found is None:

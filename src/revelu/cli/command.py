@@ -24,6 +24,7 @@ from revelu.cli.endpoints import (
     PresetName,
     Remote,
     Request,
+    RetryFor,
     target_of,
 )
 from revelu.cli.exit_codes import ExitCode
@@ -185,6 +186,11 @@ class Command:
         """Whether a question is with the target."""
         return False
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether a target has answered anything."""
+        return False
+
     def end(self) -> bool:
         """Have the task end with what it has found; return whether there is one that does."""
         return False
@@ -236,9 +242,9 @@ class Command:
             sys.stderr.writelines(f"revelu: {text}\n" for text in said)
         if self.as_json:
             print_json(account)
-        elif sys.stderr is not None:
-            lines = (f"revelu: {label}: {text}\n" for label, text in ending(account))
-            sys.stderr.writelines(lines)
+        elif sys.stderr is not None and self.has_answers:
+            asked = ", ".join(f"{text}" for _, text in ending(account))
+            sys.stderr.write(f"revelu: asked until then: {asked}\n")
         return True
 
     @contextmanager
@@ -435,6 +441,7 @@ class Asking(Command):
     rate: Annotated[
         str | None, optional("Most requests to an endpoint, per s, min or h.", metavar="N/s")
     ] = None
+    retry_for: RetryFor = None
     input_name: InputName = None
     output_name: OutputName = None
     input_shape: InputShape = None
@@ -543,6 +550,11 @@ class Asking(Command):
     def is_waiting(self) -> bool:
         """Whether a question is with the target."""
         return self.oracle is not None and self.oracle.is_waiting
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether a target has answered anything."""
+        return bool(getattr(self.oracle, "n_answered", 0))
 
     def end(self) -> bool:
         """Have the task ask nothing more; return whether there is one that ends by itself."""

@@ -20,7 +20,7 @@ from revelu.shown import SCHEMA
 _ARGUMENT = re.compile(
     r"(?<!\S)(?:ca_cert|client_cert|client_key|dim_in|input_name|input_shape"
     r"|key_env|max_seconds|output_name)(?!\S)"
-    r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|seed|workers)"
+    r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|retry_for|seed|workers)"
     r"(?= must | needs )"
 )
 

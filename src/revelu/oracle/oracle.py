@@ -65,7 +65,7 @@ class Oracle:
         has not become another one, and an audit asks it no more than it must.
     client : object, optional
         What requests go through, for those who want to see them; its ``until`` is set to when the
-        time is over.
+        time is over, and its ``allowed`` to how much there is.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
 
@@ -552,7 +552,7 @@ class Oracle:
         left = math.inf if self.max_seconds is None else self.max_seconds - (now - self._started)
         if self.client is not None:
             # What is under way then ends soon after.
-            self.client.until = time.monotonic() + left
+            self.client.until, self.client.allowed = time.monotonic() + left, self.max_seconds
         if left < 0.0:
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
 

@@ -200,14 +200,19 @@ class Job:
         TargetError
             If the target is not the one that was asked first.
         """
-        self.oracle.check_unchanged()
+        try:
+            self.oracle.check_unchanged()
+            unseen: tuple[str, ...] = ()
+        except LimitReachedError as limit:
+            unseen = (f"it could not be asked whether the target is still the same: {limit}",)
         self.oracle.listener = None
         journal = self.oracle.journal
+        notes = () if journal is None else journal.notes()
         return replace(
             result,
             ledger=self.oracle.ledger(),
             evidence=(*result.evidence, *advice),
-            warnings=(*result.warnings, *(() if journal is None else journal.notes())),
+            warnings=(*result.warnings, *unseen, *notes),
         )
 
     def _listen(self, oracle: Oracle, phase: str) -> None:

@@ -9,6 +9,7 @@ from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import shown
 from revelu.adapters.endpoints.presets import PRESETS, preset_of
 from revelu.adapters.endpoints.template import Template
+from revelu.adapters.patience import Patience
 from revelu.errors import InputError
 
 
@@ -50,6 +51,9 @@ class Endpoint:
         Most rows of one request.
     timeout : float
         Seconds that a request may take in all.
+    retry_for : str or float, optional
+        How long the service is waited for where it is away, such as ``"60s"`` or ``"5min"``;
+        without it a minute, once it has replied.
 
     Raises
     ------
@@ -79,6 +83,7 @@ class Endpoint:
     rate: str | None = None
     batch: int | None = None
     timeout: float = 60.0
+    retry_for: str | float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str):
@@ -97,6 +102,7 @@ class Endpoint:
         for name in ("request", "answer"):
             if not isinstance(getattr(self, name), str | None):
                 raise InputError(f"{name} must be text")
+        Patience(self.retry_for)
         object.__setattr__(self, "headers", dict(self.headers))
         object.__setattr__(self, "classes", tuple(self.classes))
         self._complete()

@@ -10,6 +10,7 @@ from revelu.adapters.endpoints.answers import AnswerError, Answers
 from revelu.adapters.endpoints.endpoint import Endpoint
 from revelu.adapters.error_pages import error_of
 from revelu.adapters.http_client import Client, FailingError
+from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions, in_turn, joined
 from revelu.errors import InputError, TargetError
 from revelu.oracle import agreed_dim_in
@@ -63,7 +64,10 @@ class EndpointTarget:
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
         rate = endpoint.rate if rate is None else rate
-        self.client = Client(endpoint.url, rate, endpoint.timeout, endpoint.connection)
+        patience = Patience(endpoint.retry_for)
+        self.client = Client(
+            endpoint.url, rate, endpoint.timeout, endpoint.connection, patience=patience
+        )
         self.url, self._attempts = self.client.address.base, attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
