@@ -108,6 +108,8 @@ def _unverified(candidate: Candidate, noise: NoiseFloor) -> Status:
     """The status of what nothing was asked of, for want of a network or of queries."""
     if candidate.why is Why.LIMIT:
         return Status.BUDGET_EXHAUSTED
+    if candidate.why is Why.CONTRADICTED:
+        return Status.NOT_DETERMINISTIC
     if candidate.layers:
         return Status.PARTIAL
     # Rounding hides where a hyperplane goes on: then its end is no proof.
