@@ -143,9 +143,10 @@ def open_oracle(
     endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
     name = endpoint.name if endpoint else str(target) if is_named else type(target).__name__
+    # Data that a domain is like have as many columns as a target that does not say has inputs.
+    size = domain.dim_target if dim_in is None and isinstance(domain, Domain) else dim_in
     if endpoint is not None:
         _refuse(filed, f"is for files and modules, which {name} is not")
-        size = domain.dim_target if dim_in is None and domain is not None else dim_in
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
         _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
@@ -157,7 +158,7 @@ def open_oracle(
     rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
         RemoteTarget(opened, rate) if remote and endpoint is None else opened,
-        _dim_in(opened, name, dim_in),
+        _dim_in(opened, name, dim_in if getattr(opened, "dim_in", None) else size),
         name=name,
         batch_rows=rows if batch is None else whole_number("batch", batch, 1),
         is_remote=remote or endpoint is not None,

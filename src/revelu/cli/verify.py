@@ -1,6 +1,7 @@
 """``revelu verify``: the certificate of a network against a target."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from revelu.cli.advice import advice_on_verifying
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import Box
+from revelu.cli.options import Box, optional
 from revelu.report.summary import rows_of
 
 
@@ -23,6 +24,9 @@ def verify(
         ),
     ],
     box: Box = None,
+    inputs: Annotated[
+        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
+    ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
@@ -41,12 +45,22 @@ def verify(
     130  interrupted
     """
     from revelu.adapters import named_network
+    from revelu.formats.tables import read_named_table
+    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.verify import verify as certify
 
     network = named_network(recovered)
-    asking.reserve([], {recovered: "is the network to verify"})
+    asking.reserve([], {recovered: "is the network to verify", inputs: "holds the inputs"})
+    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box, network.dim_in) as oracle:
-        recovery = certify(network, oracle, seed=asking.seed, checks=checks, progress=asking.line)
+        recovery = certify(
+            network,
+            oracle,
+            seed=asking.seed,
+            checks=checks,
+            inputs=rows,
+            progress=asking.line,
+        )
         recovery = asking.with_pictures(oracle, recovery, network)
     journaled = asking.journal is not None
     more = advice_on_verifying(recovery, budget=asking.budget, checks=checks, journaled=journaled)
