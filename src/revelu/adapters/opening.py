@@ -21,6 +21,7 @@ from revelu.adapters.ports import Ports, image_of_row, image_shape
 from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
+from revelu.oracle.asking import workers_of
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
 
 _ADDRESSES = ("http://", "https://")
@@ -79,7 +80,9 @@ def open_oracle(
     max_seconds : float, optional
         No batch is begun later than this after the first.
     batch : int, optional
-        Most rows of one request; 1,024 where not given.
+        Most rows of one request; 1,024 where not given, and then, unless there is a ``rate``, a
+        round is shared out evenly among the workers of an executor.  What rows are answered
+        together may move the last bits of answers: with a number, it does not depend on workers.
     input_name, output_name : str, optional
         What is asked and read of a model that has several inputs or outputs, or that does not
         name them: tensors, keys, or a method of a scikit-learn model.  Inputs joined by commas
@@ -161,6 +164,8 @@ def open_oracle(
         _dim_in(opened, name, dim_in if getattr(opened, "dim_in", None) else size),
         name=name,
         batch_rows=rows if batch is None else whole_number("batch", batch, 1),
+        # Rounds are cut by who asks, unless it is said how, or requests are what is scarce.
+        parts=workers_of(executor) if batch is None and rate is None else 1,
         is_remote=remote or endpoint is not None,
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),

@@ -58,7 +58,7 @@ def ask_batches(
             begin(i)
             places[_submitted(executor, ask, batch)] = i
         failure: Exception | None = None
-        for future in _as_completed(places):
+        for future in _as_completed(places, getattr(executor, "look", None)):
             if future.cancelled():
                 withdraw(places[future])
                 failure = failure or TargetError("the executor dropped a batch")
@@ -72,6 +72,42 @@ def ask_batches(
             raise failure
     finally:
         _cancel(places)
+
+
+def ask_one(
+    ask: Callable[[FloatArray], Any], batch: FloatArray, executor: Executor | None
+) -> Any:
+    """Ask one batch (n, d), and return its answer or raise what the query raised.
+
+    Raises
+    ------
+    TargetError
+        If the executor takes no batches, or has nobody left to ask.
+    """
+    if executor is None:
+        return ask(batch.copy())
+    future = _submitted(executor, ask, batch)
+    for done in _as_completed([future], getattr(executor, "look", None)):
+        return done.result()
+    raise AssertionError  # pragma: no cover - it is yielded once it is done
+
+
+def workers_of(executor: Executor | None) -> int:
+    """Return how many batches an executor runs at a time, as far as it says; 1 without one."""
+    said = getattr(executor, "n_workers", None) or getattr(executor, "_max_workers", 1)
+    return max(int(said), 1)
+
+
+def cut(X: FloatArray, batch_rows: int, parts: int) -> list[FloatArray]:
+    """Cut a round ``X (n, d)`` into batches of one size: a function of its rows alone.
+
+    As many as ``parts`` ask at a time, or a multiple of that, where one has ``batch_rows`` rows
+    at most: all of those who ask have work, for as long as the others.
+    """
+    n_batches = -(-len(X) // batch_rows)
+    n_batches = -(-n_batches // parts) * parts
+    rows = -(-len(X) // n_batches)
+    return [X[i : i + rows] for i in range(0, len(X), rows)]
 
 
 @contextmanager
@@ -97,9 +133,11 @@ def _submitted(
 
 
 def _as_completed(
-    futures: Iterable[Future[Any]], wake_seconds: float = 0.5
+    futures: Iterable[Future[Any]],
+    look: Callable[[], None] | None = None,
+    wake_seconds: float = 0.5,
 ) -> Iterator[Future[Any]]:
-    """Yield futures as they are done.
+    """Yield futures as they are done; between them, ``look`` raises where none will be.
 
     An interrupt that comes as the wait begins does not end it.  Waking up every ``wake_seconds``
     hears it, whenever the next answer comes.
@@ -110,6 +148,8 @@ def _as_completed(
             for future in as_completed(left, timeout=wake_seconds):
                 left.discard(future)
                 yield future
+        if left and look is not None:
+            look()
 
 
 def _cancel(futures: dict[Future[Any], int]) -> None:

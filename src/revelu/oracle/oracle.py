@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
-from revelu.oracle.asking import Answer, ask_batches, naming_failures
+from revelu.oracle.asking import Answer, ask_batches, ask_one, cut, naming_failures
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
@@ -56,6 +56,9 @@ class Oracle:
         Where batches run; ``ask`` must be picklable if it is made of processes.
     batch_rows : int
         Most rows of one request.
+    parts : int
+        Requests that a round is cut into, or a multiple of that, as far as it has rows: of those
+        who ask at a time, each has one.
     max_seconds : float, optional
         No batch is begun later than this after the first question.
     clock : callable, () -> float
@@ -98,6 +101,7 @@ class Oracle:
         domain: Domain | None = None,
         executor: Executor | None = None,
         batch_rows: int = BATCH_ROWS,
+        parts: int = 1,
         max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         is_remote: bool = False,
@@ -109,6 +113,7 @@ class Oracle:
         self.dim_in = whole_number("dim_in", dim_in, 1)
         self.budget = None if budget is None else whole_number("budget", budget, 0)
         self.batch_rows = whole_number("batch_rows", batch_rows, 1)
+        self._parts = whole_number("parts", parts, 1)
         if box is not None and not is_interval(box):
             raise InputError(f"box needs finite lo < hi, got {box!r}")
         if max_seconds is not None and not is_positive(max_seconds):
@@ -178,7 +183,10 @@ class Oracle:
         """
         box = None if self.box is None else list(self.box)
         domain = "N(0, I)" if self.domain is None else self.domain.digest
-        size = {"dim_in": self.dim_in, "batch": self.batch_rows}
+        # A journal has answers by batch: whoever goes on cuts rounds as the first run did.
+        cut_before = journal.facts().get("parts", "1" if journal.n_queries else None)
+        self._parts = self._parts if cut_before is None else int(cut_before)
+        size = {"dim_in": self.dim_in, "batch": self.batch_rows, "parts": self._parts}
         try:
             journal.bind({**facts, **size, "box": box, "domain": domain})
         except BaseException:
@@ -378,7 +386,7 @@ class Oracle:
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
-        batches = [X[i : i + self.batch_rows] for i in range(0, len(X), self.batch_rows)]
+        batches = cut(X, self.batch_rows, self._parts)
         known = self.journal
         answers = [None if known is None else known.find(batch) for batch in batches]
         fresh = [i for i, answer in enumerate(answers) if answer is None]
@@ -440,8 +448,7 @@ class Oracle:
         self._n_unwatched = 0
         self._counts[self._phase] += len(X)
         with self._booked_as_sent():
-            pool = self.executor
-            raw = self._ask(X.copy()) if pool is None else pool.submit(self._ask, X).result()
+            raw = ask_one(self._ask, X, self.executor)
         Y = checked_answer(self.name, raw, X, None)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
@@ -468,7 +475,7 @@ class Oracle:
             place, missing = fresh[i], missing - 1
             with self._booked_as_sent():
                 raw = answer()
-            answers[place] = self._taken(raw, batches[place], place)
+            answers[place] = self._taken(raw, batches[place], place * len(batches[0]))
             if missing and self.executor is not None:
                 self.check_time()
 
@@ -485,9 +492,9 @@ class Oracle:
         finally:
             self.is_waiting = False
 
-    def _taken(self, raw: Any, batch: FloatArray, place: int) -> FloatArray:
+    def _taken(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
         """Check an answer and write it down; nonsense is written down as such."""
-        where = (place * self.batch_rows, self._n_rounds)
+        where = (first, self._n_rounds)
         self.n_answered += len(batch)
         try:
             Y = checked_answer(self.name, raw, batch, self._dim_out, where)
