@@ -99,11 +99,13 @@ def workers_of(executor: Executor | None) -> int:
 
 
 def cut(X: FloatArray, batch_rows: int, parts: int) -> list[FloatArray]:
-    """Cut a round ``X (n, d)`` into batches of one size: a function of its rows alone.
+    """Cut a round ``X (n, d)`` into batches, all but the last of one size.
 
-    As many as ``parts`` ask at a time, or a multiple of that, where one has ``batch_rows`` rows
-    at most: all of those who ask have work, for as long as the others.
+    Of several ``parts`` as many as ask at a time, or a multiple of that, where one has
+    ``batch_rows`` rows at most: all of those who ask have work, for as long as the others.
     """
+    if parts == 1:
+        return [X[i : i + batch_rows] for i in range(0, len(X), batch_rows)]
     n_batches = -(-len(X) // batch_rows)
     n_batches = -(-n_batches // parts) * parts
     rows = -(-len(X) // n_batches)

@@ -469,6 +469,7 @@ class Oracle:
                 self.check_time()
             # Queries are booked before they are sent.
             self._counts[self._phase] += len(batches[fresh[i]])
+            self._tell()
 
         def take(i: int, answer: Answer) -> None:
             nonlocal missing
@@ -506,8 +507,7 @@ class Oracle:
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
         self._n_unwatched += len(batch)
-        if self.listener is not None:
-            self.listener(self, self._phase)
+        self._tell()
         return Y
 
     @contextmanager
@@ -523,6 +523,9 @@ class Oracle:
     def _book(self, n_queries: int) -> None:
         self._counts[self._phase] += n_queries
         self.n_answered += n_queries
+        self._tell()
+
+    def _tell(self) -> None:
         if self.listener is not None:
             self.listener(self, self._phase)
 

@@ -13,7 +13,7 @@ from revelu.oracle.column_names import NamedRows, in_order_of
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.progress import Listener, Pace, Progress
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -170,6 +170,7 @@ class Job:
         self.oracle.declare(command=self.command, seed=self.seed)
         self.seeds = random_seeds(self.stream, self.seed)
         self.progress = listener(self.progress)
+        self._pace = Pace(self.oracle.n_answered)
         self.oracle.listener = self._listen
 
     def tell(self, message: str) -> None:
@@ -216,5 +217,10 @@ class Job:
         )
 
     def _listen(self, oracle: Oracle, phase: str) -> None:
-        if self.progress is not None:
-            self.progress(Progress.of(oracle, phase, self.message, expected=self.expected))
+        if self.progress is None:
+            return
+        most = None if self.expected is None else self.expected[1]
+        left = None if most is None else self._pace.seconds_to(most, oracle.n_answered)
+        self.progress(
+            Progress.of(oracle, phase, self.message, seconds_left=left, expected=self.expected)
+        )

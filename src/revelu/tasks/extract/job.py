@@ -82,6 +82,7 @@ class CertifyingJob(Job):
         """Certify by fresh queries; a first look decides whether all are worth asking."""
         self.tell("verifying on fresh queries")
         first = min(self.first_checks, self.checks)
+        self._foresee(network, first)
         try:
             given = self._on_inputs(network, noise)
             seen = self._examine(network, noise, first, structural=True)
@@ -94,6 +95,7 @@ class CertifyingJob(Job):
         fresh, held = seen, [e.by(network) for e in self.earlier]
         seen = sum((e for e in held if seen.passed and not e.passed), start=seen)
         self.earlier.append(fresh)
+        self.expected = None
         certificate = certify(seen, given)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         agrees = seen.passed or not len(seen.X)
@@ -103,6 +105,18 @@ class CertifyingJob(Job):
             status = Status.BUDGET_EXHAUSTED if short else Status.UNVERIFIED
         # What is wrong at an input given is looked for there.
         return Verdict(status, certificate, seen if given is None else seen + given)
+
+    def _foresee(self, network: Network, first: int, *, sides: int = 8) -> None:
+        """Expect the certificate alone from now on: what was expected of the search is over.
+
+        Parameters
+        ----------
+        sides : int
+            Checks beside each neuron's hyperplane, or its border, at most.
+        """
+        least = self.oracle.n_queries + self.checks
+        structural = first // 10 + 1 + sides * sum(network.architecture[1:-1])
+        self.expected = least, least + structural
 
     def _on_inputs(self, network: Network, noise: NoiseFloor) -> Examination | None:
         """Compare on the inputs given, which are asked once."""
