@@ -51,6 +51,6 @@ def _labels_equal(given: Examination) -> float | None:
 
 
 def _percent(fraction: float) -> str:
-    if fraction > 0.995:
+    if fraction >= 0.995:
         return "100%"
     return "none" if fraction == 0.0 else f"{100 * fraction:.2g}%"
