@@ -272,7 +272,7 @@ class Client:
         said, pause = f"{url}: {error}", error.pause or 0.0
         if time.monotonic() + pause >= self.until:
             if error.slow:
-                said = f"{url}: {self._speed()}"
+                said = f"{url}: {self.speed or 'the server had answered no request by then'}"
             elif pause:
                 said += f"; it asks to wait {pause:,.0f} s, more than is left"
             seconds = "" if self.allowed is None else f" {self.allowed:g}"
@@ -284,13 +284,13 @@ class Client:
             said += f"; it asks to wait {pause:,.0f} s, more than {waited}: --retry-for {pause:.0f}s"
         return TargetError(said) if error.status is None else FailingError(said, error.status)
 
-    def _speed(self) -> str:
-        """How fast the server is, in words."""
+    @property
+    def speed(self) -> str:
+        """How fast the server is, in words; nothing before its first reply."""
         n = self._n_replies
-        if not n:
-            return "the server had answered no request by then"
         requests = "1 request" if n == 1 else f"{n:,} requests"
-        return f"the server answers in {self._seconds / n:.2g} s; it has answered {requests}"
+        seconds = self._seconds / max(n, 1)
+        return f"the server answers in {seconds:.2g} s; it has answered {requests}" if n else ""
 
     def _once(
         self, method: str, url: str, query: str, content: bytes, given: Mapping[str, str]

@@ -68,7 +68,7 @@ class Oracle:
         has not become another one, and an audit asks it no more than it must.
     client : object, optional
         What requests go through, for those who want to see them; its ``until`` is set to when the
-        time is over, and its ``allowed`` to how much there is.
+        time is over, and its ``allowed`` to how much there is; its ``speed`` says how fast it is.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
 
@@ -564,7 +564,9 @@ class Oracle:
             # What is under way then ends soon after.
             self.client.until, self.client.allowed = time.monotonic() + left, self.max_seconds
         if left < 0.0:
-            raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
+            speed = getattr(self.client, "speed", "")
+            why = f": {speed}" if speed else ""
+            raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over{why}")
 
     def _check_ending(self) -> None:
         if self._ending:
