@@ -69,7 +69,7 @@ def test_long_pause_is_named_beside_what_the_server_says(server, more, code, wor
     assert "64 to measure the noise" in said
 
 
-def test_service_that_restarts_is_waited_for(tmp_path):
+def test_service_that_restarts_is_waited_for():
     """The port is refused for longer than what passes takes; then another server is there."""
     first, second = JsonServer(NETWORK), []
     port = first.server_address[1]
@@ -264,7 +264,8 @@ def test_network_is_kept_elsewhere_where_its_folder_takes_nothing(folder, monkey
 # -- words that one guesses --------------------------------------------------------------
 
 
-def test_journal_is_shown_by_its_name_alone(folder):
+@pytest.mark.usefixtures("folder")
+def test_journal_is_shown_by_its_name_alone():
     run("extract", "truth.npz", "--journal", "run.db", "-q")
     shown = run("journal", "run.db")
     assert shown.exit_code == 0
@@ -274,7 +275,8 @@ def test_journal_is_shown_by_its_name_alone(folder):
     assert "there is no such file" in run("journal", "other.db").stderr
 
 
-def test_lost_file_of_a_served_model_is_made_again(folder):
+@pytest.mark.usefixtures("folder")
+def test_lost_file_of_a_served_model_is_made_again():
     """Names, shapes and types are those that the server says, and inputs of ours are checked."""
     onnx = pytest.importorskip("onnx")
     np.savetxt("X.csv", np.eye(6), delimiter=",", header="a,b,c,d,e,f", comments="")

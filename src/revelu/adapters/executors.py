@@ -158,7 +158,9 @@ class _Kept:
 
 def _packed(fn: Callable[..., Any]) -> bytes:
     """What crosses to a worker: functions of a script, too."""
-    dumps: Callable[[Any], bytes] = import_extra("cloudpickle", "a cluster needs Dask", "dask").dumps
+    dumps: Callable[[Any], bytes] = import_extra(
+        "cloudpickle", "a cluster needs Dask", "dask"
+    ).dumps
     return dumps(fn)
 
 

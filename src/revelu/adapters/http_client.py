@@ -281,7 +281,9 @@ class Client:
             return limit
         if pause > self.patience.longest:
             waited = f"the {self.patience.longest:,.0f} s that are waited"
-            said += f"; it asks to wait {pause:,.0f} s, more than {waited}: --retry-for {pause:.0f}s"
+            said += (
+                f"; it asks to wait {pause:,.0f} s, more than {waited}: --retry-for {pause:.0f}s"
+            )
         return TargetError(said) if error.status is None else FailingError(said, error.status)
 
     @property
@@ -392,8 +394,8 @@ def _untrusted(error: BaseException) -> str | None:
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return (
-                f"its certificate is not trusted: {shown(cause.verify_message)}; --ca-cert FILE.pem "
-                "(ca_cert in Python) names those to trust"
+                f"its certificate is not trusted: {shown(cause.verify_message)}; --ca-cert "
+                "FILE.pem (ca_cert in Python) names those to trust"
             )
         cause = cause.__cause__ or cause.__context__
     return None

@@ -21,8 +21,8 @@ from revelu.adapters.ports import Ports, image_of_row, image_shape
 from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
-from revelu.oracle.asking import workers_of
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
+from revelu.oracle.asking import workers_of
 
 _ADDRESSES = ("http://", "https://")
 

@@ -305,7 +305,7 @@ class Command:
         certified: bool = True,
         force: bool = False,
     ) -> None:
-        """Write files, as :meth:`Files.write` does; of those in other places ``-q`` says so, too."""
+        """Write files, as :meth:`Files.write` does."""
         self.files.write(paths, save, certified=certified, force=force)
 
     def picture(self, found: "Network | Span | None") -> None:

@@ -56,7 +56,7 @@ def frame_of(target: Any, name: str) -> "Frame":
     frame = getattr(target, "frame", None)
     if not isinstance(frame, Frame):
         raise InputError(
-            "--like-input is for ONNX files of one input, and for served models whose metadata have "
-            f"names, shapes and types, which {name} is not"
+            "--like-input is for ONNX files of one input, and for served models whose metadata "
+            f"have names, shapes and types, which {name} is not"
         )
     return frame

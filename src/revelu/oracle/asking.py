@@ -74,9 +74,7 @@ def ask_batches(
         _cancel(places)
 
 
-def ask_one(
-    ask: Callable[[FloatArray], Any], batch: FloatArray, executor: Executor | None
-) -> Any:
+def ask_one(ask: Callable[[FloatArray], Any], batch: FloatArray, executor: Executor | None) -> Any:
     """Ask one batch (n, d), and return its answer or raise what the query raised.
 
     Raises
@@ -94,8 +92,8 @@ def ask_one(
 
 def workers_of(executor: Executor | None) -> int:
     """Return how many batches an executor runs at a time, as far as it says; 1 without one."""
-    said = getattr(executor, "n_workers", None) or getattr(executor, "_max_workers", 1)
-    return max(int(said), 1)
+    said = getattr(executor, "n_workers", None) or getattr(executor, "_max_workers", None)
+    return max(int(said or 1), 1)
 
 
 def cut(X: FloatArray, batch_rows: int, parts: int) -> list[FloatArray]:

@@ -392,8 +392,8 @@ class KinkSearch:
         if not largest:
             return ""
         return (
-            "the target contradicts itself: beside a jump the same rows are answered otherwise when "
-            f"they are asked again, by up to {largest:.2g} of their size"
+            "the target contradicts itself: beside a jump the same rows are answered otherwise "
+            f"when they are asked again, by up to {largest:.2g} of their size"
         )
 
 

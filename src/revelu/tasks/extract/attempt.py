@@ -97,8 +97,8 @@ def attempt(
         is_over = verdict.status is not Status.UNVERIFIED or oracle.tally.are_labels
         if is_over or not len(disagreement.X):
             return tried
-        if said := job.contradiction(disagreement.X, noise):
-            obstacles = (*candidate.obstacles, said)
+        if contradiction := job.contradiction(disagreement.X, noise):
+            obstacles = (*candidate.obstacles, contradiction)
             candidate = replace(candidate, why=Why.CONTRADICTED, obstacles=obstacles)
             return replace(tried, candidate=candidate, status=Status.NOT_DETERMINISTIC)
         with oracle.phase("repair"):
