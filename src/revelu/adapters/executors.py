@@ -167,7 +167,7 @@ def _packed(fn: Callable[..., Any]) -> bytes:
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
     distributed = import_extra("distributed", "a cluster needs Dask", "dask")
-    _check_greeting(address)
+    check_greeting(address)
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
     except ValueError as error:
@@ -181,7 +181,7 @@ def _cluster(address: str) -> Iterator[Executor]:
         client.close(timeout=2)
 
 
-def _check_greeting(address: str, patience: float = 8.0, most: int = 2**20) -> None:
+def check_greeting(address: str, patience: float = 8.0, most: int = 2**20) -> None:
     """See that a scheduler listens at an address: it speaks first, with the length of a greeting.
 
     A client would wait for the greeting of another program for ever.
