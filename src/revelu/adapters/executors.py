@@ -142,8 +142,15 @@ class Cluster(Executor):
 
 
 class _Kept:
-    """A target for workers: each process unpacks it once, connection and all."""
+    """A target for workers: each process unpacks it once, connection and all.
 
+    Attributes
+    ----------
+    most : int
+        Targets that a process keeps: of those that were asked longest ago none is needed any more.
+    """
+
+    most = 8
     _unpacked: "dict[str, Callable[..., Any]]" = {}  # noqa: RUF012 - of the process
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -153,6 +160,8 @@ class _Kept:
         fn = self._unpacked.get(self._name)
         if fn is None:
             fn = self._unpacked.setdefault(self._name, pickle.loads(self._packed))  # noqa: S301
+            for name in [*self._unpacked][: -self.most]:
+                self._unpacked.pop(name, None)
         return fn(*args, **kwargs)
 
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from revelu.errors import ReveluError, TargetError
 from revelu.types import FloatArray
 
 Answer = Callable[[], Any]
+R = TypeVar("R")
 
 
 def ask_batches(
@@ -84,7 +85,17 @@ def ask_one(ask: Callable[[FloatArray], Any], batch: FloatArray, executor: Execu
     """
     if executor is None:
         return ask(batch.copy())
-    future = _submitted(executor, ask, batch)
+    return result_of(_submitted(executor, ask, batch), executor)
+
+
+def result_of(future: Future[R], executor: Executor) -> R:
+    """Return what an executor was given to do, or raise what came of it.
+
+    Raises
+    ------
+    TargetError
+        If it has nobody left to do it, as far as it looks for that itself.
+    """
     for done in _as_completed([future], getattr(executor, "look", None)):
         return done.result()
     raise AssertionError  # pragma: no cover - it is yielded once it is done
@@ -133,10 +144,10 @@ def _submitted(
 
 
 def _as_completed(
-    futures: Iterable[Future[Any]],
+    futures: Iterable[Future[R]],
     look: Callable[[], None] | None = None,
     wake_seconds: float = 0.5,
-) -> Iterator[Future[Any]]:
+) -> Iterator[Future[R]]:
     """Yield futures as they are done; between them, ``look`` raises where none will be.
 
     An interrupt that comes as the wait begins does not end it.  Waking up every ``wake_seconds``
