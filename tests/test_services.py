@@ -41,14 +41,14 @@ def extracted(url, *more):
 
 def test_slow_server_is_named_as_the_cause_beside_the_account():
     def slow(rows):
-        time.sleep(0.6)
+        time.sleep(0.3)
         return NETWORK(rows)
 
     with running(JsonServer(slow)) as server:
-        code, said = extracted(server.url, "--max-seconds", 2)
+        code, said = extracted(server.url, "--max-seconds", 1)
     assert code == ExitCode.EXHAUSTED
-    assert "the 2 seconds allowed are over" in said
-    assert "the server answers in 0.6" in said
+    assert "the 1 seconds allowed are over" in said
+    assert "the server answers in 0." in said
     assert "it has answered" in said
     assert "to measure the noise" in said
     assert "connection failed" not in said
@@ -69,6 +69,7 @@ def test_long_pause_is_named_beside_what_the_server_says(server, more, code, wor
     assert "64 to measure the noise" in said
 
 
+@pytest.mark.slow
 def test_service_that_restarts_is_waited_for():
     """The port is refused for longer than what passes takes; then another server is there."""
     first, second = JsonServer(NETWORK), []

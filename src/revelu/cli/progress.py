@@ -41,22 +41,19 @@ class _Words(ProgressColumn):
         return Text.assemble(title, "  " if title and figures else "", (figures, "dim"))
 
 
-def fitted(title: str, figures: Sequence[str], room: int) -> tuple[str, str]:
+def fitted(title: str, figures: Sequence[str], room: int, *, least: int = 10) -> tuple[str, str]:
     """Return a title and figures that have ``room`` columns together.
 
-    The middle of the title is left out first, then the last figures: the first ones say how many
-    queries there were.
+    The middle of the title is left out first, as long as ``least`` characters of it stay, then the
+    last figures: the first ones say how many queries there were.
     """
     said = list(figures)
     while True:
         text = "  ".join(said)
         left = room - len(text) - 2
-        if left >= min(len(title), _LEAST) or len(said) < 2:
+        if left >= min(len(title), least) or len(said) < 2:
             return _without_middle(title, left if text else room), text[: max(room, 0)]
         said.pop()
-
-
-_LEAST = 10
 
 
 def _without_middle(text: str, most: int) -> str:
