@@ -71,8 +71,9 @@ class JsonServer(ThreadingHTTPServer):
         script: Sequence[str | None] = (),
         path: str = "/predict",
         kind: str = "",
+        port: int = 0,
     ) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
         self.target, self.read, self.write = target, read, write
         self.script, self.path, self.kind = list(script), path, kind
         self.url = f"http://127.0.0.1:{self.server_address[1]}{path}"
@@ -156,9 +157,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
-    def fault_status(self, _: Any, status: str) -> None:
-        """Another status."""
-        self._send(int(status), b'{"error": "not now"}', ("Retry-After", "0"))
+    def fault_status(self, _: Any, arguments: str) -> None:
+        """Another status, and the pause that it asks for, if any."""
+        status, *pause = arguments.split()
+        self._send(int(status), b'{"error": "not now"}', ("Retry-After", next(iter(pause), "0")))
 
     def fault_redirect(self, _: Any, location: str) -> None:
         """Another address."""

@@ -6,6 +6,7 @@
     python benchmarks/targets.py --environments FOLDER    servers of others, too
     python benchmarks/targets.py --part figures           what a template costs, and an audit
     python benchmarks/targets.py --part faults            what comes of a server's faults
+    python benchmarks/targets.py --part workers           what workers gain at a slow server
     python benchmarks/targets.py --write                  and keep tables on their page
 
 Ways need packages of those who make such files (skl2onnx, skops, pandas, onnxscript,
@@ -47,6 +48,7 @@ from revelu.types import FloatArray
 
 WAYS = (*targets_made.WAYS, *targets_served.WAYS, *targets_shapes.WAYS)
 
+PARTS = ("ways", "figures", "faults", "workers")
 N_POINTS = 1_000
 LIMIT = 120.0
 
@@ -83,7 +85,7 @@ def main() -> None:
     """Try the ways, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--way", default="", help="only those whose name has this")
-    parser.add_argument("--part", default="ways", choices=["ways", "figures", "faults"])
+    parser.add_argument("--part", default="ways", choices=PARTS)
     parser.add_argument("--environments", type=Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true", help="keep the table on its page")
     options = parser.parse_args()
@@ -91,6 +93,8 @@ def main() -> None:
         text, is_right = figures.table()
     elif options.part == "faults":
         text, is_right = figures.faults()
+    elif options.part == "workers":
+        text, is_right = figures.workers()
     else:
         text, is_right = ways(options.way, options.environments)
     print(f"\n{text}")

@@ -1,5 +1,5 @@
-"""What a template costs beside the protocol, an audit beside an extraction, and what comes of
-faults; for benchmarks/targets.py.
+"""What a template costs beside the protocol, an audit beside an extraction, what comes of faults,
+and what workers gain; for benchmarks/targets.py.
 """  # noqa: D205 - a sentence of two lines
 
 import json
@@ -17,7 +17,9 @@ from json_serving import JsonServer, running
 
 import revelu
 from revelu import Endpoint, Recovery, Status
+from revelu.adapters.executors import executor
 from revelu.errors import TargetError
+from revelu.types import FloatArray
 
 FIRST_SEED = 27_000_000
 
@@ -139,7 +141,7 @@ def outcome(script: list[str | None]) -> str:
     """How an extraction ends whose server does this."""
     network = revelu.zoo.random_network([6, 5, 2], seed=FIRST_SEED)
     with running(JsonServer(network, script=script)) as server:
-        endpoint = Endpoint(server.url, FEATURES, dim_in=6, batch=64, timeout=1.0)
+        endpoint = Endpoint(server.url, FEATURES, dim_in=6, batch=64, timeout=1.0, retry_for=3)
         try:
             found = revelu.extract(endpoint, seed=FIRST_SEED)
         except TargetError as error:
@@ -150,3 +152,53 @@ def outcome(script: list[str | None]) -> str:
         return f"{found.status.value.upper()}"
     error = revelu.align(found.network, network).max_parameter_error
     return "recovered" if error < 1e-6 else f"WRONG by {error:.0e}"
+
+
+def workers(n: int = 4, seconds: float = 0.005) -> tuple[str, bool]:
+    """Return the table of workers at a server of ``seconds`` a row, and whether it is as it should.
+
+    Each is as opened: what importing and starting takes is not counted.
+    """
+    import distributed  # noqa: PLC0415 - of this part alone
+
+    network = revelu.zoo.random_network([6, 5, 2], seed=FIRST_SEED)
+
+    def slow(X: FloatArray) -> FloatArray:
+        time.sleep(seconds * len(X))
+        return network(X)
+
+    found = {}
+    with (
+        running(JsonServer(slow)) as server,
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=n, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+    ):
+        ways = {
+            "alone": {},
+            f"{n} threads": {"workers": n},
+            f"{n} Dask workers": {"dask": cluster.scheduler_address},
+        }
+        for name, way in ways.items():
+            with executor(**way) as pool:
+                # The first one has workers import what they need.
+                for checks in (60, 3000):
+                    endpoint = Endpoint(server.url, FEATURES, dim_in=6)
+                    began = time.perf_counter()
+                    with revelu.open_oracle(endpoint, executor=pool) as oracle:
+                        one = revelu.extract(oracle, seed=FIRST_SEED, checks=checks)
+                    took = time.perf_counter() - began
+            found[name] = one, took
+            print(f"  {name}: {took:.1f} s, {one.ledger.n_queries:,} queries", flush=True)
+    alone, slowest = found["alone"]
+    lines = ["| who asks | queries | seconds | times as fast | bar |", "|---|---|---|---|---|"]
+    is_right = True
+    for (name, (one, took)), bar in zip(found.items(), (1.0, 3.2, 2.8), strict=True):
+        apart = revelu.align(one.network, alone.network).max_parameter_error
+        is_right &= slowest / took >= bar and apart < 1e-8
+        is_right &= abs(one.ledger.n_queries / alone.ledger.n_queries - 1.0) <= 0.01
+        lines.append(
+            f"| {name} | {one.ledger.n_queries:,} | {took:.1f} | {slowest / took:.1f} | ≥ {bar:g} |"
+        )
+    note = f"6-5-2 behind a template, {1000 * seconds:g} ms a row; the networks are the same."
+    return "\n".join([*lines, "", note]), is_right

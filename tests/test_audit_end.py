@@ -82,6 +82,11 @@ def test_a_target_that_is_gone_at_the_last_look_leaves_rows_and_status(monkeypat
     assert "connection refused" in said
 
 
+def test_an_audit_asks_about_as_much_as_an_extraction():
+    """What the guide says of a target elsewhere that gives in to the first attack."""
+    assert audited(ONE).ledger.n_queries <= revelu.extract(ONE).ledger.n_queries
+
+
 def gone_late(_):
     failure = LimitReachedError("the seconds allowed are over: http://x: no connection any more")
     failure.heard = "http://x: no connection any more"

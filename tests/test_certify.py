@@ -9,7 +9,7 @@ from scipy.stats import binom
 from revelu import Network
 from revelu.certify import certify, examine
 from revelu.network import zoo
-from revelu.numerics.confidence import upper_bound
+from revelu.numerics.confidence import at_most, upper_bound
 from revelu.oracle import Oracle, measure_noise
 
 
@@ -24,6 +24,13 @@ def changed(network, layer, index, by):
     weights = [W.copy() for W in network.weights]
     weights[layer][index] += by
     return Network(weights, network.biases)
+
+
+@given(st.floats(1e-3, 100.0))
+def test_percentages_are_rounded_up_and_written_as_such(percent):
+    said = at_most(percent)
+    assert "e+" not in said
+    assert percent <= float(said) <= 1.11 * percent
 
 
 def test_the_truth_passes():

@@ -320,7 +320,7 @@ def test_one_file_that_fails_spares_the_others(invoke, outcome, tmp_path, monkey
     assert result.exit_code == ExitCode.USAGE
     report = one_object(result.stdout)
     assert report["outputs"] == ["a.npz"]
-    assert report["warnings"] == ["full.npz: no space left"]
+    assert report["warnings"] == ["full.npz: no space left; no other folder takes it"]
     assert report["status"] == "recovered"
     assert revelu.load(tmp_path / "a.npz") == TRUTH
 

@@ -91,7 +91,7 @@ def test_extraction_survives_a_bad_connection(server, tmp_path, request_):
 )
 @pytest.mark.parametrize("request_", [ROWS, ROW])
 def test_lasting_faults_midway_end_the_run(server, tmp_path, request_, fault, words):
-    endpoint = revelu.Endpoint(server.url, request_, dim_in=6)
+    endpoint = revelu.Endpoint(server.url, request_, dim_in=6, retry_for=1)
     server.script = [None] * 4 + [fault] * 60
     options = {"journal": tmp_path / "run.db", "batch": 16}
     with revelu.open_oracle(endpoint, **options) as oracle:
@@ -130,7 +130,9 @@ def test_exit_code_is_that_of_a_target(server):
     arguments = ["extract", server.url, "--request", ROWS, "--dim-in", "6"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == ExitCode.TARGET
-    assert done.stderr.count("\n") == 1
+    error, account = done.stderr.splitlines()
+    assert "(after 64 answered queries" in error
+    assert account.startswith("revelu: asked until then: 74 in 3 rounds (64 to measure the noise")
 
 
 # -- whatever arrives --------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import revelu
-from revelu.cli.progress import ProgressLine
+from revelu.cli.progress import ProgressLine, fitted
 from revelu.oracle import Float32, Oracle, degrade
 from revelu.recover.deep import Deep
 from revelu.recover.fit import Fit
@@ -43,7 +43,14 @@ def test_forecast_is_told_before_the_search(caplog):
     assert all(event.expected is None for event in seen[:said])
     least, most = seen[said].expected
     assert least < most
-    assert all(event.expected == (least, most) for event in seen[said:])
+    searching = [event for event in seen[said:] if event.phase != "verify"]
+    assert {event.expected for event in searching} <= {(least, most), None}
+    # What was expected of the search is not said of the certificate, whose end is known.
+    checking = [event for event in seen if event.phase == "verify" and event.expected]
+    assert checking
+    fewest, at_most = checking[0].expected
+    assert fewest < least
+    assert fewest <= seen[-1].n_queries <= at_most
     # (5 + 1 + 1) 100 + 1 parameters, each of which takes 1 to 1.5 queries.
     wanted = "some 700 to 1,100 queries if there is one hidden layer of 100 neurons"
     assert any(wanted in text for text in caplog.messages)
@@ -68,7 +75,32 @@ def test_progress_line_says_where_it_is(n, shown):
     line(Progress("recover", n, 5, "at it", expected=(700, 1000)))
     assert shown in line._display.tasks[0].fields["figures"]
     line(Progress("recover", n, 5, "at it"))
-    assert "of" not in line._display.tasks[0].fields["figures"]
+    assert not any("of" in figure for figure in line._display.tasks[0].fields["figures"])
+
+
+def test_progress_says_what_is_left_and_on_its_way():
+    seen: list[Progress] = []
+    network = revelu.zoo.random_network((5, 4, 1), seed=1)
+    revelu.extract(network, progress=seen.append, checks=2000)
+    underway = [event for event in seen if event.n_underway]
+    largest = max(underway, key=lambda event: event.n_underway)
+    assert largest.n_underway == 1024
+    assert "1,024 on their way" in " ".join(largest.figures())
+    assert any(event.seconds_left is not None for event in seen)
+    assert not any(event.title.startswith("verify: verif") for event in seen)
+
+
+@pytest.mark.parametrize("room", [20, 39, 60, 120])
+def test_narrow_line_leaves_out_the_middle_and_never_the_count(room):
+    event = Progress("recover", 3307, 41, "walking along the surface of neuron 17", None, 75.0)
+    title, figures = fitted(event.title, event.figures(), room)
+    assert len(title) + len(figures) <= room
+    whole = "  ".join(event.figures())
+    assert whole.startswith(figures)
+    if room == 39:  # a terminal of 50 columns, beside the spinner and the time
+        assert figures == "3,307 queries in 41 rounds"
+    if room == 120:
+        assert (title, figures) == (event.title, whole)
 
 
 def test_forecast_rounds_to_what_is_known():

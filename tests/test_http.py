@@ -240,7 +240,7 @@ def test_retry_after_is_heeded(proxy):
     target(X)
     assert proxy.moments[1] - proxy.moments[0] >= 1
     proxy.script = ["status 429 86400"]
-    with pytest.raises(TargetError, match="429: not now and asks for a pause of 86400 s"):
+    with pytest.raises(TargetError, match="429: not now; it asks to wait 86,400 s"):
         target(X)
 
 

@@ -112,7 +112,10 @@ def test_bad_input_is_one_line_and_exit_2(invoke, arguments, word):
     result = invoke(*arguments)
     assert result.exit_code == ExitCode.USAGE
     assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
+    error, *spent = result.stderr.splitlines()
+    assert word in error
+    assert not spent or "asked until then: " in "".join(spent)
+    assert len(spent) <= 1
     assert word in result.stderr
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 import warnings
@@ -14,11 +15,12 @@ from typer.testing import CliRunner
 
 import revelu
 from conftest import PATIENCE_SECONDS, one_object
-from revelu.adapters.executors import executor
+from revelu.adapters.executors import Cluster, check_greeting, executor
 from revelu.adapters.http import HttpTarget
 from revelu.cli.app import app
 from revelu.errors import InputError, TargetError
 from revelu.oracle import Journal, Oracle
+from revelu.oracle.asking import request_sizes
 from serving import serving
 
 NETWORK = revelu.zoo.random_network([12, 10, 2], seed=3)
@@ -201,8 +203,105 @@ def test_lost_worker_costs_time_only(cluster, tmp_path):
     assert victims[0] not in [worker.pid for worker in cluster.workers.values()]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_absent_cluster_is_named():
-    with pytest.raises(InputError, match="no cluster at"), executor(dask="tcp://127.0.0.1:1"):
+    pytest.importorskip("distributed")
+    with pytest.raises(TargetError, match="no cluster at"), executor(dask="tcp://127.0.0.1:1"):
         pass
+    with pytest.raises(InputError, match="no cluster at"), executor(dask="tcp://127.0.0.1:x"):
+        pass
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.6\r\n"])
+def test_port_of_another_program_is_no_cluster(greeting):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+
+        def greet():
+            connection, _ = listener.accept()
+            # Whoever goes with something unread resets the connection.
+            with connection, contextlib.suppress(ConnectionError):
+                connection.sendall(greeting)
+                connection.recv(1)  # until the other side has gone
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with pytest.raises(TargetError, match="is no scheduler of Dask"):
+            check_greeting(address, patience=0.3)
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_cluster_without_workers_is_said_and_ends(caplog):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        pool = Cluster(client, "here", silence=0.5, patience=1.5)
+        assert pool.n_workers >= 1
+        oracle = Oracle(NETWORK, 12, executor=pool)
+        np.testing.assert_array_equal(oracle(np.zeros((4, 12))), NETWORK(np.zeros((4, 12))))
+        # All are lost while a question is on its way.
+        made.scale(0)
+        with pytest.raises(TargetError, match="the cluster at here has had no worker for"):
+            oracle(np.zeros((4, 12)))
+        with pytest.raises(TargetError, match="no worker"):
+            Cluster(client, "here", silence=0.2, patience=0.5)
+    assert "no worker at here for" in caplog.text
+    assert "waiting" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("n", "batch_rows", "parts", "sizes"),
+    [
+        (3000, 1024, 1, [1024, 1024, 952]),
+        (3000, 1024, 4, [750] * 4),
+        (5000, 1024, 4, [625] * 8),
+        (5, 1024, 4, [2, 2, 1]),
+        (1, 1024, 4, [1]),
+        (64, 32, 8, [8] * 8),
+    ],
+)
+def test_rounds_are_shared_out_evenly(n, batch_rows, parts, sizes):
+    assert request_sizes(n, batch_rows, parts=parts) == sizes
+    assert sum(sizes) == n
+
+
+def test_workers_have_a_third_of_the_rows_to_wait_for():
+    """Where rows cost the same, a round takes as long as its largest share."""
+    asked = Recording()
+    with executor(4) as pool, revelu.open_oracle(asked, executor=pool) as oracle:
+        rounds, plain = [], oracle._ask_fresh
+
+        def ask(batches, fresh, answers):
+            rounds.append(max(len(batch) for batch in batches))
+            assert len(batches) <= 4
+            plain(batches, fresh, answers)
+
+        oracle._ask_fresh = ask
+        found = revelu.extract(oracle, seed=1)
+    assert found.status is revelu.Status.RECOVERED
+    assert found.ledger.n_queries >= 3.2 * sum(rounds)
+    assert abs(found.ledger.n_queries / revelu.extract(NETWORK, seed=1).ledger.n_queries - 1) < 0.01
+
+
+def test_journal_keeps_how_rounds_are_cut(tmp_path):
+    journal = tmp_path / "run.db"
+    first = Recording()
+    with executor(3) as pool, revelu.open_oracle(first, executor=pool, journal=journal) as oracle:
+        expected = revelu.extract(oracle, seed=1)
+    for n_workers in (1, 2):
+        silent = Recording()
+        with (
+            executor(n_workers) as pool,
+            revelu.open_oracle(silent, executor=pool, journal=journal) as oracle,
+        ):
+            assert revelu.extract(oracle, seed=1).network == expected.network
+        assert silent.cuts == []

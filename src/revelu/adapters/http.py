@@ -15,6 +15,7 @@ from revelu.adapters.error_pages import error_of, says_too_many
 from revelu.adapters.http_client import Client, TooLargeError
 from revelu.adapters.open_inference import (
     BINARY_EXTENSION,
+    DTYPES,
     JSON_LENGTH,
     ProtocolError,
     Tensor,
@@ -22,8 +23,10 @@ from revelu.adapters.open_inference import (
     encode,
     read_object,
 )
+from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions
 from revelu.errors import InputError, TargetError, UnansweredError
+from revelu.formats.onnx_frame import Frame
 from revelu.oracle import agreed_dim_in
 from revelu.types import FloatArray
 
@@ -74,6 +77,9 @@ class HttpTarget:
         Headers and certificates.
     timeout : float
         Seconds that a request may take in all, from the first byte sent to the last one read.
+    retry_for : str or float, optional
+        Seconds that a service is waited for which is away, such as ``"60s"``; without it a minute,
+        once it has replied.
     attempts : int
         Times that a request is sent whose answers are cut short on the way.
 
@@ -85,6 +91,8 @@ class HttpTarget:
         What decides the answers, besides the address.
     identity : dict of str to str
         The model's name, and its version where it is known.
+    frame : Frame or None
+        Names, shapes and types of input and output, where the server says them.
 
     Raises
     ------
@@ -105,10 +113,11 @@ class HttpTarget:
         rate: str | None = None,
         connection: Connection | None = None,
         timeout: float = 60.0,
+        retry_for: str | float | None = None,
         attempts: int = 3,
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
-        self.client = Client(url, rate, timeout, connection)
+        self.client = Client(url, rate, timeout, connection, patience=Patience(retry_for))
         self.url, self._attempts = self.client.address.base.rstrip("/"), attempts
         found = _MODEL.fullmatch(self.url)
         if found is None:
@@ -117,6 +126,7 @@ class HttpTarget:
         self.identity = _identity(unquote(found["model"]), self.url, metadata)
         self._input = _input(self.url, metadata, dim_in, input_name)
         self._output = _output(self.url, metadata, output_name)
+        self.frame = _frame(self._input, metadata, self._output)
         self._is_binary = self._takes_binary(f"{found['base']}/v2")
         self._portions, self._has_answered = Portions(self._input.n_rows), False
         self.dim_in = prod(self._input.row)
@@ -264,6 +274,26 @@ def _output(url: str, metadata: dict[str, Any], output_name: str | None) -> str 
     if output_name is not None and names and output_name not in names:
         raise InputError(f"{url} has the outputs {listed}, not the output_name {output_name}")
     return output_name
+
+
+def _frame(taken: _Input, metadata: dict[str, Any], output_name: str | None) -> Frame | None:
+    """What a file is to have that stands in the model's place; None where the server does not say.
+
+    A file has one row of numbers an answer, of a type that ONNX knows.
+    """
+    found = [
+        one
+        for one in metadata.get("outputs") or []
+        if output_name in {None, one["name"]} and one.get("datatype") in _REAL
+    ]
+    if not metadata.get("inputs") or len(found) != 1:
+        return None
+    (output,) = found
+    shape = output.get("shape")
+    if not isinstance(shape, list) or len(shape) != 2:
+        return None
+    kinds = np.dtype(DTYPES[taken.datatype]), np.dtype(DTYPES[output["datatype"]])
+    return Frame(taken.name, taken.row, kinds[0], output["name"], kinds[1])
 
 
 def _described(url: str, metadata: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import math
 import socket
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.error_pages import error_of
 from revelu.adapters.pace import Pace
+from revelu.adapters.patience import PassingError, Patience, Spell, UnsentError
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.extras import import_extra
 
@@ -29,6 +31,8 @@ log = logging.getLogger(__name__)
 _without_parameters = WithoutParameters()
 
 _REDIRECTS = {301, 302, 303, 307, 308}
+# Where a key may be named.
+_VARIABLES = "a variable by --key-env VARIABLE or --header 'NAME: $VARIABLE'"
 # Statuses after which a request is sent again; servers answer 500 under load, too.
 _PASSING = {429, 500, 502, 503, 504}
 
@@ -88,26 +92,6 @@ class FailingError(TargetError):
         self.status = status
 
 
-class _PassingError(Exception):
-    """What may be over when asked again.
-
-    Parameters
-    ----------
-    pause : float, optional
-        Seconds that the server asks to wait.
-    status : int, optional
-        That it answers.
-    """
-
-    def __init__(self, reason: str, pause: float | None = None, status: int | None = None) -> None:
-        super().__init__(reason)
-        self.pause, self.status = pause, status
-
-
-class _UnsentError(_PassingError):
-    """There is no connection, so that nothing was sent."""
-
-
 class Client:
     """A connection to one host; threads share it, and a pickled copy opens its own.
 
@@ -121,11 +105,8 @@ class Client:
         Seconds that a request may take in all.
     connection : Connection
         Headers and certificates.
-    attempts : int
-        Times that a request is sent, with waits of 0.1 s, 0.2 s and so on between them: of
-        six they make 3 s in all.
-    longest_pause : float
-        Seconds; a server that asks for a longer pause is asked no more.
+    patience : Patience
+        How long what fails is sent again.
     shortest : float
         Seconds that a request may take where ``until`` is near, or has passed.
     max_redirects : int
@@ -138,6 +119,8 @@ class Client:
         Told each :class:`Exchange`.
     until : float
         Of the monotonic clock; what is asked is to be answered by then, and not asked again.
+    allowed : float or None
+        Seconds that there were until then, for messages.
 
     Raises
     ------
@@ -154,20 +137,21 @@ class Client:
         timeout: float,
         connection: Connection | None = None,
         *,
-        attempts: int = 6,
-        longest_pause: float = 60.0,
+        patience: Patience = Patience(),  # noqa: B008 - frozen
         shortest: float = 1.0,
         max_redirects: int = 3,
         max_bytes: int = 2**28,
     ) -> None:
         self.address = Address.read(address)
         parts = urlsplit(address)
-        self.timeout, self.attempts, self.longest_pause = timeout, attempts, longest_pause
+        self.timeout, self.patience = timeout, patience
         self.max_redirects, self.max_bytes = max_redirects, max_bytes
         self.shortest = shortest
         self.connection = Connection() if connection is None else connection
         self.listener: Callable[[Exchange], None] | None = None
-        self.until, self._has_replied = math.inf, False
+        self.until, self.allowed = math.inf, None
+        # Replies, and the seconds that they took.
+        self._n_replies, self._seconds, self._is_away = 0, 0.0, False
         self._pace = Pace(rate)
         self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
@@ -181,13 +165,13 @@ class Client:
         return self.connection.has_secret or bool(self.address.variables)
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = {"listener", "until", "_client"}
+        left_out = {"listener", "until", "allowed", "_client"}
         return {n: v for n, v in self.__dict__.items() if n not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # Another process has another clock.
-        self.listener, self.until = None, math.inf
+        self.listener, self.until, self.allowed = None, math.inf, None
         self._open()
 
     def request(
@@ -232,22 +216,17 @@ class Client:
             If there is none by ``until``.
         """
         httpx, stamina = self._libraries()
-        was_sent = False
+        spell = Spell(self.patience, self.patience.seconds(has_replied=self._n_replies > 0))
 
         def pause(error: Exception) -> bool | float:
-            nonlocal was_sent
-            if not isinstance(error, _PassingError):
-                return False
-            was_sent |= not isinstance(error, _UnsentError)
-            if error.pause is not None and error.pause > self.longest_pause:
-                return False
-            if time.monotonic() + (error.pause or 0.0) >= self.until:
+            if not isinstance(error, PassingError) or not spell.goes_on(error, self.until):
                 return False
             log.info("%s: %s; asking again", url, error)
-            return True if error.pause is None else error.pause
+            self._say_that_it_waits(url, error, spell)
+            return error.pause or True
 
         attempts = stamina.retry_context(
-            on=pause, attempts=self.attempts, timeout=None, wait_jitter=0.1, wait_max=2.0
+            on=pause, attempts=None, timeout=None, wait_jitter=0.1, wait_max=2.0
         )
         try:
             for attempt in attempts:
@@ -255,32 +234,65 @@ class Client:
                     try:
                         return self._once(method, url, query, content, headers or {})
                     except httpx.ConnectError as error:
-                        hint = "" if self._has_replied else _what_to_look_at(error)
-                        lost = " any more" if self._has_replied else ""
+                        if (untrusted := _untrusted(error)) is not None:
+                            raise TargetError(f"{url}: {untrusted}") from None
+                        hint = "" if self._n_replies else _what_to_look_at(error)
+                        lost = " any more" if self._n_replies else ""
                         reason = f"no connection{lost}: {shown(error)}{hint}"
                         if not patient:
                             raise TargetError(f"{url}: {reason}") from None
-                        raise _UnsentError(reason) from None
+                        raise UnsentError(reason) from None
                     except httpx.RequestError as error:
                         reason = shown(error) or type(error).__name__
-                        raise _PassingError(f"the connection failed: {reason}") from None
+                        slow = isinstance(error, httpx.TimeoutException)
+                        failed = f"the connection failed: {reason}"
+                        raise PassingError(failed, slow=slow) from None
                     except (httpx.InvalidURL, UnicodeError) as error:
                         raise InputError(f"{url}: is no address: {shown(error)}") from None
-        except (_PassingError, LimitReachedError) as error:
-            failure = self._given_up(url, error) if isinstance(error, _PassingError) else error
-            failure.n_unsent = 0 if was_sent else n_rows
+        except (PassingError, LimitReachedError) as error:
+            failure = self._given_up(url, error) if isinstance(error, PassingError) else error
+            failure.n_unsent = 0 if spell.was_sent else n_rows
             raise failure from None
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
-    def _given_up(self, url: str, error: _PassingError) -> ReveluError:
+    def _say_that_it_waits(
+        self, url: str, error: PassingError, spell: Spell, noticed: float = 2.0
+    ) -> None:
+        """Say once that a service is waited for, where that takes longer than ``noticed`` s."""
+        pause = error.pause or 0.0
+        if self._is_away or max(spell.waited, pause) < noticed:
+            return
+        self._is_away = True
+        asked = f" and asks to wait {pause:,.0f} s" if pause else ""
+        most = f"up to {spell.seconds:,.0f} s in all" if error.is_away else "and asking again"
+        log.warning("%s: %s%s; waiting, %s", url, error, asked, most)
+
+    def _given_up(self, url: str, error: PassingError) -> ReveluError:
         """Return what is raised where asking again has not helped."""
-        if time.monotonic() + (error.pause or 0.0) >= self.until:
-            limit = LimitReachedError(f"the seconds allowed are over: {url}: {error}")
-            limit.heard = f"{url}: {error}"
+        said, pause = f"{url}: {error}", error.pause or 0.0
+        if time.monotonic() + pause >= self.until:
+            if error.slow:
+                said = f"{url}: {self.speed or 'the server had answered no request by then'}"
+            elif pause:
+                said += f"; it asks to wait {pause:,.0f} s, more than is left"
+            seconds = "" if self.allowed is None else f" {self.allowed:g}"
+            limit = LimitReachedError(f"the{seconds} seconds allowed are over: {said}")
+            limit.heard = said
             return limit
-        hint = "" if not error.pause else f" and asks for a pause of {error.pause:g} s"
-        said = f"{url}: {error}{hint}"
+        if pause > self.patience.longest:
+            waited = f"the {self.patience.longest:,.0f} s that are waited"
+            said += (
+                f"; it asks to wait {pause:,.0f} s, more than {waited}: --retry-for {pause:.0f}s"
+            )
         return TargetError(said) if error.status is None else FailingError(said, error.status)
+
+    @property
+    def speed(self) -> str:
+        """How fast the server is, in words; nothing before its first reply."""
+        n = self._n_replies
+        requests = "1 request" if n == 1 else f"{n:,} requests"
+        seconds = self._seconds / max(n, 1)
+        return f"the server answers in {seconds:.2g} s; it has answered {requests}" if n else ""
 
     def _once(
         self, method: str, url: str, query: str, content: bytes, given: Mapping[str, str]
@@ -331,8 +343,10 @@ class Client:
                 if size > self.max_bytes:
                     raise TargetError(f"{url}: answers more than {self.max_bytes:,} bytes")
                 if time.monotonic() > deadline:
-                    raise _PassingError(f"no whole answer within {seconds:.3g} s")
-            self._has_replied = True
+                    raise PassingError(f"no whole answer within {seconds:.3g} s", slow=True)
+            self._n_replies += 1
+            self._is_away &= response.status_code in _PASSING
+            self._seconds += time.monotonic() - now
             found = {name.lower(): value for name, value in response.headers.items()}
             return Reply(response.status_code, found, b"".join(chunks))
 
@@ -374,6 +388,19 @@ def _what_to_look_at(error: BaseException) -> str:
     return ""
 
 
+def _untrusted(error: BaseException) -> str | None:
+    """What is wrong with the certificate of a server; None where it is another matter."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                f"its certificate is not trusted: {shown(cause.verify_message)}; --ca-cert "
+                "FILE.pem (ca_cert in Python) names those to trust"
+            )
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
 def _joined(*queries: str) -> str:
     return "&".join(filter(None, queries))
 
@@ -382,11 +409,12 @@ def _judged(url: str, reply: Reply, *, has_secret: bool) -> Reply:
     """A reply that is final, or an exception that says what it is instead."""
     if reply.status in _PASSING:
         reason = f"answers {reply.status}: {error_of(reply.content)}"
-        raise _PassingError(reason, _pause(reply.headers.get("retry-after")), reply.status)
+        raise PassingError(reason, _pause(reply.headers.get("retry-after")), reply.status)
     if reply.status == 413:
         raise TooLargeError(f"{url}: takes no request of this size")
     if reply.status in {401, 403}:
-        hint = "was refused" if has_secret else f"is needed: set {AUTHORIZATION}"
+        needed = f"is needed: set {AUTHORIZATION}, or name {_VARIABLES}"
+        hint = "was refused" if has_secret else needed
         raise TargetError(f"{url}: answers {reply.status}: authorisation {hint}")
     if not (200 <= reply.status < 300 or 400 <= reply.status < 500):
         raise TargetError(f"{url}: answers {reply.status}")

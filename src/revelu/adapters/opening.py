@@ -23,6 +23,7 @@ from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
 from revelu.oracle import BATCH_ROWS, Domain, Journal, Oracle, agreed_dim_in, whole_number
+from revelu.oracle.asking import workers_of
 
 _ADDRESSES = ("http://", "https://")
 
@@ -80,7 +81,9 @@ def open_oracle(
     max_seconds : float, optional
         No batch is begun later than this after the first.
     batch : int, optional
-        Most rows of one request; 1,024 where not given.
+        Most rows of one request; 1,024 where not given, and then, unless there is a ``rate``, a
+        round is shared out evenly among the workers of an executor.  What rows are answered
+        together may move the last bits of answers: with a number, it does not depend on workers.
     input_name, output_name : str, optional
         What is asked and read of a model that has several inputs or outputs, or that does not
         name them: tensors, keys, or a method of a scikit-learn model.  Inputs joined by commas
@@ -144,9 +147,10 @@ def open_oracle(
     endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
     name = endpoint.name if endpoint else str(target) if is_named else type(target).__name__
+    # Data that a domain is like have as many columns as a target that does not say has inputs.
+    size = domain.dim_target if dim_in is None and isinstance(domain, Domain) else dim_in
     if endpoint is not None:
         _refuse(filed, f"is for files and modules, which {name} is not")
-        size = domain.dim_target if dim_in is None and domain is not None else dim_in
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
         _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
@@ -158,9 +162,11 @@ def open_oracle(
     rows = getattr(opened, "batch_rows", None) or BATCH_ROWS
     oracle = Oracle(
         RemoteTarget(opened, rate) if remote and endpoint is None else opened,
-        _dim_in(opened, name, dim_in),
+        _dim_in(opened, name, dim_in if getattr(opened, "dim_in", None) else size),
         name=name,
         batch_rows=rows if batch is None else whole_number("batch", batch, 1),
+        # Rounds are cut by who asks, unless it is said how, or requests are what is scarce.
+        parts=workers_of(executor) if batch is None and rate is None else 1,
         is_remote=remote or endpoint is not None,
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),

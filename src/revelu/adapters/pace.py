@@ -10,6 +10,7 @@ from revelu.errors import InputError, LimitReachedError
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)?")
 
 
 class Pace:
@@ -71,6 +72,20 @@ def requests_within(rate: str | None, most: int, seconds: float = 60.0) -> int:
     """
     interval = _interval(rate)
     return most if interval * most <= seconds else max(int(seconds / interval), 1)
+
+
+def seconds_of(name: str, given: object) -> float:
+    """Return a duration such as ``60``, ``"60s"``, ``"5min"`` or ``"1h"`` in seconds.
+
+    Raises
+    ------
+    InputError
+        If it is none; ``name`` is the argument that it was given as.
+    """
+    found = _DURATION.fullmatch(f"{given}".strip())
+    if found is None:
+        raise InputError(f"{name} must be like 60s, 5min or 1h, got {given!r}")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
 def _interval(rate: str | None) -> float:

@@ -24,10 +24,12 @@ from revelu.cli.endpoints import (
     PresetName,
     Remote,
     Request,
+    RetryFor,
     target_of,
 )
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures, interrupted
+from revelu.cli.files import Files
 from revelu.cli.groups import in_groups
 from revelu.cli.heard import Heard
 from revelu.cli.logs import logs
@@ -59,6 +61,7 @@ from revelu.cli.output import account_of, print_account, print_csv, print_json, 
 from revelu.cli.provenance import command_line, today
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import Table
+from revelu.report.summary import ending
 from revelu.report.terminal import Rows
 from revelu.shown import SCHEMA
 
@@ -119,6 +122,8 @@ class Command:
         Of the page that ``--report`` asks for.
     written, unwritten : list of str
         Files, and why others are not there.
+    files : Files
+        Which have those.
     notes : list of str
         What was chosen of the target where it leaves a choice.
     command_line : str
@@ -147,8 +152,8 @@ class Command:
         self.seconds = 0.0
         self.is_shown = self.was_cut = False
         self.figures: Mapping[str, Any] = {}
-        self.written: list[str] = []
-        self.unwritten: list[str] = []
+        self.files = Files()
+        self.written, self.unwritten = self.files.written, self.files.unwritten
         self.notes: list[str] = []
 
     @contextmanager
@@ -165,6 +170,7 @@ class Command:
             tell=tell,
             work=self,
             after=self.after,
+            goes_on=self.goes_on,
         )
         with logs(self.verbose), told:
             check_form(**form, as_csv=self.as_csv)
@@ -180,6 +186,11 @@ class Command:
         """Whether a question is with the target."""
         return False
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether a target has answered anything."""
+        return False
+
     def end(self) -> bool:
         """Have the task end with what it has found; return whether there is one that does."""
         return False
@@ -191,6 +202,10 @@ class Command:
 
     def after(self) -> str:
         """Say how far a target was asked that fails; nothing where it answered nothing."""
+        return ""
+
+    def goes_on(self) -> str:
+        """Say how work goes on that was interrupted; nothing where it begins again."""
         return ""
 
     def spent(self) -> dict[str, Any]:
@@ -227,6 +242,9 @@ class Command:
             sys.stderr.writelines(f"revelu: {text}\n" for text in said)
         if self.as_json:
             print_json(account)
+        elif sys.stderr is not None and self.has_answers:
+            asked = ", ".join(f"{text}" for _, text in ending(account))
+            sys.stderr.write(f"revelu: asked until then: {asked}\n")
         return True
 
     @contextmanager
@@ -269,6 +287,7 @@ class Command:
         """
         paths = list(dict.fromkeys(path for path in outputs if path is not None))
         kept = {Path(name).resolve(): words for name, words in read.items() if name is not None}
+        self.files.taken.update(kept)
         if self.report is not None:
             _check_report(self.report, [*kept, *(path.resolve() for path in paths)])
         for path in paths:
@@ -278,16 +297,16 @@ class Command:
                 check(path)
         return paths
 
-    def write(self, paths: Iterable[Path | None], save: Callable[[Path], object]) -> None:
-        """Write files; one that fails spares the others."""
-        for path in paths:
-            if path is None:
-                continue
-            try:
-                save(path)
-                self.written.append(f"{path}")
-            except FormatError as error:
-                self.unwritten.append(f"{error}")
+    def write(
+        self,
+        paths: Iterable[Path | None],
+        save: Callable[[Path], object],
+        *,
+        certified: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Write files, as :meth:`Files.write` does."""
+        self.files.write(paths, save, certified=certified, force=force)
 
     def picture(self, found: "Network | Span | None") -> None:
         """Put the figures of what was found on the page, where one is wanted."""
@@ -305,11 +324,12 @@ class Command:
         own = {"identity": identity_of(target, self.opened_target), **own}
         found = account_of(target, result, own, self.seconds, self.seed)
         found |= {**self._origin(), "notes": self.notes}
-        found["warnings"] = [*result.warnings, *self.unwritten, *warnings, *self.heard.take()]
+        said = (*self.files.moved, *self.unwritten)
+        found["warnings"] = [*result.warnings, *said, *warnings, *self.heard.take()]
         # What was interrupted and finished all the same is whole.
         self.was_cut = self.was_interrupted and found["status"] not in {"recovered", "finished"}
         if self.was_cut:
-            error = interrupted(result.ledger.n_queries)
+            error = f"{interrupted(result.ledger.n_queries)}{self.goes_on()}"
             sys.stderr.write(f"revelu: {error}\n")
             found |= {"status": "interrupted", "error": error}
         return found | {"outputs": self.written}
@@ -325,6 +345,8 @@ class Command:
         """
         self._write_page(account)
         self.is_shown = True
+        if self.quiet and not self.as_json:  # of an account only the verdict is printed then
+            self.files.tell()
         if self.as_json:
             print_json(account)
         elif self.as_csv:
@@ -419,6 +441,7 @@ class Asking(Command):
     rate: Annotated[
         str | None, optional("Most requests to an endpoint, per s, min or h.", metavar="N/s")
     ] = None
+    retry_for: RetryFor = None
     input_name: InputName = None
     output_name: OutputName = None
     input_shape: InputShape = None
@@ -528,6 +551,11 @@ class Asking(Command):
         """Whether a question is with the target."""
         return self.oracle is not None and self.oracle.is_waiting
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether a target has answered anything."""
+        return bool(getattr(self.oracle, "n_answered", 0))
+
     def end(self) -> bool:
         """Have the task ask nothing more; return whether there is one that ends by itself."""
         if self.oracle is None or not (self.is_open and self.ends_by_itself):
@@ -546,8 +574,11 @@ class Asking(Command):
             return ""
         lost = self.oracle.n_queries - n
         more = f"; {lost:,} more were sent and not answered" if lost else ""
-        goes_on = "" if self.journal is None else "; the same command goes on from there"
-        return f" (after {n:,} answered queries{more}{goes_on})"
+        return f" (after {n:,} answered queries{more}{self.goes_on()})"
+
+    def goes_on(self) -> str:
+        """Say that a journal has what was answered."""
+        return "" if self.journal is None else "; the same command goes on from there"
 
     def spent(self) -> dict[str, Any]:
         """Return what was asked, of which target; nothing before the first query."""

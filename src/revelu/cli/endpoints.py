@@ -42,6 +42,10 @@ ClientKey: TypeAlias = Annotated[str | None, optional("Its key.", metavar="FILE.
 CaCert: TypeAlias = Annotated[
     str | None, optional("Certificates to trust, and no others.", metavar="FILE.pem")
 ]
+RetryFor: TypeAlias = Annotated[
+    str | None,
+    optional("Wait so long for a service that is away; a minute by default.", metavar="60s"),
+]
 Remote: TypeAlias = Annotated[
     bool,
     flag("TARGET asks elsewhere: it is asked as an endpoint is.", "--remote"),
@@ -63,6 +67,7 @@ class Addressed(Protocol):
     client_cert: str | None
     client_key: str | None
     ca_cert: str | None
+    retry_for: str | None
 
 
 def target_of(options: Addressed) -> Any:
@@ -77,7 +82,10 @@ def target_of(options: Addressed) -> Any:
     """
     from revelu.adapters.endpoints import Endpoint, read_profile
 
-    names = ("request", "answer", "key_env", "preset", "client_cert", "client_key", "ca_cert")
+    names = (
+        *("request", "answer", "key_env", "preset"),
+        *("client_cert", "client_key", "ca_cert", "retry_for"),
+    )
     given = {name: getattr(options, name) for name in names}
     given |= {
         "headers": dict(map(_header, options.header or ())) or None,

@@ -10,13 +10,14 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
-from revelu.cli.options import Box, Outputs, flag, optional
+from revelu.cli.options import Box, Force, Outputs, flag, optional
 from revelu.report.summary import rows_of
 
 
 @command
 def extract(
     output: Outputs = None,
+    force: Force = False,
     method: Annotated[
         str,
         typer.Option(
@@ -62,7 +63,7 @@ def extract(
       4  target unreachable, or it answered nonsense
     130  interrupted
     After 1 and 3, what was found, if anything, is still written, and said to be
-    uncertified.
+    uncertified; it replaces no file without --force.
     """
     from revelu.formats import check_writable
     from revelu.formats.tables import read_named_table
@@ -96,9 +97,11 @@ def extract(
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
     missing = []
     if recovery.network is not None:
-        asking.write(outputs, save_network(recovery.network, recovery.is_classifier, frame))
-        if outputs and not recovery.network.certified:
-            missing.append(f"{', '.join(map(str, outputs))}: NOT certified, as the file says")
+        save = save_network(recovery.network, recovery.is_classifier, frame)
+        certified = bool(recovery.network.certified)
+        asking.write(outputs, save, certified=certified, force=force)
+        if asking.written and not certified:
+            missing.append(f"{', '.join(asking.written)}: NOT certified, as the file says")
     elif outputs:
         missing.append("nothing to write: no network was found")
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)

@@ -20,7 +20,7 @@ from revelu.shown import SCHEMA
 _ARGUMENT = re.compile(
     r"(?<!\S)(?:ca_cert|client_cert|client_key|dim_in|input_name|input_shape"
     r"|key_env|max_seconds|output_name)(?!\S)"
-    r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|seed|workers)"
+    r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|retry_for|seed|workers)"
     r"(?= must | needs )"
 )
 
@@ -35,6 +35,7 @@ def failures(
     tell: Callable[[str, str], bool] = lambda _status, _message: False,
     work: Work | None = None,
     after: Callable[[], str] = lambda: "",
+    goes_on: Callable[[], str] = lambda: "",
 ) -> Iterator[None]:
     """Report what a command raises: a line on standard error, and its exit code.
 
@@ -54,6 +55,8 @@ def failures(
         Is asked to end by itself at an interrupt.
     after : callable, () -> str
         Says of a target that fails how far it was asked, in words that follow.
+    goes_on : callable, () -> str
+        Says how what was interrupted goes on, in words that follow.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def failures(
         elif isinstance(error, TargetError) and not isinstance(error, ChangedError):
             message += after()
     except KeyboardInterrupt:
-        message = interrupted(n_queries())
+        message = f"{interrupted(n_queries())}{goes_on()}"
         status, code = "interrupted", ExitCode.INTERRUPTED
     except typer.Exit:
         raise

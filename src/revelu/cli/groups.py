@@ -17,9 +17,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
         *("checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
-    "Limits": ("budget", "max_seconds", "journal", "rate", "batch", "workers", "dask"),
+    "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
+        *("output", "force", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (

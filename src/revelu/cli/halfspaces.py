@@ -8,6 +8,7 @@ from revelu.cli.command import Learning
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.errors import FormatError
 from revelu.report.sections import halfspaces_table
+from revelu.status import Status
 
 
 def learn_halfspaces(
@@ -17,6 +18,8 @@ def learn_halfspaces(
     n_halfspaces: int | None,
     learning: Learning,
     columns: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    *,
+    force: bool = False,
 ) -> ExitCode:
     """Recover halfspaces from a file of labelled samples, write and print them.
 
@@ -24,6 +27,8 @@ def learn_halfspaces(
     ----------
     columns : (sequence of str, sequence of str)
         Of labels, and those that are to be dropped.
+    force : bool
+        Let what is not certified replace a file, too.
     """
     from revelu.formats.samples import find_shards
     from revelu.tasks.rules.halfspaces import recover_halfspaces
@@ -37,7 +42,8 @@ def learn_halfspaces(
             n_halfspaces=n_halfspaces,
             progress=learning.line,
         )
-    learning.write(paths, found.save)
+    certified = found.status is Status.RECOVERED
+    learning.write(paths, found.save, certified=certified, force=force)
     own = {
         **found.fields(),
         "samples": found.details.get("n_samples"),

@@ -2,9 +2,10 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from revelu.cli.failures import failures
 from revelu.cli.options import AsJson
@@ -13,7 +14,21 @@ from revelu.cli.tables import show as show_rows
 from revelu.errors import InputError
 from revelu.shown import SCHEMA
 
-journal = typer.Typer(name="journal", help="Look into the file that --journal names.")
+
+class _Shown(TyperGroup):
+    """Commands of a journal, of which ``show`` may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what names no command for the file to show."""
+        asks_for_help = {"-h", "--help"} & set(args[:1])
+        if args and args[0] not in self.commands and not asks_for_help:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+journal = typer.Typer(
+    name="journal", cls=_Shown, help="Look into the file that --journal names: journal FILE."
+)
 
 
 @journal.callback()
@@ -31,7 +46,7 @@ def show(
     """Show the target of a journal, what it was asked and when.
 
     Example:
-      revelu journal show run.db
+      revelu journal run.db
     """
     with failures(as_json=as_json):
         from revelu.oracle.journal import shown_date

@@ -8,7 +8,7 @@ import typer
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.networks import save_network
-from revelu.cli.options import Outputs, optional
+from revelu.cli.options import Force, Outputs, optional
 from revelu.report.summary import rows_of
 from revelu.status import Status
 
@@ -28,6 +28,7 @@ def learn(
         ),
     ],
     output: Outputs = None,
+    force: Force = False,
     neurons: Annotated[
         int | None, optional("Neurons, or halfspaces, if known.", min=1, metavar="K")
     ] = None,
@@ -67,13 +68,15 @@ def learn(
       1  finished, not certified
       2  usage or bad input
     130  interrupted
-    After 1 and 130, what was found is still written, and said to be uncertified.
+    After 1 and 130, what was found is still written, and said to be uncertified; it
+    replaces no file without --force.
     """
     if halfspaces is not None:
         from revelu.cli.halfspaces import learn_halfspaces
 
         columns = _columns(target), _columns(drop)
-        return learn_halfspaces(data, output or [], halfspaces, neurons, learning, columns)
+        paths = output or []
+        return learn_halfspaces(data, paths, halfspaces, neurons, learning, columns, force=force)
     from revelu.adapters.executors import executor
     from revelu.formats import check_writable
 
@@ -89,8 +92,10 @@ def learn(
             target=_columns(target),
             drop=_columns(drop),
         )
+    is_certified = recovery.status is Status.RECOVERED
     if recovery.network is not None:
-        learning.write(outputs, save_network(recovery.network, recovery.is_classifier))
+        save = save_network(recovery.network, recovery.is_classifier)
+        learning.write(outputs, save, certified=is_certified, force=force)
         learning.picture(recovery.network)
     account = learning.account(f"{data}", recovery, _fields_of(recovery))
     if ended is not None:
@@ -98,8 +103,7 @@ def learn(
     learning.show(account, _rows_of(recovery))
     if ended is not None:
         raise ended
-    certified = recovery.status is Status.RECOVERED
-    return ExitCode.CERTIFIED if certified else ExitCode.NOT_CERTIFIED
+    return ExitCode.CERTIFIED if is_certified else ExitCode.NOT_CERTIFIED
 
 
 def _recovered(data: Path, **options: Any) -> tuple["Recovery", KeyboardInterrupt | None]:

@@ -49,11 +49,14 @@ def frame_of(target: Any, name: str) -> "Frame":
     Raises
     ------
     InputError
-        If it has none of its own, or several inputs.
+        If it has, or says, none of its own, or has several inputs.
     """
     from revelu.formats import Frame
 
     frame = getattr(target, "frame", None)
     if not isinstance(frame, Frame):
-        raise InputError(f"--like-input is for ONNX files of one input, which {name} is not")
+        raise InputError(
+            "--like-input is for ONNX files of one input, and for served models whose metadata "
+            f"have names, shapes and types, which {name} is not"
+        )
     return frame

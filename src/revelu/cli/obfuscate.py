@@ -2,6 +2,7 @@
 
 import io
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import flag, optional
+from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def obfuscate(
     inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.csv")],
     output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.npy")],
+    force: Force = False,
     norm: Annotated[
         float, typer.Option(metavar="R", help="Length of the noise, in each input's own norm.")
     ] = 10.0,
@@ -72,19 +74,17 @@ def obfuscate(
             seed=asking.seed,
             progress=asking.line,
         )
-    answers = done.answers
+    answers, code = done.answers, of_status(done.recovery.status)
     if answers is not None:
-        _write(output, done.outputs)
-        asking.written.append(f"{output}")
-        if png is not None:
-            _draw(png, X, done.outputs, answers)
-            asking.written.append(f"{png}")
+        succeeded = not code and bool(answers.same.all())
+        write = partial(asking.write, certified=succeeded, force=force)
+        write([output], lambda path: _write(path, done.outputs))
+        write([png], lambda path: _draw(path, X, done.outputs, answers))
     asking.picture(done.recovery.span)
     account = asking.account(asking.target, done.recovery, done.recovery.fields())
     account |= _figures(done)
     rows = [("span", f"{account['rank']} of {account['inputs']} directions")]
     asking.show(account, rows, facts("obfuscate", account))
-    code = of_status(done.recovery.status)
     changed = answers is not None and not answers.same.all()
     return ExitCode.NOT_CERTIFIED if changed and not code else code
 

@@ -54,6 +54,9 @@ Outputs: TypeAlias = Annotated[
         metavar="FILE",
     ),
 ]
+Force: TypeAlias = Annotated[
+    bool, flag("Let what is not certified replace a file, too.", "--force")
+]
 Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),

@@ -1,13 +1,15 @@
 """Progress of a long command: the ledger so far, on standard error."""
 
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, RenderableType
 from rich.progress import Progress as Display
-from rich.progress import ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
+from rich.table import Column
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -20,6 +22,47 @@ class _Bar(ProgressColumn):
     def render(self, task: Task) -> RenderableType:
         """Draw it."""
         return ProgressBar(1.0, task.completed, width=20) if task.total else Text()
+
+
+class _Words(ProgressColumn):
+    """What is being done and how far it is, as far as a terminal has room for it."""
+
+    # Columns of the spinner and of the time beside it, and of the bar where there is one.
+    beside, bar = 11, 21
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._console = console
+
+    def render(self, task: Task) -> Text:
+        """Draw them."""
+        room = self._console.width - self.beside - (self.bar if task.total else 0)
+        title, figures = fitted(task.description, task.fields["figures"], room)
+        return Text.assemble(title, "  " if title and figures else "", (figures, "dim"))
+
+
+def fitted(title: str, figures: Sequence[str], room: int, *, least: int = 10) -> tuple[str, str]:
+    """Return a title and figures that have ``room`` columns together.
+
+    The middle of the title is left out first, as long as ``least`` characters of it stay, then the
+    last figures: the first ones say how many queries there were.
+    """
+    said = list(figures)
+    while True:
+        text = "  ".join(said)
+        left = room - len(text) - 2
+        if left >= min(len(title), least) or len(said) < 2:
+            return _without_middle(title, left if text else room), text[: max(room, 0)]
+        said.pop()
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    if most < 3:
+        return ""
+    head = (most - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}"
 
 
 class ProgressLine:
@@ -38,18 +81,18 @@ class ProgressLine:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.n_queries = 0
+        console = Console(stderr=True)
         self._display = Display(
             SpinnerColumn(),
             _Bar(),
-            TextColumn("{task.description}"),
-            TextColumn("{task.fields[figures]}", style="dim"),
+            _Words(console),
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
             # Standard error may be closed, and then is None.
             disable=quiet or sys.stderr is None or not sys.stderr.isatty(),
         )
-        self._task = self._display.add_task("starting", total=None, figures="")
+        self._task = self._display.add_task("starting", total=None, figures=[])
 
     def __enter__(self) -> Self:
         self._display.start()
@@ -71,5 +114,5 @@ class ProgressLine:
             total=None if event.fraction is None else 1.0,
             completed=event.fraction or 0.0,
             description=event.title,
-            figures="  ".join(event.figures()),
+            figures=event.figures(),
         )

@@ -7,9 +7,10 @@ import typer
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import flag, optional
+from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError
 from revelu.report.summary import parts_of
+from revelu.status import Status
 
 
 @command
@@ -18,6 +19,7 @@ def span(
         Path | None,
         optional("Where to write the basis of the span.", "--output", "-o", metavar="FILE.npz"),
     ] = None,
+    force: Force = False,
     labels: Annotated[bool, flag("Use class labels, or 0/1 answers, alone.", "--labels")] = False,
     method: Annotated[
         str, typer.Option(help="auto, or at_once: one round for --neurons.")
@@ -42,7 +44,8 @@ def span(
       3  budget or time exhausted
       4  target unreachable, or it answered nonsense
     130  interrupted
-    After 1 and 3, what was found, if anything, is still written.
+    After 1 and 3, what was found, if anything, is still written; it replaces no file
+    without --force.
     """
     from revelu.formats import check_writable
     from revelu.formats.pictures import check_picture
@@ -66,8 +69,9 @@ def span(
             progress=asking.line,
         )
     if found.span.rank or not asking.was_interrupted:
-        asking.write([output], found.span.save)
-        asking.write([plot], found.span.plot)
+        certified = found.status is Status.RECOVERED
+        asking.write([output], found.span.save, certified=certified, force=force)
+        asking.write([plot], found.span.plot, certified=certified, force=force)
     asking.picture(found.span)
     account = asking.account(asking.target, found, found.fields())
     asking.show(account, *parts_of(found, account))

@@ -50,7 +50,7 @@ def verify(
     from revelu.tasks.verify import verify as certify
 
     network = named_network(recovered)
-    asking.reserve([], {recovered: "is the network to verify"})
+    asking.reserve([], {recovered: "is the network to verify", inputs: "holds the inputs"})
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(
@@ -58,8 +58,8 @@ def verify(
             oracle,
             seed=asking.seed,
             checks=checks,
-            progress=asking.line,
             inputs=rows,
+            progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, network)
     journaled = asking.journal is not None

@@ -73,5 +73,8 @@ def at_most(bound: float) -> str:
     --------
     >>> at_most(upper_bound(0, 2900))
     '0.0011'
+    >>> at_most(99.2)
+    '100'
     """
-    return f"{float(_TWO_UP.create_decimal_from_float(bound)):.2g}"
+    value = float(_TWO_UP.create_decimal_from_float(bound))
+    return f"{value:.0f}" if 10.0 <= value <= 100.0 else f"{value:.2g}"

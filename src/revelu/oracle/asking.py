@@ -4,19 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from math import ceil
+from typing import Any, TypeVar
 
 from revelu.errors import ReveluError, TargetError
 from revelu.types import FloatArray
 
 Answer = Callable[[], Any]
+R = TypeVar("R")
 
 
-def request_sizes(n: int, most: int, mean: int | None = None) -> list[int]:
+def request_sizes(n: int, most: int, mean: int | None = None, parts: int = 1) -> list[int]:
     """Return how many rows of a round each request carries, in turn.
 
-    Neither the number of workers nor the clock decides: a run that is resumed asks for the same
-    requests again.
+    The clock decides nothing: a run that is resumed asks for the same requests again.
 
     Parameters
     ----------
@@ -27,6 +28,9 @@ def request_sizes(n: int, most: int, mean: int | None = None) -> list[int]:
     mean : int, optional
         Rows of a request on average, which has from 1 to 2 mean - 1: a service that routes
         requests, or whose answers depend on their size, is met in all sizes.
+    parts : int
+        Without a mean, a multiple of this many requests, all but the last of one size: all of
+        those who ask at a time have work, for as long as the others.
 
     Examples
     --------
@@ -34,7 +38,12 @@ def request_sizes(n: int, most: int, mean: int | None = None) -> list[int]:
     [1024, 1024, 452]
     >>> request_sizes(20, 1024, mean=3)
     [3, 2, 4, 1, 5, 3, 2]
+    >>> request_sizes(2500, 1024, parts=4)
+    [625, 625, 625, 625]
     """
+    if mean is None and parts > 1:
+        n_requests = ceil(ceil(n / most) / parts) * parts
+        most = ceil(n / max(n_requests, 1))
     middle = most if mean is None else min(mean, most)
     offsets = [0] if mean is None else [0, *(s * k for k in range(1, middle) for s in (-1, 1))]
     sizes, left = list[int](), n
@@ -90,7 +99,7 @@ def ask_batches(
             begin(i)
             places[_submitted(executor, ask, batch)] = i
         failure: Exception | None = None
-        for future in _as_completed(places):
+        for future in _as_completed(places, getattr(executor, "look", None)):
             if future.cancelled():
                 withdraw(places[future])
                 failure = failure or TargetError("the executor dropped a batch")
@@ -104,6 +113,38 @@ def ask_batches(
             raise failure
     finally:
         _cancel(places)
+
+
+def ask_one(ask: Callable[[FloatArray], Any], batch: FloatArray, executor: Executor | None) -> Any:
+    """Ask one batch (n, d), and return its answer or raise what the query raised.
+
+    Raises
+    ------
+    TargetError
+        If the executor takes no batches, or has nobody left to ask.
+    """
+    if executor is None:
+        return ask(batch.copy())
+    return result_of(_submitted(executor, ask, batch), executor)
+
+
+def result_of(future: Future[R], executor: Executor) -> R:
+    """Return what an executor was given to do, or raise what came of it.
+
+    Raises
+    ------
+    TargetError
+        If it has nobody left to do it, as far as it looks for that itself.
+    """
+    for done in _as_completed([future], getattr(executor, "look", None)):
+        return done.result()
+    raise AssertionError  # pragma: no cover - it is yielded once it is done
+
+
+def workers_of(executor: Executor | None) -> int:
+    """Return how many batches an executor runs at a time, as far as it says; 1 without one."""
+    said = getattr(executor, "n_workers", None) or getattr(executor, "_max_workers", None)
+    return max(int(said or 1), 1)
 
 
 @contextmanager
@@ -129,9 +170,11 @@ def _submitted(
 
 
 def _as_completed(
-    futures: Iterable[Future[Any]], wake_seconds: float = 0.5
-) -> Iterator[Future[Any]]:
-    """Yield futures as they are done.
+    futures: Iterable[Future[R]],
+    look: Callable[[], None] | None = None,
+    wake_seconds: float = 0.5,
+) -> Iterator[Future[R]]:
+    """Yield futures as they are done; between them, ``look`` raises where none will be.
 
     An interrupt that comes as the wait begins does not end it.  Waking up every ``wake_seconds``
     hears it, whenever the next answer comes.
@@ -142,6 +185,8 @@ def _as_completed(
             for future in as_completed(left, timeout=wake_seconds):
                 left.discard(future)
                 yield future
+        if left and look is not None:
+            look()
 
 
 def _cancel(futures: dict[Future[Any], int]) -> None:

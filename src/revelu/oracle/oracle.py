@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
-from revelu.oracle.asking import Answer, ask_batches, naming_failures, request_sizes
+from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, request_sizes
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
@@ -58,6 +58,9 @@ class Oracle:
         Where batches run; ``ask`` must be picklable if it is made of processes.
     batch_rows : int
         Most rows of one request; ``sys.maxsize`` where another oracle is asked, which cuts rounds.
+    parts : int
+        Requests that a round is cut into, or a multiple of that, as far as it has rows: of those
+        who ask at a time, each has one.
     max_seconds : float, optional
         No batch is begun later than this after the first question.
     clock : callable, () -> float
@@ -67,7 +70,7 @@ class Oracle:
         has not become another one, and an audit asks it no more than it must.
     client : object, optional
         What requests go through, for those who want to see them; its ``until`` is set to when the
-        time is over.
+        time is over, and its ``allowed`` to how much there is; its ``speed`` says how fast it is.
     image : (int, int, int), optional
         Channels, height and width, where an input is an image.
     classes : sequence of str
@@ -111,6 +114,7 @@ class Oracle:
         domain: Domain | None = None,
         executor: Executor | None = None,
         batch_rows: int = BATCH_ROWS,
+        parts: int = 1,
         max_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         is_remote: bool = False,
@@ -123,6 +127,7 @@ class Oracle:
         self.dim_in = whole_number("dim_in", dim_in, 1)
         self.budget = None if budget is None else whole_number("budget", budget, 0)
         self.batch_rows = whole_number("batch_rows", batch_rows, 1)
+        self._parts = whole_number("parts", parts, 1)
         if box is not None and not is_interval(box):
             raise InputError(f"box needs finite lo < hi, got {box!r}")
         if max_seconds is not None and not is_positive(max_seconds):
@@ -194,7 +199,10 @@ class Oracle:
         """
         box = None if self.box is None else list(self.box)
         domain = "N(0, I)" if self.domain is None else self.domain.digest
-        size = {"dim_in": self.dim_in, "batch": self.batch_rows}
+        # A journal has answers by batch: whoever goes on cuts rounds as the first run did.
+        cut_before = journal.facts().get("parts", "1" if journal.n_queries else None)
+        self._parts = self._parts if cut_before is None else int(cut_before)
+        size = {"dim_in": self.dim_in, "batch": self.batch_rows, "parts": self._parts}
         try:
             journal.bind({**facts, **size, "box": box, "domain": domain})
         except BaseException:
@@ -360,7 +368,7 @@ class Oracle:
         """Return how many of ``n`` rows each request carries."""
         if self.batch_rows == sys.maxsize:  # another oracle cuts what this one asks
             return [n]
-        return request_sizes(n, self.batch_rows, self.rows_a_request)
+        return request_sizes(n, self.batch_rows, self.rows_a_request, self._parts)
 
     @contextmanager
     def overtime(self, share: float | None = None) -> Iterator[None]:
@@ -507,15 +515,11 @@ class Oracle:
         if self._ending or not self._affords_fresh(n_following + len(X)):
             return
         self._n_unwatched = 0
-        pool, rows, Ys = self.executor, self.batch_rows, []
-        for batch in (X[i : i + rows] for i in range(0, len(X), rows)):
+        sizes, Ys = request_sizes(len(X), self.batch_rows), list[FloatArray]()
+        for batch in np.split(X, np.cumsum(sizes)[:-1]):
             self._counts[self._phase] += len(batch)
             with self._booked_as_sent():
-                raw = (
-                    self._ask(batch.copy())
-                    if pool is None
-                    else pool.submit(self._ask, batch).result()
-                )
+                raw = ask_one(self._ask, batch, self.executor)
             raw = self.names.coded(raw, len(batch), self.journal)
             Ys.append(checked_answer(self.name, raw, batch, None))
         Y = np.concatenate(Ys)
@@ -538,6 +542,7 @@ class Oracle:
                 self.check_time()
             # Queries are booked before they are sent.
             self._counts[self._phase] += len(batches[fresh[i]])
+            self._tell()
 
         def take(i: int, answer: Answer) -> None:
             nonlocal missing
@@ -589,8 +594,7 @@ class Oracle:
         if self.journal is not None:
             self.journal.add(batch, self._phase, Y)
         self._n_unwatched += len(batch)
-        if self.listener is not None:
-            self.listener(self, self._phase)
+        self._tell()
         return Y
 
     def _is_answered(self, x: FloatArray) -> bool:
@@ -617,6 +621,9 @@ class Oracle:
     def _book(self, n_queries: int) -> None:
         self._counts[self._phase] += n_queries
         self.n_answered += n_queries
+        self._tell()
+
+    def _tell(self) -> None:
         if self.listener is not None:
             self.listener(self, self._phase)
 
@@ -653,9 +660,11 @@ class Oracle:
         left = math.inf if self.max_seconds is None else self.max_seconds - (now - self._started)
         if self.client is not None:
             # What is under way then ends soon after.
-            self.client.until = time.monotonic() + left
+            self.client.until, self.client.allowed = time.monotonic() + left, self.max_seconds
         if left < 0.0:
-            raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over")
+            speed = getattr(self.client, "speed", "")
+            why = f": {speed}" if speed else ""
+            raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over{why}")
 
     def _check_ending(self) -> None:
         if self._ending:

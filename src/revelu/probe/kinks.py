@@ -342,10 +342,12 @@ class KinkSearch:
             kinks.append(gap.kink)
             single.append(gap.verdict == "kink")
             jumps.append(cut.jump if cut is not None else np.full_like(self.scale, np.nan))
-        stuck = sum(gap.verdict not in ("kink", "cluster") for gap in gaps)
-        is_torn = stuck > 0 and not message
+        torn = [i for i, gap in enumerate(gaps) if gap.verdict not in ("kink", "cluster")]
+        is_torn = bool(torn) and not message
+        contradiction = self._contradiction(torn) if is_torn else ""
         if is_torn:
-            message = f"the answers jump at {stuck} place(s) of a line: not continuous"
+            jumps_at = f"the answers jump at {len(torn)} place(s) of a line: not continuous"
+            message = contradiction or jumps_at
         return LineScan(
             line=self.line,
             sigma=self.sigma,
@@ -356,7 +358,42 @@ class KinkSearch:
             complete=not message,
             interval=self.interval,
             message=message,
-            is_torn=is_torn,
+            is_torn=is_torn and not contradiction,
+            contradicts=bool(contradiction),
+        )
+
+    def _contradiction(
+        self, torn: list[int], *, near: int = 3, times: int = 2, sigmas: float = 100.0
+    ) -> str:
+        """Ask again what is beside a jump; say so where the same rows are answered otherwise.
+
+        Parameters
+        ----------
+        torn : list of int
+            Gaps that jump, by the piece on their left.
+        near : int
+            Points asked on either side of each.
+        times : int
+            An answer that is wrong now and then is seldom wrong in the same way twice running.
+        sigmas : float
+            As of :meth:`_jumps`: errors that are no rounding.
+        """
+        known: dict[float, FloatArray] = {}
+        for i in torn:
+            left, right = self.pieces[i], self.pieces[i + 1]
+            known |= dict(zip(left.ts[-near:], left.gs[-near:], strict=True))
+            known |= dict(zip(right.ts[:near], right.gs[:near], strict=True))
+        before = np.array([*known.values()])
+        largest = 0.0
+        for _ in range(times):
+            apart = np.abs(self.query([*known]) - before)
+            if (apart > sigmas * self.sigma).any():
+                largest = max(largest, float((apart / np.maximum(self._seen, self.sigma)).max()))
+        if not largest:
+            return ""
+        return (
+            "the target contradicts itself: beside a jump the same rows are answered otherwise "
+            f"when they are asked again, by up to {largest:.2g} of their size"
         )
 
 

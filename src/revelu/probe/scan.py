@@ -35,6 +35,8 @@ class LineScan:
         Whether the search ran out of rounds, which says nothing of the function.
     is_torn : bool
         Whether the answers jump somewhere.
+    contradicts : bool
+        Whether rows there were answered otherwise when they were asked again.
     n_faint : int
         Kinks left out as faint: next to them pieces are less exact than ``sigma``.
     """
@@ -50,6 +52,7 @@ class LineScan:
     message: str = ""
     ran_out: bool = False
     is_torn: bool = False
+    contradicts: bool = False
     n_faint: int = 0
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from revelu.oracle.asking import result_of
 from revelu.types import FloatArray
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
@@ -52,9 +53,9 @@ def work_through(
         for chunk in chunks:
             pending.append(executor.submit(work, chunk))
             if len(pending) >= in_flight:
-                yield pending.popleft().result()
+                yield result_of(pending.popleft(), executor)
         while pending:
-            yield pending.popleft().result()
+            yield result_of(pending.popleft(), executor)
     finally:
         for future in pending:
             future.cancel()

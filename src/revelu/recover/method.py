@@ -92,6 +92,8 @@ class Why(StrEnum):
     """The target has no affine pieces."""
     DISCONTINUOUS = "discontinuous"
     """Its answers jump."""
+    CONTRADICTED = "contradicted"
+    """The same rows are answered otherwise when they are asked again."""
     STEPS = "steps"
     """Its answers are constant but for jumps, which no rounding makes."""
     SATURATED = "saturated"

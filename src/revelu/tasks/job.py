@@ -21,7 +21,7 @@ from revelu.oracle.labels import TextsError
 from revelu.oracle.stencils import Stencils
 from revelu.recovery import Result, Status
 from revelu.tasks.notebook import listener
-from revelu.tasks.progress import Listener, Progress
+from revelu.tasks.progress import Listener, Pace, Progress
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -192,6 +192,7 @@ class Job:
         self.oracle.declare(command=self.command, seed=self.seed)
         self.seeds = random_seeds(self.stream, self.seed)
         self.progress = listener(self.progress)
+        self._pace = Pace(self.oracle.n_answered)
         self.oracle.listener = self._listen
 
     def tell(self, message: str) -> None:
@@ -250,16 +251,26 @@ class Job:
         TargetError
             If the target is not the one that was asked first.
         """
-        self.oracle.check_unchanged()
+        try:
+            self.oracle.check_unchanged()
+            unseen: tuple[str, ...] = ()
+        except LimitReachedError as limit:
+            unseen = (f"it could not be asked whether the target is still the same: {limit}",)
         self.oracle.listener = None
         journal = self.oracle.journal
+        notes = () if journal is None else journal.notes()
         return replace(
             result,
             ledger=self.oracle.ledger(),
             evidence=(*result.evidence, *advice),
-            warnings=(*result.warnings, *(() if journal is None else journal.notes())),
+            warnings=(*result.warnings, *unseen, *notes),
         )
 
     def _listen(self, oracle: Oracle, phase: str) -> None:
-        if self.progress is not None:
-            self.progress(Progress.of(oracle, phase, self.message, expected=self.expected))
+        if self.progress is None:
+            return
+        most = None if self.expected is None else self.expected[1]
+        left = None if most is None else self._pace.seconds_to(most, oracle.n_answered)
+        self.progress(
+            Progress.of(oracle, phase, self.message, seconds_left=left, expected=self.expected)
+        )

@@ -9,6 +9,7 @@ from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import shown
 from revelu.adapters.endpoints.presets import PRESETS, preset_of
 from revelu.adapters.endpoints.template import Template
+from revelu.adapters.patience import Patience
 from revelu.errors import InputError
 
 
@@ -55,6 +56,9 @@ class Endpoint:
         Of an endpoint that answers a job: its address, by a JSONPath such as ``$.url``, as in
         ``"/jobs/{$.id}"``, or ``"Location"`` for that header; and a JSONPath that has something
         once it is done, or ``"$.status == succeeded"``.
+    retry_for : str or float, optional
+        How long the service is waited for where it is away, such as ``"60s"`` or ``"5min"``;
+        without it a minute, once it has replied.
 
     Raises
     ------
@@ -86,6 +90,7 @@ class Endpoint:
     timeout: float = 60.0
     poll: str | None = None
     done: str | None = None
+    retry_for: str | float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str):
@@ -106,6 +111,7 @@ class Endpoint:
         for name in ("request", "answer", "poll", "done"):
             if not isinstance(getattr(self, name), str | None):
                 raise InputError(f"{name} must be text")
+        Patience(self.retry_for)
         object.__setattr__(self, "headers", dict(self.headers))
         object.__setattr__(self, "classes", tuple(self.classes))
         self._complete()

@@ -28,6 +28,7 @@ def open_endpoint(
             rate=endpoint.rate if rate is None else rate,
             connection=endpoint.connection,
             timeout=endpoint.timeout,
+            retry_for=endpoint.retry_for,
             **names,
         )
     if given := [name for name, value in names.items() if value is not None]:

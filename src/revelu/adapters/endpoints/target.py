@@ -12,6 +12,7 @@ from revelu.adapters.endpoints.endpoint import Endpoint
 from revelu.adapters.endpoints.jobs import Jobs
 from revelu.adapters.error_pages import error_of, says_too_many
 from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
+from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions, in_turn, joined
 from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.oracle import agreed_dim_in
@@ -76,7 +77,10 @@ class EndpointTarget:
     ) -> None:
         # The client comes first: it refuses addresses with a password, which no message may show.
         rate = endpoint.rate if rate is None else rate
-        self.client = Client(endpoint.url, rate, endpoint.timeout, endpoint.connection)
+        patience = Patience(endpoint.retry_for)
+        self.client = Client(
+            endpoint.url, rate, endpoint.timeout, endpoint.connection, patience=patience
+        )
         self.url, self._attempts = self.client.address.base, attempts
         self._finite_attempts = finite_attempts
         self._template = endpoint.template()

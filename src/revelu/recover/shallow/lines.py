@@ -24,6 +24,7 @@ __all__ = ["add_line", "ended", "first_line", "reach", "scan_line"]
 def ended(scan: LineScan) -> Candidate:
     """Say why the search along a line has not ended in affine pieces."""
     why = Why.DISCONTINUOUS if scan.is_torn else Why.SATURATED if scan.ran_out else Why.CURVED
+    why = Why.CONTRADICTED if scan.contradicts else why
     return Candidate(None, why, obstacles=(scan.message,))
 
 

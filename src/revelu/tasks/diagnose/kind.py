@@ -309,6 +309,9 @@ class KindSearch:
             if scan.complete:
                 self.is_cut = bool(np.isfinite(bound))
                 return scan.without_faint_kinks(self.noise.faint_slope)
+            if scan.contradicts:
+                self.evidence.append(scan.message)
+                return None
             if scan.is_torn:
                 self.kind |= {"function": "steps", "extract_with": None}
                 self.evidence.append(scan.message)

@@ -108,6 +108,10 @@ def attempt(
         is_over = verdict.status is not Status.UNVERIFIED or oracle.tally.are_labels
         if is_over or not len(disagreement.X):
             return tried
+        if contradiction := job.contradiction(disagreement.X, noise):
+            obstacles = (*candidate.obstacles, contradiction)
+            candidate = replace(candidate, why=Why.CONTRADICTED, obstacles=obstacles)
+            return replace(tried, candidate=candidate, status=Status.NOT_DETERMINISTIC)
         with oracle.phase("repair"):
             repaired = search.repair(disagreement)
         if repaired is None:
@@ -152,6 +156,8 @@ def _unverified(candidate: Candidate, noise: NoiseFloor) -> Status:
     """The status of what nothing was asked of, for want of a network or of queries."""
     if candidate.why is Why.LIMIT:
         return Status.BUDGET_EXHAUSTED
+    if candidate.why is Why.CONTRADICTED:
+        return Status.NOT_DETERMINISTIC
     if candidate.layers:
         return Status.PARTIAL
     # Rounding hides where a hyperplane goes on: then its end is no proof.

@@ -131,9 +131,8 @@ def _reported(attempts: Sequence[Attempt]) -> Attempt:
     last = attempts[-1]
     # Another start has resolved what this one took for curved: deep networks bend so often.
     resolved = (a.method == last.method and a.why not in _NO_PIECES for a in attempts)
-    if last.status in {Status.RECOVERED, Status.NOT_DETERMINISTIC} or (
-        last.why in _NO_PIECES and not any(resolved)
-    ):
+    is_certain = last.status in {Status.RECOVERED, Status.NOT_DETERMINISTIC}
+    if is_certain or (last.why in _NO_PIECES and not any(resolved)):
         return last
     found = [a for a in attempts if a.candidate.network is not None]
     if found:

@@ -53,7 +53,6 @@ _BY_THEMSELVES = (
     "the answers look like class labels ({labels}) and were taken for such; labels=True, or "
     "--labels, takes them so from the first query"
 )
-_ANOTHER = "another seed or a larger budget may help"
 
 
 @in_one_thread
@@ -200,7 +199,8 @@ def extract(
         # As what it is the same is the target for a reader, which it is not.
         kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
         recovery = replace(recovery, evidence=kept)
-    advice = [] if oracle.was_ended else _advice(recovery, method, in_box=oracle.box is not None)
+    is_limited = oracle.budget is not None or oracle.max_seconds is not None
+    advice = [] if oracle.was_ended else _advice(recovery, method, oracle.box, limited=is_limited)
     recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
     if oracle.names:
         named = tuple(oracle.names.name(label) for label in recovery.classes)
@@ -324,28 +324,31 @@ def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
     )
 
 
-def _advice(recovery: Recovery, method: str, *, in_box: bool) -> list[str]:
-    """What to try next."""
+def _advice(
+    recovery: Recovery, method: str, box: tuple[float, float] | None, *, limited: bool
+) -> list[str]:
+    """What to try next; no larger budget where there was none."""
+    another = f"another seed {'or a larger budget ' if limited else ''}may help"
     match recovery.status:
         case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
             return [
                 "from labels alone, networks of one or two hidden layers of ReLUs are recovered"
             ]
         case Status.PARTIAL if recovery.method == FromLabels.name:
-            return [_ANOTHER]
+            return [another]
         case Status.UNVERIFIED if (rows := _rows_that_differ(recovery)) is not None:
             return [rows]
         case Status.UNVERIFIED if recovery.certificate is not None:
-            return ["fresh queries disagree with the network: do not rely on it", _ANOTHER]
+            return ["fresh queries disagree with the network: do not rely on it", another]
         case Status.PARTIAL:
-            return ["some neurons are missing", _ANOTHER]
+            return ["some neurons are missing", another]
         case Status.BUDGET_EXHAUSTED:
             return ["raise the budget or the time allowed"]
         case Status.NOT_DETERMINISTIC if recovery.answers and recovery.answers["law"] == BY_BATCH:
             return []
         case Status.NOT_DETERMINISTIC:
             return ["remove the randomness"]
-        case Status.NOT_IN_CLASS if in_box:
+        case Status.NOT_IN_CLASS if box is not None:
             return ["in a box only networks of ReLU layers are recovered that change inside it"]
         case Status.NOT_IN_CLASS if method == OneHidden.name:
             return ["method auto looks for more hidden layers, too"]

@@ -58,6 +58,8 @@ class CertifyingJob(Job):
         The answers of every certificate so far.
     given : Examination or None
         The answers at those.
+    has_doubted : bool
+        Whether it was asked for contradictions.
     """
 
     checks: int
@@ -66,6 +68,7 @@ class CertifyingJob(Job):
     standard: Standard = Standard()  # noqa: RUF009 - frozen
     earlier: list[Examination] = field(default_factory=list, init=False)
     given: Examination | None = field(default=None, init=False)
+    has_doubted: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,6 +101,7 @@ class CertifyingJob(Job):
         """
         self.tell("verifying on fresh queries")
         first = min(self.first_checks, self.checks)
+        self._foresee(network, first)
         try:
             with self.oracle.spread_out(self.rows_a_request):
                 given = self._on_inputs(network, noise)
@@ -112,6 +116,7 @@ class CertifyingJob(Job):
         fresh, held = seen, [e.by(network) for e in self.earlier]
         seen = sum((e for e in held if seen.passed and not e.passed), start=seen)
         self.earlier.append(fresh)
+        self.expected = None
         certificate = certify(seen, given)
         if reason := self._answered_otherwise(fresh):
             return Verdict(Status.NOT_DETERMINISTIC, certificate, seen, reason)
@@ -237,6 +242,64 @@ class CertifyingJob(Job):
         if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             status = self._too_few()
         return Verdict(status, certificate, seen if given is None else seen + given)
+
+    def contradiction(
+        self,
+        X: FloatArray,
+        noise: NoiseFloor,
+        *,
+        most: int = 8,
+        times: int = 12,
+        sigmas: float = 100.0,
+    ) -> str:
+        """Ask a service again and again what it answered otherwise than a network, once in a job.
+
+        Parameters
+        ----------
+        X : ndarray, shape (n, d)
+        most : int
+            Rows that are asked, always together.
+        times : int
+            What goes wrong in a tenth of the requests shows in one of twelve more often than not.
+        sigmas : float
+            Standard errors by which no two answers to one row differ.
+
+        Returns
+        -------
+        str
+            How it contradicts itself; empty where it does not, or where that says nothing.
+        """
+        oracle = self.oracle
+        if self.has_doubted or not (oracle.is_remote and noise.is_deterministic):
+            return ""
+        self.has_doubted = True
+        try:
+            with oracle.phase("verify"):
+                answers = np.stack([oracle(X[:most]) for _ in range(times)])
+        except LimitReachedError:
+            return ""
+        finite = np.isfinite(answers).all(axis=0)
+        typical = np.where(finite, np.median(answers, axis=0), 0.0)
+        apart = np.where(finite, np.ptp(np.where(finite, answers, 0.0), axis=0), 0.0)
+        if not (apart > sigmas * noise.sigma(typical)).any():
+            return ""
+        size = max(float(np.sqrt((typical**2).mean())), np.finfo(np.float64).tiny)
+        return (
+            f"the target contradicts itself: {len(X[:most])} rows asked {times} times are answered "
+            f"otherwise, by up to {apart.max() / size:.2g} of their size"
+        )
+
+    def _foresee(self, network: Network, first: int, *, sides: int = 8) -> None:
+        """Expect the certificate alone from now on: what was expected of the search is over.
+
+        Parameters
+        ----------
+        sides : int
+            Checks beside each neuron's hyperplane, or its border, at most.
+        """
+        least = self.oracle.n_queries + self.checks
+        structural = first // 10 + 1 + sides * sum(network.architecture[1:-1])
+        self.expected = least, least + structural
 
     def _on_inputs(self, network: Network, noise: NoiseFloor) -> Examination | None:
         """Compare on the inputs given, which are asked once."""
