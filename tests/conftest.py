@@ -24,6 +24,15 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have `--dist loadgroup` give tests that share what a module makes once to one worker."""
+    for item in items:
+        shared = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - no other way
+        if any(fixtures[-1].scope == "module" for fixtures in shared):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 COMMAND = [sys.executable, "-c", "from revelu.cli import main; main()"]
 
 # Nothing hangs for longer than this; no test expects to come near it.
