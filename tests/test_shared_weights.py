@@ -20,6 +20,7 @@ from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied
 from revelu.recover.structured.starts import Starts
 from revelu.recover.structured.ties import tie_of
+from revelu.recover.structured.upper_units import UpperUnits
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
 LAPLACE = np.array([[[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]])
@@ -174,6 +175,32 @@ def test_shapes_are_told_by_what_acts_together(name):
     found = ImageGrid().find(oracle, noise, np.random.default_rng(2))
     assert found == SHAPES[name]["shape"]
     assert oracle.n_queries - before <= 450
+
+
+def test_shapes_are_told_where_filters_hardly_see_the_first_pixel():
+    # Its weights there are a twentieth of the others': most moves leave another place the largest.
+    model = image_model((1, 12, 12), (3, 3, 3), pool="max", outputs=4, seed=1)
+    kernels = model.layers[0].kernels.copy()
+    kernels[:, 0, 0, 0] = [0.02, -0.03, -0.02]
+    faint = model.layers[0].with_filters(kernels, model.layers[0].biases)
+    truth = LayeredNetwork([faint, *model.layers[1:]])
+    for seed in range(8):
+        oracle = Oracle(truth, truth.dim_in)
+        noise = measure_noise(oracle, seed)
+        before = oracle.n_queries
+        found = ImageGrid().find(oracle, noise, np.random.default_rng(seed))
+        assert found == (1, 12, 12)
+        assert oracle.n_queries - before <= 450
+
+
+def test_neurons_above_filters_need_features_to_be_solved_for():
+    # Where no box of features is known yet, all that is left of an equation is the bias.
+    units = UpperUnits()
+    assert units._solved(np.ones((5, 1))) is None
+    plane = np.column_stack([np.random.default_rng(0).standard_normal((9, 2)), np.ones(9)])
+    plane[:, 1] = -plane[:, 0] - 1.0
+    found = units._solved(plane)
+    assert np.abs(found / found[0] - 1.0).max() <= 1e-9
 
 
 @pytest.mark.parametrize("pool", ["", "max"])
