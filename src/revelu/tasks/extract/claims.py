@@ -111,8 +111,8 @@ def doubt_about(
         )
     if n_vague:
         return (
-            f"no layer is called exact: of {n_vague} of the {len(W)} rows found so far the function "
-            f"bends farther than {exact:.0e} beside the hyperplane, or not there"
+            f"no layer is called exact: at {n_vague} of the {len(W)} rows found so far the "
+            f"function bends more than {exact:.0e} beside the hyperplane, or not there"
         )
     told = (kinds >= several) | ((shares >= live) & (blank <= most_blank))
     if n_alike <= most_alike * n_inputs and told.all():
