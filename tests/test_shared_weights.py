@@ -227,6 +227,16 @@ def test_a_dense_network_is_no_image_by_eight_queries(widths):
     assert oracle.n_queries - before <= 8
 
 
+def test_windows_of_scattered_pixels_are_no_first_layer():
+    # Where the largest of a window changes, rows end; pixels in any order are no image's.
+    truth = image_model((1, 8, 8), (2, 3, 3), outputs=4, pool="max", seed=1)
+    order = np.random.default_rng(5).permutation(64)
+    found = revelu.extract(lambda X: truth(X[:, order]), dim_in=64, seed=1)
+    assert found.status is Status.NOT_IN_CLASS
+    assert "beside the" in " ".join(found.evidence)
+    assert found.ledger.n_queries <= 12_000
+
+
 ORDERS = {
     "pooled first": lambda conv, pool: [conv, pool, Relu()],
     "leaky": lambda conv, pool: [conv, Prelu(np.linspace(-1.0, 1.0, conv.size_out)), pool],
