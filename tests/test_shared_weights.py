@@ -227,6 +227,20 @@ def test_a_dense_network_is_no_image_by_eight_queries(widths):
     assert oracle.n_queries - before <= 8
 
 
+@pytest.mark.parametrize("pool", ["", "max"])
+@pytest.mark.parametrize("bias", [0.1, -50.0])
+def test_a_corner_that_no_filter_sees_ends_in_a_status(bias, pool):
+    model = image_model((1, 8, 8), (2, 3, 3), outputs=2, pool=pool, seed=2)
+    conv, *others = model.layers
+    kernels = conv.kernels.copy()
+    kernels[:, :, 0, :] = kernels[:, :, :, 0] = 0.0
+    truth = LayeredNetwork([conv.with_filters(kernels, np.full(2, bias)), *others])
+    found = revelu.extract(truth, seed=0, checks=300, budget=6_000)
+    assert isinstance(found.status, Status)
+    if found.status is Status.RECOVERED:
+        assert nrmse(found.network, truth) <= 1e-9
+
+
 def test_windows_of_scattered_pixels_are_no_first_layer():
     # Where the largest of a window changes, rows end; pixels in any order are no image's.
     truth = image_model((1, 8, 8), (2, 3, 3), outputs=4, pool="max", seed=1)

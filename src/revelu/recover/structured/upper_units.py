@@ -366,10 +366,10 @@ class UpperUnits:
         below: Below,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
-        D = np.abs(units.slopes(below.slopes(X, pixels)))
+        D, tiny = np.abs(units.slopes(below.slopes(X, pixels))), float(np.finfo(float).tiny)
         return np.array(
             [
-                D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
+                D[group, g] @ jumps[group] / max(float((D[group, g] ** 2).sum()), tiny)
                 for g, group in enumerate(groups)
             ]
         )
