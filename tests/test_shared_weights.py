@@ -16,6 +16,7 @@ from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
+from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied
 from revelu.recover.structured.starts import Starts
@@ -239,6 +240,18 @@ def test_a_corner_that_no_filter_sees_ends_in_a_status(bias, pool):
     assert isinstance(found.status, Status)
     if found.status is Status.RECOVERED:
         assert nrmse(found.network, truth) <= 1e-9
+
+
+def test_filters_that_are_the_same_leave_a_fit():
+    # Their features are the same columns, hundreds of them: no Cholesky factor without a ridge.
+    model = image_model((1, 16, 16), (4, 3, 3), outputs=2, seed=3)
+    conv, dense = model.layers[0], model.layers[-1]
+    kernels, biases = np.repeat(conv.kernels[:1], 4, axis=0), np.repeat(conv.biases[:1], 4)
+    truth = LayeredNetwork([conv.with_filters(kernels, biases), Relu(), dense])
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 256)) * np.exp(rng.uniform(-0.7, 1.4, (900, 1)))
+    found = JointFit(truth.layers[0], None, None, X, truth(X), np.ones(900), rng)
+    assert found.run(0.0, n_steps=1) <= 1e-9
 
 
 def test_windows_of_scattered_pixels_are_no_first_layer():
