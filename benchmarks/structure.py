@@ -144,6 +144,7 @@ class Row:
 
 SMALL = {"shape": (1, 8, 8), "filters": 4, "kernel": (3, 3), "outputs": 10}
 MIDDLE = {"shape": (1, 12, 12), "filters": 3, "kernel": (3, 3), "outputs": 4}
+MEDIUM = {**MIDDLE, "shape": (1, 16, 16)}
 LARGE = {"shape": (1, 28, 28), "filters": 8, "kernel": (5, 5), "outputs": 10}
 WIDE = {"shape": (1, 12, 12), "filters": 4, "kernel": (3, 3), "outputs": 10}
 TWO = {**MIDDLE, "outputs": 10, "above": 4}
@@ -175,6 +176,23 @@ def _rows() -> tuple[Row, ...]:
         *_leaky_rows(),
         *_untold_rows(),
         Row("28x28, 8 of 5x5, float32", **LARGE, needed="4 of 5", float32=True),
+        *_small_pooled_rows(),
+    )
+
+
+def _small_pooled_rows() -> tuple[Row, ...]:
+    """Of few filters, pooled, whose first pixel may hardly be seen."""
+    sizes = (("12x12", MIDDLE, "average"), ("16x16", MEDIUM, "max"), ("16x16", MEDIUM, "average"))
+    return tuple(
+        Row(
+            f"{size}, 3 of 3x3, {pool}, not told",
+            **made_of,
+            needed="14 of 15",
+            pool=pool,
+            is_told=False,
+            queries=12_000,
+        )
+        for size, made_of, pool in sizes
     )
 
 
@@ -269,7 +287,14 @@ def _untold_rows() -> tuple[Row, ...]:
             trained="digits",
             is_told=False,
         ),
-        Row("12x12, 3 of 3x3, max, not told", **MIDDLE, needed="5 of 5", pool="max", is_told=False),
+        Row(
+            "12x12, 3 of 3x3, max, not told",
+            **MIDDLE,
+            needed="14 of 15",
+            pool="max",
+            is_told=False,
+            queries=12_000,
+        ),
         Row("28x28, 8 of 5x5, max, not told", **LARGE, needed="5 of 5", pool="max", is_told=False),
     )
 

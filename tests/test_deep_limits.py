@@ -255,6 +255,42 @@ def test_no_layer_is_called_exact_that_does_not_see_all_that_the_answers_do():
     assert "directions that none of the 2 neurons found looks in" in said
 
 
+def test_a_row_that_is_off_beside_its_hyperplane_is_not_called_exact():
+    truth = zoo.random_network([5, 8, 6, 1], seed=4)
+    oracle = Oracle(truth, 5)
+    job = CertifyingJob(oracle, 1, None, "extract", "revelu", 100)
+    noise = measure_noise(oracle, 1)
+    W, b = truth.weights[0].copy(), truth.biases[0].copy()
+    moves = np.linalg.norm(W[2]) * np.random.default_rng(0).standard_normal(5) / 5.0**0.5
+    W[2] += 1e-9 * moves
+    assert not doubt_about(job, noise, ((W, b),))
+    W[2] += 4e-6 * moves
+    assert "beside the hyperplane" in doubt_about(job, noise, ((W, b),))
+
+
+def test_a_search_that_is_cut_anywhere_calls_no_row_exact_that_is_off():
+    # Rows as the first line has shown them, two of which are known to 1e-6 alone, and no layer
+    # above yet; the clock counts rows, so that the cut is where it is.
+    drawn = zoo.random_network([13, 9, 3, 8], seed=1736274642)
+    X = np.random.default_rng(0).standard_normal((4_000, 13))
+    sums = drawn.preactivations(X)[1] - drawn.biases[1]
+    rare = Network(
+        drawn.weights, [drawn.biases[0], -np.quantile(sums, 0.999, axis=0), drawn.biases[2]]
+    )
+    truth = zoo.scaled(rare, 1.1468405406804013e-07, 1.0)
+    for cut in (800, 2_000, 4_500):
+        asked = []
+
+        def target(X, asked=asked):
+            asked.append(len(X))
+            return truth(X)
+
+        oracle = Oracle(target, 13, max_seconds=cut, clock=lambda asked=asked: float(sum(asked)))
+        recovery = revelu.extract(oracle, seed=41002394, checks=300)
+        assert recovery.status is Status.BUDGET_EXHAUSTED
+        assert are_layers_of(recovery.details.get("layers", []), truth)
+
+
 # Of the benchmark of deep targets: layers that fire at a thousandth to a third of the inputs.
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -205,6 +205,25 @@ def test_a_search_that_no_other_start_would_better_is_not_started_afresh(monkeyp
     assert method.n_repairs == 3
 
 
+class _Dear(_Stubborn):
+    """One that asks for much before."""
+
+    def start(self, oracle, *rest):
+        oracle(np.zeros((120_000, oracle.dim_in)))
+        return super().start(oracle, *rest)
+
+
+@pytest.mark.parametrize(("n_rows", "n_starts"), [(3, 1), (300, 2)])
+def test_nothing_is_started_afresh_that_has_told_little_for_its_queries(
+    monkeypatch, n_rows, n_starts
+):
+    truth = zoo.random_network([4, 3, 1], seed=1)
+    method = _Dear(layers=((np.ones((n_rows, 4)), np.ones(n_rows)),))
+    recovery = extract_with(monkeypatch, method, truth)
+    assert method.n_starts == n_starts
+    assert "given up: " in " ".join(recovery.evidence)
+
+
 def test_the_command_lists_the_table():
     result = CliRunner().invoke(app, ["methods", "--json"])
     rows = json.loads(result.stdout)["methods"]

@@ -16,10 +16,12 @@ from revelu.recover.structured.below import Below
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
+from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied
 from revelu.recover.structured.starts import Starts
 from revelu.recover.structured.ties import tie_of
+from revelu.recover.structured.upper_units import UpperUnits
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
 LAPLACE = np.array([[[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]])
@@ -176,6 +178,32 @@ def test_shapes_are_told_by_what_acts_together(name):
     assert oracle.n_queries - before <= 450
 
 
+def test_shapes_are_told_where_filters_hardly_see_the_first_pixel():
+    # Its weights there are a twentieth of the others': most moves leave another place the largest.
+    model = image_model((1, 12, 12), (3, 3, 3), pool="max", outputs=4, seed=1)
+    kernels = model.layers[0].kernels.copy()
+    kernels[:, 0, 0, 0] = [0.02, -0.03, -0.02]
+    faint = model.layers[0].with_filters(kernels, model.layers[0].biases)
+    truth = LayeredNetwork([faint, *model.layers[1:]])
+    for seed in range(8):
+        oracle = Oracle(truth, truth.dim_in)
+        noise = measure_noise(oracle, seed)
+        before = oracle.n_queries
+        found = ImageGrid().find(oracle, noise, np.random.default_rng(seed))
+        assert found == (1, 12, 12)
+        assert oracle.n_queries - before <= 450
+
+
+def test_neurons_above_filters_need_features_to_be_solved_for():
+    # Where no box of features is known yet, all that is left of an equation is the bias.
+    units = UpperUnits()
+    assert units._solved(np.ones((5, 1))) is None
+    plane = np.column_stack([np.random.default_rng(0).standard_normal((9, 2)), np.ones(9)])
+    plane[:, 1] = -plane[:, 0] - 1.0
+    found = units._solved(plane)
+    assert np.abs(found / found[0] - 1.0).max() <= 1e-9
+
+
 @pytest.mark.parametrize("pool", ["", "max"])
 def test_shapes_are_not_taken_from_the_little_that_one_point_shows(pool):
     for seed in range(6):
@@ -198,6 +226,42 @@ def test_a_dense_network_is_no_image_by_eight_queries(widths):
     before = oracle.n_queries
     assert ImageGrid().find(oracle, noise, np.random.default_rng(0)) is None
     assert oracle.n_queries - before <= 8
+
+
+@pytest.mark.parametrize("pool", ["", "max"])
+@pytest.mark.parametrize("bias", [0.1, -50.0])
+def test_a_corner_that_no_filter_sees_ends_in_a_status(bias, pool):
+    model = image_model((1, 8, 8), (2, 3, 3), outputs=2, pool=pool, seed=2)
+    conv, *others = model.layers
+    kernels = conv.kernels.copy()
+    kernels[:, :, 0, :] = kernels[:, :, :, 0] = 0.0
+    truth = LayeredNetwork([conv.with_filters(kernels, np.full(2, bias)), *others])
+    found = revelu.extract(truth, seed=0, checks=300, budget=6_000)
+    assert isinstance(found.status, Status)
+    if found.status is Status.RECOVERED:
+        assert nrmse(found.network, truth) <= 1e-9
+
+
+def test_filters_that_are_the_same_leave_a_fit():
+    # Their features are the same columns, hundreds of them: no Cholesky factor without a ridge.
+    model = image_model((1, 16, 16), (4, 3, 3), outputs=2, seed=3)
+    conv, dense = model.layers[0], model.layers[-1]
+    kernels, biases = np.repeat(conv.kernels[:1], 4, axis=0), np.repeat(conv.biases[:1], 4)
+    truth = LayeredNetwork([conv.with_filters(kernels, biases), Relu(), dense])
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 256)) * np.exp(rng.uniform(-0.7, 1.4, (900, 1)))
+    found = JointFit(truth.layers[0], None, None, X, truth(X), np.ones(900), rng)
+    assert found.run(0.0, n_steps=1) <= 1e-9
+
+
+def test_windows_of_scattered_pixels_are_no_first_layer():
+    # Where the largest of a window changes, rows end; pixels in any order are no image's.
+    truth = image_model((1, 8, 8), (2, 3, 3), outputs=4, pool="max", seed=1)
+    order = np.random.default_rng(5).permutation(64)
+    found = revelu.extract(lambda X: truth(X[:, order]), dim_in=64, seed=1)
+    assert found.status is Status.NOT_IN_CLASS
+    assert "beside the" in " ".join(found.evidence)
+    assert found.ledger.n_queries <= 12_000
 
 
 ORDERS = {

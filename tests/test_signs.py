@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from revelu.errors import LimitReachedError
 from revelu.network import zoo
+from revelu.numerics.interruption import interruptible
 from revelu.numerics.subset_sum import expected_coincidences, find_binary_solutions
 from revelu.recover.signs import resolve_signs
 
@@ -40,6 +42,16 @@ def test_many_more_unknowns_than_equations(n, m):
     solutions = find_binary_solutions(G, y, 1e-9)
     assert solutions.complete
     np.testing.assert_array_equal(solutions.found, [x])
+
+
+def test_a_search_can_be_ended_from_outside():
+    G = np.random.default_rng(0).standard_normal((2, 8))
+
+    def over():
+        raise LimitReachedError("the seconds allowed are over")
+
+    with interruptible(over), pytest.raises(LimitReachedError):
+        find_binary_solutions(G, G @ np.ones(8), 1e-9)
 
 
 def test_what_is_too_much_work_is_said_to_be_that():

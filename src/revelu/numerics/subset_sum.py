@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from revelu.numerics.interruption import check_cancelled
 from revelu.types import FloatArray, IntArray
 
 
@@ -88,6 +89,7 @@ def find_binary_solutions(
     found: list[FloatArray] = []
     n_pairs = 0
     for chunk in _last_unknowns(R, q, atol, rounding):
+        check_cancelled()
         n_pairs += len(chunk)
         if n_pairs > max_pairs:
             return BinarySolutions(found, complete=False)

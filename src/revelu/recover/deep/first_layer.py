@@ -51,6 +51,15 @@ class FirstLayer:
     n_leaky: int = 0
 
     @property
+    def is_others(self) -> bool:
+        """Whether what bends the function on lines is, for the most part, no first layer's.
+
+        A line crosses every hyperplane of one: rows of fewer neurons than gradients show beside
+        them are pieces of other surfaces, as of the largest of windows.
+        """
+        return self.n_missing > len(self.W)
+
+    @property
     def is_leaky(self) -> bool:
         """Whether the neurons are leaky units, for all that is known."""
         return self.n_missing == 0 and 2 * self.n_leaky > len(self.W)
@@ -80,6 +89,9 @@ class FirstLayerSearch:
     rng: np.random.Generator
     max_lines: int = 4
     """Lines along missing directions, and crossings of one hyperplane."""
+    few: float = 0.1
+    """A line crosses every hyperplane: where more directions are missing than rows are known, one
+    that shows fewer than this share of those is the last, for what it shows is others'."""
     max_blurred: int = 4
     """After so many lines on which no end of pieces was found, others will be blurred, too."""
     nearby: float = 0.03
@@ -140,11 +152,15 @@ class FirstLayerSearch:
             if self.n_blurred == self.max_blurred:
                 break
             self._test(self._peel_through(peeled.scan.line.points(np.array([t]))[0]))
+        n_shown: float = np.inf
         for _ in range(self.max_lines):
             directions = self._left_out(peeled.jacobians)
-            if not len(directions):
+            n_missing = len(directions)
+            if not n_missing or n_shown < self.few * n_missing > self.few * len(self.rows):
                 break
+            n_before = len(self.rows)
             self._test(self._peel(self._line_along(directions), (-np.inf, np.inf)))
+            n_shown = len(self.rows) - n_before
         self._drop_dependent()
         self._sharpen()
         W, b = self.rows[:, :-1], self.rows[:, -1]

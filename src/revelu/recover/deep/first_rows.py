@@ -56,6 +56,8 @@ class FirstRows:
     ) -> tuple[Layer, list[Seed]]:
         """Find the rows, whose signs are not known, and seeds of neurons above.
 
+        None where what lines show is no first layer's.
+
         Parameters
         ----------
         line : Peeling
@@ -68,6 +70,8 @@ class FirstRows:
         search = FirstLayerSearch(oracle, noise, rng)
         if line.scan.complete:
             first = search.find(line)
+            if first.is_others:
+                return (np.empty((0, oracle.dim_in)), np.empty(0)), []
             if len(first.W) < oracle.dim_in:
                 return self._sharp(oracle, noise, first.W, first.b, search.errors, rng), []
         rows, errors = search.rows, search.errors

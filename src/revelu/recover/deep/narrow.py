@@ -110,6 +110,14 @@ class LayeredSearch(Search):
                 # No fit of all layers will do it.
                 first.imprecise = self.method.imprecise
             self.first = first.find(line)
+            if self.first.is_others:
+                n, n_missing = len(self.first.W), self.first.n_missing
+                self.first = None
+                return self._nothing(
+                    Why.HYPERPLANES_END,
+                    f"gradients show {n_missing} directions beside the {n} of hyperplanes that go "
+                    "on everywhere: what lines show is not a first layer's",
+                )
             if not len(self.first.W):
                 return self._nothing(
                     Why.HYPERPLANES_END,

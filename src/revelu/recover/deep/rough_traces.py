@@ -386,12 +386,13 @@ class TraceSearch:
     def _look_from(
         self, wrong: FloatArray, right: FloatArray, known: Network, rows: FloatArray
     ) -> None:
-        """Trace seeds from wrong inputs towards the nearest that are right, and around them."""
+        """Trace seeds from wrong inputs towards the nearest right ones, if any, and around them."""
         wrong = self.rng.permutation(wrong)[: self.how.n_wrong]
-        nearest = np.array([right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong])
-        beside = wrong + self.how.around * self.rng.standard_normal(wrong.shape)
-        starts, ends = np.vstack([wrong, wrong]), np.vstack([nearest, beside])
-        self._look_along(starts, ends, known, rows)
+        ends = [wrong + self.how.around * self.rng.standard_normal(wrong.shape)]
+        if len(right):
+            near = [right[((right - x) ** 2).sum(axis=1).argmin()] for x in wrong]
+            ends.insert(0, np.array(near).reshape(wrong.shape))
+        self._look_along(np.vstack([wrong] * len(ends)), np.vstack(ends), known, rows)
 
     def _drop_false(self) -> None:
         """Leave out rows where whose surfaces are, mostly, nothing bends."""

@@ -24,6 +24,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork
 from revelu.network.layers import Convolution, Pooling
+from revelu.numerics.interruption import interruptible
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.structured.below import Below
@@ -101,6 +102,10 @@ class StructureSearch(Search):
 
     def propose(self) -> Candidate:
         """Try one pixel after another until one shows filters that explain fresh answers."""
+        with interruptible(self.oracle.check_time):
+            return self._proposed()
+
+    def _proposed(self) -> Candidate:
         self.tell("looking for filters")
         lines, (corner, *others) = self.method.lines, self._pixels()
         network = None

@@ -31,8 +31,10 @@ class ImageGrid:
     ----------
     fewest : int
         Inputs that may be an image.
-    reach : float
-        How far the first input is moved to either side.
+    reach, reach_if_rounded : float
+        How far the first input is moved to either side, of float64 answers and of others: filters
+        whose weight there is a hundredth of the others' have to change their minds, and in float32
+        the answers keep three digits of what other inputs do.
     far : float
         Share of the inputs, the last ones, that no filter at the first one's corner sees,
     n_pairs : int
@@ -50,7 +52,8 @@ class ImageGrid:
     """
 
     fewest: int = 36
-    reach: float = 8.0
+    reach: float = 1000.0
+    reach_if_rounded: float = 64.0
     far: float = 0.125
     n_pairs: int = 4
     local: float = 0.75
@@ -115,7 +118,8 @@ class ImageGrid:
             x[group] = rng.standard_normal(len(group))
         X = X if noise.is_exact else oracle.in_float32(X)
         ends = np.repeat(X[None], 2, axis=0)
-        ends[0, :, 0], ends[1, :, 0] = -self.reach, self.reach
+        reach = self._reach(noise)
+        ends[0, :, 0], ends[1, :, 0] = -reach, reach
         Y = oracle(ends.reshape(-1, d)).reshape(2, n, -1)
         apart = np.abs(Y[1] - Y[0] - (Y[1, :1] - Y[0, :1]))[1:]
         error = noise.growth(ends.reshape(-1, d)).max() * noise.nu * noise.scale
@@ -139,10 +143,13 @@ class ImageGrid:
         seen[0] = seen.any() or self._bends(oracle, noise, rng)
         return seen if seen[0] and not blocks else None
 
+    def _reach(self, noise: NoiseFloor) -> float:
+        return self.reach if noise.is_exact else self.reach_if_rounded
+
     def _bends(self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> bool:
         """Whether the function bends along the first input."""
         X = np.repeat(rng.standard_normal((1, oracle.dim_in)), 3, axis=0)
-        X[:, 0] = self.reach * np.array([-1.0, 0.0, 1.0])
+        X[:, 0] = self._reach(noise) * np.array([-1.0, 0.0, 1.0])
         Y = oracle(X if noise.is_exact else oracle.in_float32(X))
         error = noise.growth(X).max() * noise.nu * noise.scale
         return bool((np.abs(Y[0] - 2.0 * Y[1] + Y[2]) > 3.0 * SIGMAS * error).any())

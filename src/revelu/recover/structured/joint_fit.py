@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.linalg
 
-from revelu.errors import InputError
+from revelu.errors import InputError, SaturatedError
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.numerics.confidence import SIGMAS
 from revelu.types import BoolArray, FloatArray
@@ -41,7 +41,10 @@ class JointFit:
     most_spare : int
         Combinations of answers that filters are fitted to.
     ridge : float
-        What keeps features apart that no answer does, relative to the largest.
+        What keeps features apart that no answer does, relative to the largest;
+    steeper, most_ridges : float, int
+        so many times as much where rounding leaves no factor, as of filters that are the same, and
+        how often.
     most_refinements : int
         Of each solution of the normal equations, which have half of the digits,
     refined, converged : float
@@ -57,6 +60,8 @@ class JointFit:
     rng: np.random.Generator
     most_spare: int = 400
     ridge: float = 1e-15
+    steeper: float = 30.0
+    most_ridges: int = 6
     most_refinements: int = 8
     refined: float = 1e-13
     converged: float = 1e-9
@@ -140,13 +145,30 @@ class JointFit:
         return float(np.sqrt((self._left**2).mean()) / np.sqrt((Y**2).mean()))
 
     def _factored(self, P: FloatArray) -> tuple[FloatArray, bool]:
-        """The Cholesky factor of ``P'P``."""
+        """The Cholesky factor of ``P'P``.
+
+        Raises
+        ------
+        SaturatedError
+            If there is none, whatever is added to the diagonal: not all numbers are finite.
+        """
         G = P.T @ P
         size = np.diag(G).copy()
         # What is never on has no column.
-        G[np.diag_indices(len(G))] += self.ridge * size.max() + (size == 0.0)
-        L, lower = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
-        return np.asarray(L), bool(lower)
+        G[np.diag_indices(len(G))] += (size == 0.0).astype(float)
+        ridge = self.ridge
+        for _ in range(self.most_ridges):
+            A = G.copy()
+            A[np.diag_indices(len(A))] += ridge * size.max()
+            try:
+                L, lower = scipy.linalg.cho_factor(
+                    A, lower=True, overwrite_a=True, check_finite=False
+                )
+            except np.linalg.LinAlgError:
+                ridge *= self.steeper
+                continue
+            return np.asarray(L), bool(lower)
+        raise SaturatedError("the features of the filters found are no numbers to fit answers by")
 
     def _solved(self, P: FloatArray, B: FloatArray) -> tuple[FloatArray, float]:
         """Least squares for ``P x = B``, refined, and the last change relative to it."""

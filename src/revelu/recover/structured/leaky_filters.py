@@ -103,7 +103,10 @@ class LeakyFilters:
                 if found is None:
                     return []
                 seen, rows = found
-            if not known and len(rows) < len(seen.kinks):
+            if not (known or seen.kinks.size):
+                # No filter sees the pixel, whatever is dead or always on.
+                return []
+            if not known and (not rows or len(rows) < len(seen.kinks)):
                 continue
             _sort([tie_of(row, rtol) for row in rows], known, rtol)
             told = self._told(known, lines, rtol)
@@ -152,7 +155,7 @@ class LeakyFilters:
             tie = next(t for line in known[f] for t in line)
             R = np.array(
                 [image.shifted(tie.kernel, *(tie.origin + step)) for step in steps if step.any()]
-            )
+            ).reshape(-1, image.size)
             R[:, lines.pixel] = 0.0
             wanted = rng.choice([-1.0, 1.0]) * self.margin * np.abs(rng.standard_normal(len(R)))
             x += np.linalg.lstsq(R, wanted - R @ x, rcond=1e-2)[0]
@@ -162,7 +165,8 @@ class LeakyFilters:
         """Filters whose slopes are told; None for the others."""
         if any(tie.ratio for filter_ in known for line in filter_ for tie in line):
             return [self._by_ratio(mine) or self._by_jumps(mine) for mine in known]
-        return self._by_end_slopes([line[-1][0] for line in known], lines, rtol)
+        first = [next(tie for line in mine for tie in line) for mine in known]
+        return self._by_end_slopes(first, lines, rtol)
 
     def _by_ratio(self, lines: list[_Line]) -> _Told | None:
         """What ties ``z = r z'`` tell, r not 1: the slope, the bias and the sign."""

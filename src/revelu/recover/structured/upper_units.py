@@ -308,8 +308,13 @@ class UpperUnits:
         return np.asarray(V[-1]) if is_told else None
 
     def _are_enough(self, P: FloatArray) -> bool:
-        """Whether there are enough equations (n, unknowns), and of each unknown."""
+        """Whether there are enough equations (n, unknowns), and of each unknown.
+
+        A bias alone is no neuron: it is all there is while no box of features is known.
+        """
         n, unknowns = P.shape
+        if unknowns < 2:
+            return False
         shown = int(np.count_nonzero(P, axis=0).min())
         return n >= unknowns + self.spare and shown >= self.spare
 
@@ -361,10 +366,10 @@ class UpperUnits:
         below: Below,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
-        D = np.abs(units.slopes(below.slopes(X, pixels)))
+        D, tiny = np.abs(units.slopes(below.slopes(X, pixels))), float(np.finfo(float).tiny)
         return np.array(
             [
-                D[group, g] @ jumps[group] / (D[group, g] ** 2).sum()
+                D[group, g] @ jumps[group] / max(float((D[group, g] ** 2).sum()), tiny)
                 for g, group in enumerate(groups)
             ]
         )

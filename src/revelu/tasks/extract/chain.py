@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,12 +24,47 @@ _OPEN = {Status.UNVERIFIED, Status.PARTIAL, Status.BUDGET_EXHAUSTED}
 _NO_PIECES = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS}
 
 
+@dataclass(frozen=True)
+class Worth:
+    """How many queries a target is worth that nothing was certified of yet.
+
+    Attributes
+    ----------
+    least : int
+        So many in any case.
+    each : float
+        Queries for each parameter that was told, of layers that are exact or of a network that is
+        right at most inputs: twenty times what deep networks take at least.
+    """
+
+    least: int = 100_000
+    each: float = 100.0
+
+    def is_spent(self, n_queries: int, attempts: Sequence[Attempt]) -> str:
+        """Say why neither another method nor another start is paid for; empty where one is."""
+        n_told = max(map(_n_told, attempts), default=0)
+        if n_queries <= max(self.least, self.each * n_told):
+            return ""
+        return (
+            f"given up: {n_queries:,} queries have told {n_told:,} parameters, and another start "
+            "or method is not worth as many"
+        )
+
+
+def _n_told(tried: Attempt) -> int:
+    """Parameters that an attempt has told, for all that is known."""
+    network, layers = tried.candidate.network, tried.candidate.layers
+    n = sum(W.size + b.size for W, b in layers)
+    return n if network is None or tried.share <= 0.5 else max(n, network.n_parameters)
+
+
 def recover(
     job: CertifyingJob,
     noise: NoiseFloor,
     methods: Sequence[Method],
     *,
     rounder: float = 30.0,
+    worth: Worth = Worth(),
 ) -> tuple[Recovery, Candidate]:
     """Run methods until a network is certified, or none is left that could find one.
 
@@ -41,6 +76,8 @@ def recover(
         Where large terms cancel, and where the answers change at few inputs, they err up to this
         many times as much as was measured at others, and look curved: none is called no network
         before it is taken to err so much.
+    worth : Worth
+        Of queries that go on where nothing was certified yet.
 
     Returns
     -------
@@ -52,7 +89,7 @@ def recover(
     phase, start, is_rounder, unsure, worked = "recover", 1, False, "", 0.0
     while True:
         with at_most(np.inf) as work:
-            chain = _run(job, noise, methods, phase)
+            chain = _run(job, noise, methods, phase, worth)
         attempts += chain
         worked += work.spent
         curved = chain[-1].why is Why.CURVED and not is_rounder
@@ -68,6 +105,8 @@ def recover(
         in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels or chain[-1].differs_at_rows_alone
         is_last = start >= min(a.method.max_starts for a in chain)
+        spent = worth.is_spent(job.oracle.n_queries, attempts)
+        in_vain = in_vain or bool(spent)
         is_long = Law.of(noise) is Law.FLOAT32
         is_long &= worked > min(a.method.most_work for a in chain)
         log.debug("%.2g multiplications up to start %d", worked, start)
@@ -79,6 +118,8 @@ def recover(
         holds = settled(job, noise, _reported(attempts))
         attempts += [] if holds is None else [holds]
     recovery = _recovery(job, noise, attempts, chain)
+    if spent and recovery.status in {Status.UNVERIFIED, Status.PARTIAL}:
+        recovery = replace(recovery, evidence=(*recovery.evidence, spent))
     if unsure and recovery.status is Status.NOT_IN_CLASS:
         recovery = replace(
             recovery, status=Status.UNVERIFIED, evidence=(*recovery.evidence, unsure)
@@ -87,7 +128,7 @@ def recover(
 
 
 def _run(
-    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], phase: str
+    job: CertifyingJob, noise: NoiseFloor, methods: Sequence[Method], phase: str, worth: Worth
 ) -> list[Attempt]:
     """One method after another, with what the one before has paid for."""
     known = {m.name: m for m in methods}
@@ -102,6 +143,9 @@ def _run(
         is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
         is_over |= tried.status is Status.NOT_DETERMINISTIC
         method = None if is_over else _next(known, tried)
+        if method is not None and worth.is_spent(job.oracle.n_queries, attempts):
+            log.info("%s after %s: not worth its queries", method.name, tried.method.name)
+            method = None
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts

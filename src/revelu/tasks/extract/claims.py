@@ -7,6 +7,7 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.blank import blank_share
 from revelu.probe.hyperplane import look_across, points_on_hyperplanes, shares_seen
+from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Askable
 from revelu.probe.smoothness import Smoothness
 from revelu.recover.deep.seeds import SeedSearch
@@ -32,6 +33,7 @@ def doubt_about(
     at_least: int = 4,
     n_queries: int = 4000,
     same: float = 1e-6,
+    exact: float = 3e-7,
 ) -> str:
     """Say why layers are not to be called exact, where the first one may be of deeper neurons.
 
@@ -42,7 +44,8 @@ def doubt_about(
     And a layer that looks in fewer directions than there are is not whole where answers change in
     another one, or where a hyperplane of no row goes straight on across those of several: only a
     few neurons above read it, and it bends the function where they are on.  Signs that few
-    gradients have told are asked for again.
+    gradients have told are asked for again, and where the function bends is measured: a search
+    that was cut leaves rows as one line has shown them.
 
     Parameters
     ----------
@@ -63,6 +66,9 @@ def doubt_about(
     same : float
         By how much answers may change in a direction that no row looks in, relative to their
         spread: rows have errors.
+    exact : float
+        How far a row that is called exact may be off, relative to its norm: half of the digits of
+        float64 answers, at the bends that are as faint as a few thousandths.
 
     Returns
     -------
@@ -85,8 +91,9 @@ def doubt_about(
             shares, kinds = shares_seen(ask, noise, W, b, rng, n, bound=bound)
             n_turned = _n_turned(ask, noise, W, b, rng, bound)
             n_others = _n_others(ask, noise, (W, b), rng, bound, n_queries)
+            n_vague = _n_vague(ask, noise, (W, b), rng, bound, n, exact)
     except (LimitReachedError, TargetError, CurvedError) as error:
-        return f"no layer is called exact, for none was looked at again: {error}"
+        return f"no layer is called exact: {len(W)} rows seen so far, none looked at again: {error}"
     with np.errstate(invalid="ignore"):  # infinite where the target is saturated
         least = same * np.linalg.norm(Y.std(axis=0))
         n_changed = int((np.abs(moved - Y) > least).any(axis=1).sum())
@@ -101,6 +108,11 @@ def doubt_about(
         return (
             "no layer is called exact: a hyperplane that none of the rows found is of goes "
             "straight on across theirs"
+        )
+    if n_vague:
+        return (
+            f"no layer is called exact: at {n_vague} of the {len(W)} rows found so far the "
+            f"function bends more than {exact:.0e} beside the hyperplane, or not there"
         )
     told = (kinds >= several) | ((shares >= live) & (blank <= most_blank))
     if n_alike <= most_alike * n_inputs and told.all():
@@ -204,6 +216,40 @@ def _n_turned(
     votes = ((up > least) & (down < off * up)).astype(int)
     votes -= (down > least) & (up < off * down)
     return int((np.bincount(rows, votes) < 0).sum())
+
+
+def _n_vague(
+    oracle: Askable,
+    noise: NoiseFloor,
+    layer: Layer,
+    rng: np.random.Generator,
+    bound: float,
+    n_points: int,
+    exact: float,
+    *,
+    side: float = 1e-5,
+) -> int:
+    """Count rows beside whose hyperplane the function bends, by more than an error of answers.
+
+    Parameters
+    ----------
+    n_points : int
+        Of each hyperplane, four queries a point, so far to either ``side`` of it, relative to the
+        point.
+    """
+    W, b = layer
+    rows = np.repeat(np.arange(len(b)), n_points)
+    X, M = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
+    growth = noise.growth(X)
+    lines = KinkLines(X, M, np.zeros(len(X)), side * growth)
+    seen = lines.read(oracle(lines.points) / noise.unit, noise.relative)
+    off = np.maximum(np.abs(seen.tau) - SIGMAS * seen.tau_error, 0.0) / growth
+    n_vague = 0
+    for j in range(len(b)):
+        own = (rows == j) & seen.is_kink
+        is_live = bool(((rows == j) & ~seen.is_blank).any())
+        n_vague += bool(np.median(off[own]) > exact) if own.any() else is_live
+    return n_vague
 
 
 def _n_others(

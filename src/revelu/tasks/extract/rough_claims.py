@@ -58,7 +58,7 @@ def doubt_about_few_digits(
             more = WideRows().lacking(oracle, d, noise, layer, rng, n_lines)
             others = _own_bends(oracle, noise, (more.W, more.b), rng) if len(more) else None
     except (LimitReachedError, TargetError, SaturatedError) as error:
-        return f"no layer is called exact, for none was looked at again: {error}"
+        return f"no layer is called exact: {len(W)} rows seen so far, none looked at again: {error}"
     n_false = int(((share < own) | (kinds < n_kinds)).sum())
     n_more = 0 if others is None else int(((others[0] >= own) & (others[1] >= n_kinds)).sum())
     if n_false:
